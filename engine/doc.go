@@ -1,14 +1,15 @@
-// Package engine is the root of Lodge's cryptographic engine: pure computation,
-// no network, no disk, no clock, no ambient randomness.
+// Package engine is the root of Lodge's cryptographic engine: pure computation, no network, no
+// disk, no clock, no ambient randomness.
 //
-// The map, from the bottom up (an arrow points only downwards; see imports_test.go):
+// The map, from the bottom up (a package imports only packages in lower layers; see
+// imports_test.go):
 //
 //	intpoly   polynomials with multi-word signed integer coefficients
 //	kernel    modular arithmetic on slices of words
 //	ring      R_q = Z_q[X]/(X^N+1) in RNS: NTT, automorphisms, basis extension, scaling
 //	field     Z_p for p = b^M+1: fixed limbs, packing transforms, vectors
 //	sample    named streams; uniform, ternary, discrete Gaussian, flooding
-//	secret    holders that redact and wipe themselves
+//	secret    holders that redact and erase their values
 //	codec     canonical, bounded, bit-packed encoding
 //	ot        correlated oblivious transfer between two parties
 //	share     Shamir's secret sharing over a prime field
@@ -21,5 +22,5 @@
 //	evaluation  products of a batch as tasks that another machine can compute
 //	protocol  every protocol as a chain of pure rounds
 //
-// Randomness enters every operation as an explicit argument.
+// Every random operation receives its randomness as an explicit argument.
 package engine

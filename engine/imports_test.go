@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// The import law: an arrow points only downwards (docs/architecture.md). This file is the law; a package that is not in
-// it fails the test until someone says where it belongs.
+// The import rules: a package imports only packages in lower layers (docs/architecture.md). This
+// file defines the rules. The test fails for a package that is not listed here.
 
 const module = "github.com/lodge-mpc/lodge/"
 
@@ -37,20 +37,21 @@ var layers = [][]string{
 	{"engine/protocol/cheattest"},
 }
 
-// edges are what the engine's own code never imports directly: randomness, time and I/O enter as arguments. An entry
-// stands for the packages below it too.
+// edges lists packages that the engine's own code must not import directly: randomness, time and
+// I/O enter as arguments. An entry also covers the packages below it.
 var edges = []string{
 	module + "cmd", module + "services", module + "clients", module + "proto", "google.golang.org/grpc", "net", "os", "syscall",
 	"time", "log", "crypto/rand", "math/rand",
 }
 
-// edgesForTests is what remains of edges for test files of the engine, which may read testdata, measure, and draw inputs.
+// edgesForTests lists the packages that the engine's test files must not import either. These files
+// may read testdata, measure time, and draw inputs.
 var edgesForTests = []string{
 	module + "cmd", module + "services", module + "clients", module + "proto", "google.golang.org/grpc", "net", "syscall", "log",
 	"crypto/rand",
 }
 
-// outside is what the engine's own code takes from other modules, and why.
+// outside lists the packages of other modules that the engine's own code imports, with reasons.
 var outside = map[string]string{
 	"filippo.io/edwards25519":                "the group of base oblivious transfers",
 	lattigo + "core/rlwe":                    "keys and ciphertexts in the types of Lattigo's users",
@@ -68,7 +69,8 @@ const (
 	tfheGo  = "github.com/sp301415/tfhe-go/"
 )
 
-// outsideOf says which package alone may take these, which have samplers of their own.
+// outsideOf lists packages that contain samplers, with the only engine package that may import
+// each.
 var outsideOf = map[string]string{
 	lattigo + "core/rlwe":   "engine/bgv",
 	lattigo + "ring/ringqp": "engine/bgv",
@@ -78,14 +80,14 @@ var outsideOf = map[string]string{
 	tfheGo + "tfhe":         "engine/multikey",
 }
 
-// unreachable says what a package must not depend on, even indirectly.
+// unreachable lists packages that a package must not depend on, even indirectly.
 var unreachable = []struct{ from, to, reason string }{
-	{"services/coordinator", module + "engine", "the coordinator never sees a share, a key or a seed"},
+	{"services/coordinator", module + "engine", "the coordinator never has a share, a key or a seed"},
 	{"proto", module + "engine", "wire structures are not domain types"},
-	{"proto", module + "services", "the wire is below the services"},
-	{"engine", module + "services", "the engine knows no network, clock or disk"},
-	{"engine", "google.golang.org/grpc", "the engine knows no network"},
-	{"services", module + "cmd", "commands wire services, not the other way round"},
+	{"proto", module + "services", "the wire format is below the services"},
+	{"engine", module + "services", "the engine does not use network, clock or disk"},
+	{"engine", "google.golang.org/grpc", "the engine does not use the network"},
+	{"services", module + "cmd", "commands depend on services, not the reverse"},
 	{"clients", module + "services", "clients are for other people's programs"},
 	{"clients/go/lodge", module + "engine", "clients are for other people's programs; only clients/go/ciphertext computes"},
 	{"clients/go/mpspdz", module + "engine", "clients are for other people's programs; only clients/go/ciphertext computes"},
@@ -94,13 +96,14 @@ var unreachable = []struct{ from, to, reason string }{
 	{"clients/go/verify", "github.com/tuneinsight/lattigo", "the independent checker shares no protocol code"},
 }
 
-// exceptions to the rules above, each with its reason. One that is not needed any more fails the test.
+// exceptions lists exceptions to the rules above, with reasons. The test fails for an exception
+// that is not needed any more.
 var exceptions = []struct{ from, to, reason string }{
 	{"engine", "os/exec", "this test asks the go command for the imports"},
-	{"e2e/byzantine", module + "engine/protocol/cheattest", "a party for tests, in a process of its own"},
+	{"e2e/byzantine", module + "engine/protocol/cheattest", "a party for tests, in a separate process"},
 }
 
-// listed is what the go command says of a package.
+// listed is the description of a package by the go command.
 type listed struct {
 	ImportPath                               string
 	Imports, TestImports, XTestImports, Deps []string
@@ -147,7 +150,7 @@ func TestImportLaw(t *testing.T) {
 
 type violation struct{ from, to, reason string }
 
-// violations holds packages against the law, exceptions aside.
+// violations returns the violations of the rules, without the exceptions.
 func violations(packages []listed) []violation {
 	rank := make(map[string]int)
 	for i, layer := range layers {
@@ -173,7 +176,7 @@ func violations(packages []listed) []violation {
 				add(to, "only tests may import a package made for tests")
 			}
 			if under(module+"cmd", to) && !under("cmd", from) {
-				add(to, "nothing imports a command")
+				add(to, "no package may import a command")
 			}
 		}
 		if !under("engine", from) {
@@ -187,16 +190,16 @@ func violations(packages []listed) []violation {
 			if slices.ContainsFunc(forbid, func(edge string) bool { return under(edge, to) }) {
 				add(to, "randomness, time and I/O enter the engine as arguments")
 			} else if _, ok := outside[to]; !ok && strings.Contains(strings.Split(to, "/")[0], ".") && !under(module[:len(module)-1], to) {
-				add(to, "what the engine takes from other modules is in a list with reasons")
+				add(to, "imports from other modules must be listed in outside, with a reason")
 			} else if only, ok := outsideOf[to]; ok && !under(only, from) {
-				add(to, "only "+only+" may: it draws nothing from them")
+				add(to, "only "+only+" may: it does not use their samplers")
 			}
 		}
 		for _, to := range tests {
 			if slices.ContainsFunc(edgesForTests, func(edge string) bool { return under(edge, to) }) {
-				add(to, "tests of the engine are as far from the edges as the engine, testdata and clocks aside")
+				add(to, "tests of the engine follow the same rules as the engine, except for testdata and clocks")
 			} else if under("os", to) && to != "os" {
-				add(to, "tests of the engine read testdata, nothing more")
+				add(to, "tests of the engine may only read testdata")
 			}
 		}
 		own, known := rank[from]
@@ -219,12 +222,12 @@ func under(root, path string) bool {
 	return path == root || strings.HasPrefix(path, root+"/")
 }
 
-// forTests reports whether a package is there for tests only, which its name says.
+// forTests reports whether a package is only for tests, according to its name.
 func forTests(path string) bool {
 	return strings.HasSuffix(path, "test")
 }
 
-// The law catches what it is there for: one broken rule a row, and the same without it passes.
+// The check detects violations: each row breaks one rule, and the clean rows pass.
 func TestImportLawCatches(t *testing.T) {
 	m := func(names ...string) (paths []string) {
 		for _, n := range names {
@@ -269,7 +272,7 @@ func TestImportLawCatches(t *testing.T) {
 			continue
 		}
 		if len(found) == 0 || slices.ContainsFunc(found, func(v violation) bool { return v.to != c.to }) {
-			t.Errorf("%s: %v, want one against %s", name, found, c.to)
+			t.Errorf("%s: %v, want a violation by %s", name, found, c.to)
 		}
 	}
 }

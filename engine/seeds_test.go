@@ -14,13 +14,13 @@ import (
 	"testing"
 )
 
-// The law of seeds: outside tests, a source of secrets is drawn by sample.Draw from crypto/rand's Reader, and
-// sample.NewSource, which takes any seed, is for those in this list.
+// The rules for seeds: outside tests, sample.Draw makes a source of secrets from crypto/rand's
+// Reader. Only the files in this list may call sample.NewSource, which accepts any seed.
 
-// given lists the files, or packages, that take seeds as they are, and why.
+// given lists the files or packages that use existing seeds, with reasons.
 var given = map[string]string{
-	"bench":                           "measures; its secrets are nobody's",
-	"engine/ot/base.go":               "expands the keys that base transfers give two parties",
+	"bench":                           "benchmarks, whose secrets do not matter",
+	"engine/ot/base.go":               "expands the keys that base transfers give to two parties",
 	"engine/protocol/triple/input.go": "expands the seeds that two parties exchange, each from its sender's source",
 
 	"engine/protocol/threshold/internal/seeds":     "expands the seeds that dealers send, each from its dealer's source",
@@ -29,7 +29,8 @@ var given = map[string]string{
 
 const samplePath = module + "engine/sample"
 
-// misuses lists where a file uses package sample against the law. name is its path in the module.
+// misuses returns the violations of the rules for package sample in a file. name is its path in the
+// module.
 func misuses(name string, file *ast.File) (found []string) {
 	if forTests(path.Dir(name)) || strings.HasSuffix(name, "_test.go") || path.Dir(name) == "engine/sample" {
 		return nil
@@ -64,13 +65,13 @@ func misuses(name string, file *ast.File) (found []string) {
 	draws := 0
 	ast.Inspect(file, func(n ast.Node) bool {
 		if selects(n, sample, "NewSource") && !listed {
-			found = append(found, name+": sample.NewSource takes any seed; use sample.Draw")
+			found = append(found, name+": sample.NewSource accepts any seed; use sample.Draw")
 		}
 		if selects(n, sample, "Draw") {
 			draws++
 		}
 		if c, ok := n.(*ast.CallExpr); ok && selects(c.Fun, sample, "Draw") && len(c.Args) > 0 {
-			_, passedOn := c.Args[0].(*ast.Ident) // a parameter; who calls with what is for the reader
+			_, passedOn := c.Args[0].(*ast.Ident) // a parameter; review must check the callers' arguments
 			if selects(c.Args[0], random, "Reader") || passedOn && name == "services/session/drive.go" {
 				draws--
 			}
@@ -78,7 +79,7 @@ func misuses(name string, file *ast.File) (found []string) {
 		return true
 	})
 	if draws != 0 {
-		found = append(found, name+": sample.Draw is called with crypto/rand's Reader")
+		found = append(found, name+": sample.Draw must be called with crypto/rand's Reader")
 	}
 	return found
 }
@@ -115,12 +116,12 @@ func TestSeedLaw(t *testing.T) {
 	}
 	for g := range given {
 		if !used[g] {
-			t.Errorf("%s need not be in the list any more", g)
+			t.Errorf("%s does not need to be in the list any more", g)
 		}
 	}
 }
 
-// uses reports whether a file has such a selector.
+// uses reports whether a file selects this name.
 func uses(file *ast.File, name string) (found bool) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		s, ok := n.(*ast.SelectorExpr)

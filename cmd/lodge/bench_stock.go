@@ -163,7 +163,7 @@ func unlimited(coordinator string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString("\nreservations: {max_open: 1000000, max_tuples: 1000000000, per_second: 1e6, burst: 1000000}\n")
+	_, err = f.WriteString("\ntenant_reservations: {" + devnet.Tenant + ": {max_open: 1000000, max_tuples: 1000000000, per_second: 1e6, burst: 1000000}}\n")
 	return errors.Join(err, f.Close())
 }
 

@@ -88,7 +88,7 @@ func (p process) values() object {
 	for _, p := range parties {
 		list = append(list, client("client-"+p.name, config.PermStatus, config.PermReserve))
 	}
-	v["coordinator"] = object{"config": object{"clients": list, "params": pins}}
+	v["coordinator"] = object{"config": object{"clients": list, "params": pins, "reservations": object{"max_share": 1}}}
 	return v
 }
 

@@ -14,26 +14,28 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// ErrCiphertext says that something is no ciphertext of a set, or none that can be decrypted.
+// ErrCiphertext is returned for a ciphertext that is malformed or cannot be decrypted under a set.
 var ErrCiphertext = errors.New("bgv: malformed ciphertext")
 
-// Ciphertext is one of degree one. The polynomials have the primes q_0 to q_Level, in coefficient form.
+// Ciphertext is a ciphertext of degree one. The polynomials have the primes q_0 to q_Level, in
+// coefficient form.
 type Ciphertext struct {
 	Level  int
 	Scale  uint64 // in [1, T)
 	C0, C1 ring.Poly
-	// moved is the quotient modulo T of the modulus that the ciphertext had and that which it was switched to; 1 before.
+	// moved is the product modulo T of the primes that modulus switches removed; 1 if there was no
+	// switch.
 	moved uint64
 }
 
-// FromLattigo takes a ciphertext of Lattigo, of degree one. The error wraps ErrCiphertext.
+// FromLattigo converts a Lattigo ciphertext of degree one. The error wraps ErrCiphertext.
 func (s *Scheme) FromLattigo(ct *rlwe.Ciphertext) (*Ciphertext, error) {
 	if ct == nil || ct.MetaData == nil || len(ct.Value) != 2 {
-		return nil, fmt.Errorf("%w: not of degree one", ErrCiphertext)
+		return nil, fmt.Errorf("%w: its degree is not one, or its metadata is missing", ErrCiphertext)
 	}
 	level := len(ct.Value[0].Coeffs) - 1
 	if level < 0 || level > s.MaxLevel() || len(ct.Value[1].Coeffs) != level+1 || !ct.IsNTT || ct.IsMontgomery {
-		return nil, fmt.Errorf("%w: level %d, transformed %v, Montgomery %v", ErrCiphertext, level, ct.IsNTT, ct.IsMontgomery)
+		return nil, fmt.Errorf("%w: level %d, NTT form %v, Montgomery form %v", ErrCiphertext, level, ct.IsNTT, ct.IsMontgomery)
 	}
 	scale, _ := ct.Scale.Value.Uint64()
 	//lodge:check bgv/scale [drop=scale == 0] [drop=scale >= s.T] a ciphertext from Lattigo has a
@@ -61,8 +63,8 @@ func (s *Scheme) FromLattigo(ct *rlwe.Ciphertext) (*Ciphertext, error) {
 	return c, nil
 }
 
-// ToLattigo is the inverse of FromLattigo, for ciphertexts that were not switched; batched says that the message is in
-// slots.
+// ToLattigo is the inverse of FromLattigo, for ciphertexts whose modulus was not switched. batched
+// marks a message in slots.
 func (s *Scheme) ToLattigo(c *Ciphertext, batched bool) *rlwe.Ciphertext {
 	ct := bgv.NewCiphertext(s.Lattigo, 1, c.Level)
 	ct.Scale, ct.IsBatched = s.Lattigo.NewScale(c.Scale), batched
@@ -72,13 +74,13 @@ func (s *Scheme) ToLattigo(c *Ciphertext, batched bool) *rlwe.Ciphertext {
 	return ct
 }
 
-// CiphertextSize is the size in bytes of an encoded ciphertext of a level.
+// CiphertextSize returns the size in bytes of an encoded ciphertext of the given level.
 func (s *Scheme) CiphertextSize(level int) int {
 	return 1 + 4 + 2*codec.PolySize(s.N(), s.Q[:level+1])
 }
 
-// EncodeCiphertext gives the level in one byte, the scale in four, least significant first, and the residues of C0 and
-// C1.
+// EncodeCiphertext returns the level in one byte, the scale in four, least significant first, and
+// the residues of C0 and C1.
 func (s *Scheme) EncodeCiphertext(c *Ciphertext) []byte {
 	b := append(make([]byte, 0, s.CiphertextSize(c.Level)), byte(c.Level))
 	b = binary.LittleEndian.AppendUint32(b, uint32(c.Scale))
@@ -86,13 +88,13 @@ func (s *Scheme) EncodeCiphertext(c *Ciphertext) []byte {
 	return codec.AppendPoly(b, c.C1.C, s.Q[:c.Level+1])
 }
 
-// DecodeCiphertext is the inverse of EncodeCiphertext. It takes nothing else, and allocates nothing before it has seen
-// that the length is right. The error wraps ErrCiphertext.
+// DecodeCiphertext is the inverse of EncodeCiphertext. It accepts no other encoding, and checks the
+// length before it allocates memory. The error wraps ErrCiphertext.
 func (s *Scheme) DecodeCiphertext(b []byte) (*Ciphertext, error) {
 	//lodge:check bgv/length [swap=len(b) != s.CiphertextSize(int(b[0]))=>len(b) <
 	//  s.CiphertextSize(int(b[0]))] a ciphertext is decoded without a limit on its size
 	if len(b) < 5 || int(b[0]) > s.MaxLevel() || len(b) != s.CiphertextSize(int(b[0])) {
-		return nil, fmt.Errorf("%w: %d bytes", ErrCiphertext, len(b))
+		return nil, fmt.Errorf("%w: wrong length, %d bytes", ErrCiphertext, len(b))
 	}
 	c := &Ciphertext{Level: int(b[0]), Scale: uint64(binary.LittleEndian.Uint32(b[1:])), moved: 1}
 	//lodge:check bgv/encoded-scale an encoded ciphertext has a scale without an inverse
@@ -110,10 +112,11 @@ func (s *Scheme) DecodeCiphertext(b []byte) (*Ciphertext, error) {
 	return c, nil
 }
 
-// Switch gives the ciphertext at a level that is not above its own. It does not change c.
+// Switch returns the ciphertext at a level that is at most its own. It does not change c, and
+// returns c itself if it already has the level.
 func (s *Scheme) Switch(c *Ciphertext, level int) (*Ciphertext, error) {
 	if level < 0 || level > c.Level {
-		return nil, fmt.Errorf("%w: level %d, wanted at %d", ErrCiphertext, c.Level, level)
+		return nil, fmt.Errorf("%w: cannot switch from level %d to level %d", ErrCiphertext, c.Level, level)
 	}
 	if level == c.Level {
 		return c, nil
@@ -127,16 +130,16 @@ func (s *Scheme) Switch(c *Ciphertext, level int) (*Ciphertext, error) {
 	return to, nil
 }
 
-// factor is what a coefficient of T^-1 m that was decoded at the ciphertext's level is multiplied with, modulo T, to
-// give the message.
+// factor returns the number by which a coefficient of T^-1 m, decoded at the ciphertext's level,
+// must be multiplied modulo T to obtain the message.
 func (s *Scheme) factor(c *Ciphertext) uint64 {
 	t := new(big.Int).SetUint64(s.T)
 	f := new(big.Int).ModInverse(new(big.Int).SetUint64(c.Scale), t)
 	return f.Mul(f, new(big.Int).SetUint64(c.moved)).Mod(f, t).Uint64()
 }
 
-// Decode sets message, N coefficients below T, from a phase of the ciphertext, which it overwrites: T times it,
-// centred, is m and T times the noise.
+// Decode sets message, N coefficients below T, from a phase of the ciphertext. It overwrites the
+// phase. T times the phase, centred, is m plus T times the noise.
 func (s *Scheme) Decode(message []uint64, c *Ciphertext, phase ring.Poly) {
 	basis := s.Level(c.Level)
 	t := make([]uint64, basis.Len())
@@ -149,7 +152,8 @@ func (s *Scheme) Decode(message []uint64, c *Ciphertext, phase ring.Poly) {
 	s.plain.MulScalar(out, out, []uint64{s.factor(c)})
 }
 
-// FromMu gives the message of coefficients for which mu was opened (see Noise in the documentation of the package).
+// FromMu computes the coefficients of the message from opened values of mu (see the package
+// documentation, The scheme).
 func (s *Scheme) FromMu(message, mu []uint64, c *Ciphertext) {
 	t := new(big.Int).SetUint64(s.T)
 	f := s.Level(c.Level).Modulus() // -Q_l, at the level where mu was decoded
@@ -157,7 +161,7 @@ func (s *Scheme) FromMu(message, mu []uint64, c *Ciphertext) {
 	s.plain.MulScalar(ring.Poly{C: [][]uint64{message}}, ring.Poly{C: [][]uint64{mu}}, []uint64{f.Uint64()})
 }
 
-// Slots gives the slots of a message's coefficients, as Lattigo encodes them.
+// Slots returns the slots for a message's coefficients, in Lattigo's encoding.
 func (s *Scheme) Slots(message []uint64) ([]uint64, error) {
 	slots := make([]uint64, s.Lattigo.MaxSlots())
 	err := s.encoder.DecodeRingT(lattigo.Poly{Coeffs: [][]uint64{message}}, s.Lattigo.NewScale(1), slots)

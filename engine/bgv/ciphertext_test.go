@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// world is a key that Lattigo has made, and what its users have.
+// world has a key that Lattigo made, and the objects of its users.
 type world struct {
 	*Scheme
 	secret    *rlwe.SecretKey
@@ -39,7 +39,7 @@ func newWorld(t testing.TB, name string) *world {
 	}}
 }
 
-// phase is c_0 + c_1 s.
+// phase returns c_0 + c_1 s.
 func (w *world) phase(c *Ciphertext) ring.Poly {
 	basis := w.Level(c.Level)
 	key, c1, sum := basis.NewPoly(), basis.NewNTT(), basis.NewPoly()
@@ -60,7 +60,7 @@ func (w *world) phase(c *Ciphertext) ring.Poly {
 	return sum
 }
 
-// encrypt puts values into slots.
+// encrypt encrypts values in slots.
 func (w *world) encrypt(t testing.TB, values []uint64) *rlwe.Ciphertext {
 	t.Helper()
 	pt := bgv.NewPlaintext(w.Lattigo, w.MaxLevel())
@@ -82,7 +82,7 @@ func (w *world) values(offset uint64) []uint64 {
 	return v
 }
 
-// evaluated are ciphertexts of Lattigo, of both modes, with what they are of.
+// evaluated returns ciphertexts that Lattigo evaluated, in both modes, and their slots.
 func (w *world) evaluated(t testing.TB) (list []*rlwe.Ciphertext, want [][]uint64) {
 	t.Helper()
 	a, b := w.values(3), w.values(w.T-5)
@@ -115,7 +115,7 @@ func (w *world) evaluated(t testing.TB) (list []*rlwe.Ciphertext, want [][]uint6
 	return list, want
 }
 
-// What Lattigo has evaluated decodes at every level, by the phase and by mu.
+// Ciphertexts that Lattigo evaluated decode at every level, from the phase and from mu.
 func TestDecode(t *testing.T) {
 	for _, set := range Sets() {
 		if !set.Insecure && testing.Short() {
@@ -147,10 +147,10 @@ func TestDecode(t *testing.T) {
 					w.Decode(message, x, phase)
 					slots, err := w.Slots(message)
 					if err != nil || !slices.Equal(slots, want[i]) {
-						t.Fatalf("%s: ciphertext %d at level %d is of %d, want %d", set.Name, i, x.Level, slots[:5], want[i][:5])
+						t.Fatalf("%s: ciphertext %d at level %d has slots %d, want %d", set.Name, i, x.Level, slots[:5], want[i][:5])
 					}
 					if w.FromMu(mu, mu, x); !slices.Equal(mu, message) {
-						t.Fatalf("%s: ciphertext %d at level %d: mu is of another message", set.Name, i, x.Level)
+						t.Fatalf("%s: ciphertext %d at level %d: mu yields another message", set.Name, i, x.Level)
 					}
 				}
 			}
@@ -167,12 +167,12 @@ func TestLattigoRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if back := w.ToLattigo(c, true); !back.Equal(ct) {
-			t.Error("another ciphertext comes back")
+			t.Error("the ciphertext changed when it was converted to Lattigo and back")
 		}
 		b := w.EncodeCiphertext(c)
 		d, err := w.DecodeCiphertext(b)
 		if err != nil || !bytes.Equal(w.EncodeCiphertext(d), b) || !w.ToLattigo(d, true).Equal(ct) {
-			t.Errorf("another ciphertext is decoded: %v", err)
+			t.Errorf("the ciphertext changed when it was encoded and decoded: %v", err)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func edited(b []byte, at int, v byte) []byte {
 	return b
 }
 
-// Anything that decodes is what it encodes to.
+// Any input that decodes is encoded again to the same bytes.
 func FuzzDecode(f *testing.F) {
 	w := newWorld(f, "insecure-B5-8")
 	c, err := w.FromLattigo(w.encrypt(f, w.values(1)))
@@ -261,7 +261,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// The noise that a switch leaves is what was there, divided, and at most R.
+// The noise after a switch is the original noise, divided, plus at most R.
 func TestSwitchNoise(t *testing.T) {
 	w := newWorld(t, "insecure-B6-31")
 	c, err := w.FromLattigo(w.encrypt(t, w.values(9)))
@@ -288,7 +288,7 @@ func TestSwitchNoise(t *testing.T) {
 			}
 		}
 		if most := w.MaxNoise(c.Level, level, MaxParties); most.BitLen() < from.BitLen()-to.BitLen()+w.LogNoise-3 {
-			t.Errorf("noise at level %d of at most %v", c.Level, most)
+			t.Errorf("the largest noise at level %d is %v", c.Level, most)
 		}
 	}
 }

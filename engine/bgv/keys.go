@@ -12,48 +12,50 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// ErrKeys says that something is no key of a set.
+// ErrKeys is returned for keys that are malformed or do not belong to a set.
 var ErrKeys = errors.New("bgv: malformed keys")
 
 // SeedSize is the size of the seed of the reference string in bytes.
 const SeedSize = sample.SeedSize
 
-// MaxGalois is how many automorphisms keys have at most.
+// MaxGalois is the maximum number of automorphisms of keys.
 const MaxGalois = 128
 
-// Keys are the public keys that belong to a secret s: samples (b, a), of which a follows from the seed, with
+// Keys are the public keys for a secret s. They consist of samples (b, a), where a follows from the
+// seed:
 //
 //	public          b = -a s + e
 //	relinearisation b = -a s + e + P s^2 modulo the primes of digit i, and without the last term modulo others
 //	automorphism g  b = -a s(X^(1/g)) + e + P s, the last term as above
 //
-// one of the first, and of the others one for each digit of the gadget.
+// The public key has one sample, and each of the others has one for each digit of the gadget.
 type Keys struct {
 	Seed   [SeedSize]byte
 	Galois []uint64   // the automorphisms, ascending
 	B      []ring.NTT // on all primes: public, relinearisation by digit, and then by automorphism and digit
 }
 
-// CheckGalois refuses what is no list of automorphisms X -> X^g: they are odd, ascending, and in (1, 2N).
+// CheckGalois checks a list of automorphisms X -> X^g: it must be ascending, with at most MaxGalois
+// entries, all of them odd and in (1, 2N). Otherwise it returns an error that wraps ErrKeys.
 func (s *Set) CheckGalois(list []uint64) error {
 	if len(list) > MaxGalois {
-		return fmt.Errorf("%w: %d automorphisms", ErrKeys, len(list))
+		return fmt.Errorf("%w: %d automorphisms are too many", ErrKeys, len(list))
 	}
 	last := uint64(1)
 	for _, g := range list {
 		//lodge:check bgv/automorphisms [swap=g <= last=>g == last] keys have several encodings
 		if g <= last || g%2 == 0 || g >= 2<<s.LogN {
-			return fmt.Errorf("%w: automorphisms %d", ErrKeys, list)
+			return fmt.Errorf("%w: the automorphisms %d are not odd and ascending in (1, 2N)", ErrKeys, list)
 		}
 		last = g
 	}
 	return nil
 }
 
-// Samples is the number of samples of keys with so many automorphisms.
+// Samples returns the number of samples of keys with the given number of automorphisms.
 func (s *Set) Samples(galois int) int { return 1 + s.Digits()*(1+galois) }
 
-// NewKeys has room for keys.
+// NewKeys allocates keys. Their samples are zero.
 func (s *Scheme) NewKeys(seed [SeedSize]byte, galois []uint64) (*Keys, error) {
 	if err := s.CheckGalois(galois); err != nil {
 		return nil, err
@@ -65,18 +67,18 @@ func (s *Scheme) NewKeys(seed [SeedSize]byte, galois []uint64) (*Keys, error) {
 	return k, nil
 }
 
-// Uniform sets a to that of a sample.
+// Uniform sets a to the uniform half of a sample.
 func (s *Scheme) Uniform(a ring.NTT, seed *[SeedSize]byte, sampleNumber int) {
 	sample.Expand(a.C, s.QP(), seed[:], "lodge bgv sample", uint64(sampleNumber))
 }
 
-// SpecialProduct is P modulo prime k of Q.
+// SpecialProduct returns P modulo prime k of Q.
 func (s *Scheme) SpecialProduct(k int) uint64 {
 	p := s.basis.Range(len(s.Q), len(s.Q)+len(s.P)).Modulus()
 	return p.Mod(p, new(big.Int).SetUint64(s.Q[k])).Uint64()
 }
 
-// KeysToLattigo gives the keys in Lattigo's types.
+// KeysToLattigo converts the keys to Lattigo's types.
 func (s *Scheme) KeysToLattigo(k *Keys) (*rlwe.PublicKey, *rlwe.MemEvaluationKeySet) {
 	public := s.PublicToLattigo(k)
 	relin := rlwe.NewRelinearizationKey(s.Lattigo)
@@ -91,7 +93,7 @@ func (s *Scheme) KeysToLattigo(k *Keys) (*rlwe.PublicKey, *rlwe.MemEvaluationKey
 	return public, rlwe.NewMemEvaluationKeySet(relin, galois...)
 }
 
-// PublicToLattigo gives the public key alone: of k only the first sample need be there.
+// PublicToLattigo converts only the public key. k need only have the first sample.
 func (s *Scheme) PublicToLattigo(k *Keys) *rlwe.PublicKey {
 	public := rlwe.NewPublicKey(s.Lattigo)
 	s.fill(public.Value, k, 0)
@@ -104,7 +106,7 @@ func (s *Scheme) fillGadget(to *rlwe.GadgetCiphertext, k *Keys, first int) {
 	}
 }
 
-// fill sets to to (b, a), times 2^64 as Lattigo has it.
+// fill sets to to (b, a), times 2^64 as in Lattigo's representation.
 func (s *Scheme) fill(to []ringqp.Poly, k *Keys, number int) {
 	a := s.basis.NewNTT()
 	s.Uniform(a, &k.Seed, number)

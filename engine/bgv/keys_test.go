@@ -19,7 +19,7 @@ func (w *world) keysOf(t testing.TB, galois ...uint64) *Keys {
 	return k
 }
 
-// received puts keys together from all their chunks, the last one first.
+// received assembles keys from all their chunks, the last one first.
 func (w *world) received(k *Keys) (*Keys, error) {
 	in, err := w.Receive(w.KeysHeader(k))
 	if err != nil {
@@ -56,7 +56,7 @@ func TestKeysAreReceived(t *testing.T) {
 		}
 		public, err := w.ReceivePublicKey(w.KeysDigest(k), w.KeysHeader(k), w.ChunkDigests(k), w.AppendChunk(nil, k, 0))
 		if all, _ := w.KeysToLattigo(k); err != nil || !public.Equal(all) {
-			t.Errorf("another public key: %v", err)
+			t.Errorf("the public key differs: %v", err)
 		}
 	}
 	k := w.keysOf(t)

@@ -9,18 +9,18 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// Scheme is a set that is ready for use. It is immutable and may be shared.
+// Scheme is a set prepared for use. It is immutable and safe for concurrent use.
 type Scheme struct {
 	*Set
-	Lattigo bgv.Parameters // of users
+	Lattigo bgv.Parameters // for users
 	basis   *ring.Basis    // of Q and the special primes
 	plain   *ring.Basis    // of T
 	encoder *bgv.Encoder
-	// lift goes from Q_l to T for each level l.
+	// lift extends from Q_l to T for each level l.
 	lift []*ring.Extender
 }
 
-// New prepares a set.
+// New prepares a set for use. It returns an error if the set is invalid.
 func New(set *Set) (*Scheme, error) {
 	if err := set.Validate(); err != nil {
 		return nil, err
@@ -46,17 +46,17 @@ func New(set *Set) (*Scheme, error) {
 	return s, nil
 }
 
-// Basis has all primes, the special ones last, as keys do.
+// Basis returns the basis of keys: all primes, the special ones last.
 func (s *Scheme) Basis() *ring.Basis { return s.basis }
 
-// Level is the basis of ciphertexts of a level.
+// Level returns the basis of ciphertexts of level l.
 func (s *Scheme) Level(l int) *ring.Basis { return s.basis.Prefix(l + 1) }
 
-// MaxLevel is the level of fresh ciphertexts.
+// MaxLevel returns the level of fresh ciphertexts.
 func (s *Scheme) MaxLevel() int { return len(s.Q) - 1 }
 
-// MaxNoise is the largest noise of a ciphertext of level l that may be decrypted at level k <= l, under a key of so
-// many parties.
+// MaxNoise returns the largest noise of a ciphertext of level l that can be decrypted at level k <=
+// l, under a key of the given number of parties.
 func (s *Scheme) MaxNoise(l, k, parties int) *big.Int {
 	most := new(big.Int).Lsh(big.NewInt(1), uint(s.LogNoise))
 	if l == k {
@@ -67,9 +67,9 @@ func (s *Scheme) MaxNoise(l, k, parties int) *big.Int {
 	return most.Div(most, s.Level(k).Modulus())
 }
 
-// Galois is the element of the automorphism that moves the slots of both rows k columns to the left, and RotateRows
-// that which swaps the rows.
+// Galois returns the element of the automorphism that moves the slots of both rows k columns to the
+// left.
 func (s *Scheme) Galois(k int) uint64 { return s.Lattigo.GaloisElementForColRotation(k) }
 
-// RotateRows is the element of the automorphism that swaps the rows.
+// RotateRows returns the element of the automorphism that swaps the rows.
 func (s *Scheme) RotateRows() uint64 { return s.Lattigo.GaloisElementForRowRotation() }

@@ -12,31 +12,32 @@ import (
 	"github.com/lodge-mpc/lodge/engine/hardness"
 )
 
-// Default names the set that is used when none is asked for.
+// Default is the name of the default set.
 const Default = "B13-17"
 
-// InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
+// InsecurePrefix starts the name of every set that is too small to be secure. Such sets are only for
+// tests.
 const InsecurePrefix = "insecure-"
 
-// A Set is one choice of rings, moduli and limits. Sets are data and must not be modified.
+// A Set fixes the rings, moduli and limits. Sets must not be modified.
 type Set struct {
 	Name     string
 	LogN     int
 	Q        []uint64 // q_0, q_1, ...
-	P        []uint64 // special primes, of which P is the product
+	P        []uint64 // special primes; P is their product
 	T        uint64   // plaintext modulus, a prime that is 1 mod 2N
-	Variance float64  // of errors of keys
-	LogNoise int      // noises are below 2^LogNoise when a ciphertext is decrypted
-	// FloodLevel is the level at which whole ciphertexts are decrypted under a flood of noise; -1 says that Q has no room
-	// for it.
+	Variance float64  // of the errors of keys
+	LogNoise int      // the noise at decryption is below 2^LogNoise
+	// FloodLevel is the level at which whole ciphertexts are decrypted with flooding; -1 if Q is
+	// too small for flooding.
 	FloodLevel int
-	// LogDecryptions counts the ciphertexts that may be decrypted so under one key: all together have the statistical
-	// distance of package bgvdecrypt.
+	// LogDecryptions is log2 of the number of ciphertexts that may be decrypted with flooding under
+	// one key. All of them together have the statistical distance of package bgvdecrypt.
 	LogDecryptions int
-	Insecure       bool // for tests only; the name says so too
+	Insecure       bool // for tests only; the name must say so too
 }
 
-// MaxParties is how many parties a key of any set may have.
+// MaxParties is the maximum number of parties of a key, for every set.
 const MaxParties = 16
 
 // The largest primes of their size that are 1 mod 2^15.
@@ -78,21 +79,22 @@ func registry() []*Set {
 	}
 }
 
-// Security is the estimate of package hardness for the samples of keys modulo Q P, of one honest party: its secret is
-// ternary. Of threshold keys, the errors of honest parties together have at least the variance of the set.
+// Security returns the estimate of package hardness for one honest party's samples of keys modulo
+// Q P, with a ternary secret. For threshold keys, the errors of the honest parties together have at
+// least the variance of the set.
 func (s *Set) Security() hardness.Bits {
 	return hardness.Samples{
 		Dim: s.N(), LogQ: s.LogQP(), Deviation: math.Sqrt(s.Variance), Secret: hardness.Ternary,
 	}.Estimate()
 }
 
-// N is the ring degree.
+// N returns the ring degree.
 func (s *Set) N() int { return 1 << s.LogN }
 
-// QP are all primes, the special ones last.
+// QP returns all primes, the special ones last.
 func (s *Set) QP() []uint64 { return slices.Concat(s.Q, s.P) }
 
-// LogQP is log2 of Q P.
+// LogQP returns log2 of Q P.
 func (s *Set) LogQP() (sum float64) {
 	for _, q := range s.QP() {
 		sum += math.Log2(float64(q))
@@ -100,11 +102,11 @@ func (s *Set) LogQP() (sum float64) {
 	return sum
 }
 
-// Digits is the number of digits of the gadget of evaluation keys: digit i is what a ciphertext is modulo the primes
-// q_k with k/len(P) = i.
+// Digits returns the number of digits of the gadget of evaluation keys. Digit i of a ciphertext is
+// its value modulo the primes q_k with k/len(P) = i.
 func (s *Set) Digits() int { return (len(s.Q) + len(s.P) - 1) / len(s.P) }
 
-// Digit says which digit prime k of Q is of.
+// Digit returns the digit that contains prime k of Q.
 func (s *Set) Digit(k int) int { return k / len(s.P) }
 
 // Sets lists every set, shipped ones first. The caller owns the result.
@@ -130,7 +132,7 @@ func Lookup(name string) (*Set, error) {
 	return nil, &UnknownError{Name: name, Known: Names()}
 }
 
-// UnknownError says that a set does not exist and which do.
+// UnknownError is returned if a set does not exist. It lists the existing sets.
 type UnknownError struct {
 	Name  string
 	Known []string
@@ -140,7 +142,7 @@ func (e *UnknownError) Error() string {
 	return fmt.Sprintf("bgv: unknown set %q (known: %s)", e.Name, strings.Join(e.Known, ", "))
 }
 
-// Validate checks what the mathematics and package hardness require of a set.
+// Validate checks the mathematical requirements of a set, and its security with package hardness.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("bgv: set %s: %s", s.Name, fmt.Sprintf(format, a...))
@@ -152,24 +154,24 @@ func (s *Set) Validate() error {
 	case s.LogN < 4 || s.LogN > 14:
 		return fail("log2 N = %d is out of range", s.LogN)
 	case len(s.Q) < 1 || len(s.P) < 1 || len(s.Q)+len(s.P) > 16:
-		return fail("%d primes and %d special ones", len(s.Q), len(s.P))
+		return fail("%d primes and %d special primes", len(s.Q), len(s.P))
 	case !isPrime(s.T, s.LogN) || s.T >= 1<<32:
-		return fail("T = %d is no prime of 32 bits that is 1 mod 2N", s.T)
+		return fail("T = %d is not a prime of at most 32 bits that is 1 mod 2N", s.T)
 	case s.FloodLevel < -1 || s.FloodLevel >= len(s.Q):
-		return fail("floods at level %d", s.FloodLevel)
+		return fail("flood level %d is out of range", s.FloodLevel)
 	case s.LogDecryptions < 0 || s.LogDecryptions > 40:
-		return fail("2^%d decryptions", s.LogDecryptions)
+		return fail("2^%d decryptions are out of range", s.LogDecryptions)
 	case !(s.Variance >= 10.17) || s.Variance > 100:
-		return fail("errors of variance %v", s.Variance)
+		return fail("errors of variance %v are out of range", s.Variance)
 	//lodge:check bgv/rounding [drop=math.Exp2(float64(s.LogNoise)) < 1.5*s.Rounding(MaxParties)] a
 	//  modulus switch adds more noise than decryption tolerates
 	case s.LogNoise > 30 || math.Exp2(float64(s.LogNoise)) < 1.5*s.Rounding(MaxParties):
-		return fail("noises below 2^%d, of which a switch makes %v", s.LogNoise, s.Rounding(MaxParties))
+		return fail("a noise bound of 2^%d is out of range or too small for a switch, which adds up to %v", s.LogNoise, s.Rounding(MaxParties))
 	}
 	seen := map[uint64]bool{s.T: true}
 	for _, q := range s.QP() {
 		if !isPrime(q, s.LogN) || q < 1<<33 || q >= 1<<61 || seen[q] {
-			return fail("%d is no prime of 34 to 61 bits that is 1 mod 2N and that is not used twice", q)
+			return fail("%d is not a prime of 34 to 61 bits that is 1 mod 2N, or is used twice", q)
 		}
 		seen[q] = true
 	}
@@ -182,14 +184,15 @@ func (s *Set) Validate() error {
 
 // isPrime reports whether q is a prime that is 1 mod 2N.
 func isPrime(q uint64, logN int) bool {
-	return q%(2<<logN) == 1 && new(big.Int).SetUint64(q).ProbablyPrime(0) // exact under 2^64
+	return q%(2<<logN) == 1 && new(big.Int).SetUint64(q).ProbablyPrime(0) // exact below 2^64
 }
 
-// Rounding is R, what a switch of the modulus adds to the noise at most, for keys of so many parties.
+// Rounding returns R, the maximum noise that a modulus switch adds, for keys of the given number of
+// parties.
 func (s *Set) Rounding(parties int) float64 { return float64(1+parties*s.N())/2 + 1 }
 
-// Hash identifies everything in the set that keys and ciphertexts depend on, its name included: SHA-256 of the fields,
-// each behind its length in eight bytes, big endian.
+// Hash returns a hash of everything in the set that affects keys and ciphertexts, including its
+// name: SHA-256 of the fields, each preceded by its length in eight bytes, big endian.
 func (s *Set) Hash() [32]byte {
 	h := sha256.New()
 	field := func(b []byte) {

@@ -31,7 +31,7 @@ func TestSetsAreValid(t *testing.T) {
 		}
 	}
 	if !names[Default] || shipped != 3 {
-		t.Errorf("%d shipped sets, the default among them: %v", shipped, names[Default])
+		t.Errorf("%d shipped sets, which contain the default: %v", shipped, names[Default])
 	}
 }
 
@@ -67,7 +67,7 @@ func TestValidateRefuses(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 		if _, err := New(s); err == nil {
-			t.Errorf("%s: prepared", name)
+			t.Errorf("%s: New accepted it", name)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestUnknownSet(t *testing.T) {
 	}
 }
 
-// Every field is in the hash, and what a caller does to a set stays with the caller.
+// The hash depends on every field, and a caller's changes to a set do not affect others.
 func TestHash(t *testing.T) {
 	seen := map[[32]byte]string{}
 	add := func(name string, s *Set) {

@@ -1,7 +1,7 @@
-// Package codec is the canonical encoding of the engine's values: residues and signed integers packed at
-// their bit length, least significant bit first. A value has one encoding, and decoders accept nothing
-// else: the length is exact, residues are below their modulus, padding is zero. Decoders write to places
-// that the caller has sized, and allocate nothing.
+// Package codec implements the canonical encoding of the engine's values: residues and signed
+// integers packed at their bit length, least significant bit first. Each value has one encoding,
+// and decoders accept no other: the length is exact, residues are below their modulus, padding is
+// zero. Decoders write to slices that the caller allocated, and allocate nothing.
 package codec
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// What an encoding can have wrong; errors of this package wrap one of these.
+// Errors of this package wrap one of these.
 var (
 	ErrTruncated = errors.New("codec: too short")
 	ErrTrailing  = errors.New("codec: too long")
 	ErrRange     = errors.New("codec: value out of range")
 )
 
-// length demands exactly want bytes.
+// length returns an error unless have is want.
 func length(have, want int) error {
 	switch {
 	//lodge:check codec/too-short a truncated message is decoded beyond its end
@@ -35,10 +35,10 @@ func length(have, want int) error {
 	return nil
 }
 
-// width is the number of bits of a residue modulo q.
+// width returns the number of bits of a residue modulo q.
 func width(q uint64) int { return bits.Len64(q - 1) }
 
-// PolySize is the size in bytes of a polynomial of n coefficients modulo the primes.
+// PolySize returns the size in bytes of a polynomial of n coefficients modulo the primes.
 func PolySize(n int, primes []uint64) int {
 	size := 0
 	for _, q := range primes {
@@ -55,7 +55,7 @@ func AppendPoly(dst []byte, c [][]uint64, primes []uint64) []byte {
 	return dst
 }
 
-// DecodePoly sets c[i], residues modulo primes[i], from exactly src.
+// DecodePoly sets c[i], residues modulo primes[i], from src. src must contain nothing else.
 func DecodePoly(c [][]uint64, primes []uint64, src []byte) error {
 	size := 0
 	for i, q := range primes {
@@ -95,11 +95,11 @@ func appendWords(dst []byte, v []uint64, w int) []byte {
 	return dst
 }
 
-// SignedSize is the size in bytes of n signed integers of so many bits, the sign included.
+// SignedSize returns the size in bytes of n signed integers of width bits, including the sign.
 func SignedSize(n, width int) int { return kernel.PackedSize(n, width) }
 
-// AppendSigned appends the coefficients of p as two's complement integers of width bits. It reports an
-// error that wraps ErrRange when one does not fit; nothing is appended then.
+// AppendSigned appends the coefficients of p as two's complement integers of width bits. If a
+// coefficient does not fit, it appends nothing and returns an error that wraps ErrRange.
 func AppendSigned(dst []byte, p intpoly.Poly, width int) ([]byte, error) {
 	start := len(dst)
 	if p.W == 1 && width < 64 {
@@ -150,13 +150,14 @@ func appendShort(dst []byte, v []uint64, width int) ([]byte, error) {
 	return appendWords(dst, words, width), nil
 }
 
-// DecodeSigned sets p, whose coefficients have at least width bits, from exactly src.
+// DecodeSigned sets p, whose coefficients have at least width bits, from src. src must contain
+// nothing else.
 func DecodeSigned(p intpoly.Poly, width int, src []byte) error {
 	if err := length(len(src), SignedSize(p.N(), width)); err != nil {
 		return err
 	}
 	if 64*p.W < width {
-		panic(fmt.Sprintf("codec: %d bits into %d words", width, p.W))
+		panic(fmt.Sprintf("codec: cannot decode %d bits into %d words", width, p.W))
 	}
 	if p.W == 1 {
 		zero := kernel.Unpack(p.C, src, width)
@@ -190,7 +191,7 @@ func DecodeSigned(p intpoly.Poly, width int, src []byte) error {
 	return padding(at%8 == 0 || src[len(src)-1]>>(at%8) == 0)
 }
 
-// padding demands zeros behind the last value.
+// padding returns an error unless zero is true.
 func padding(zero bool) error {
 	//lodge:check codec/padding the padding bits after the last value can carry data
 	if !zero {
@@ -201,7 +202,7 @@ func padding(zero bool) error {
 
 func wordsFor(width int) int { return (width + 63) / 64 }
 
-// word is word i of a sign-extended integer.
+// word returns word i of a sign-extended integer.
 func word(c []uint64, i int) uint64 {
 	if i < len(c) {
 		return c[i]

@@ -38,7 +38,7 @@ func TestPolyRoundTrip(t *testing.T) {
 		c := randomPoly(r, n)
 		b := AppendPoly([]byte("before"), c, primes)[6:]
 		if len(b) != PolySize(n, primes) {
-			t.Fatalf("n = %d: %d bytes, PolySize says %d", n, len(b), PolySize(n, primes))
+			t.Fatalf("n = %d: %d bytes, PolySize returns %d", n, len(b), PolySize(n, primes))
 		}
 		d := zero(n)
 		if err := DecodePoly(d, primes, b); err != nil {
@@ -112,11 +112,11 @@ func signedRoundTrip(t *testing.T, width, words int) {
 	}
 	for _, v := range []*big.Int{top, new(big.Int).Sub(low, big.NewInt(1))} {
 		if width == 64*words {
-			break // a coefficient cannot be larger
+			break // every coefficient fits
 		}
 		p.SetBig(3, v)
 		if _, err := AppendSigned(nil, p, width); !errors.Is(err, ErrRange) {
-			t.Errorf("width %d: %v was encoded (%v)", width, v, err)
+			t.Errorf("width %d: encoded %v (%v)", width, v, err)
 		}
 	}
 	if err := DecodeSigned(q, width, b[1:]); !errors.Is(err, ErrTruncated) {
@@ -140,7 +140,7 @@ func FuzzDecodePoly(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c := zero(4)
 		if DecodePoly(c, primes, b) == nil && !bytes.Equal(AppendPoly(nil, c, primes), b) {
-			t.Fatal("an encoding that is not canonical was accepted")
+			t.Fatal("accepted an encoding that is not canonical")
 		}
 	})
 }
@@ -156,7 +156,7 @@ func FuzzDecodeSigned(f *testing.F) {
 				return
 			}
 			if again, err := AppendSigned(nil, p, width); err != nil || !bytes.Equal(again, b) {
-				t.Fatalf("an encoding that is not canonical was accepted: %v", err)
+				t.Fatalf("accepted an encoding that is not canonical: %v", err)
 			}
 		}
 	})

@@ -1,5 +1,5 @@
-// Package longtest runs the tests that take too long for every day: all of them, or a sample that a seed chooses, and
-// says which it left out.
+// Package longtest runs tests that take too long for every run: all of them, or a sample selected
+// by a seed. It logs the omitted tests.
 package longtest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-var which = flag.String("long", "", `tests that take long: "all", or COUNT@SEED for COUNT of them in each group`)
+var which = flag.String("long", "", `long tests to run: "all", or COUNT@SEED for COUNT of them in each group`)
 
 // All reports whether every long test runs.
 func All() bool { return *which == "all" }
@@ -24,7 +24,7 @@ type Case struct {
 	Run      func(t *testing.T)
 }
 
-// Run runs the everyday cases, and of the others those that -long asks for, in their order.
+// Run runs the everyday cases, and those of the others that -long selects, in order.
 func Run(t *testing.T, cases []Case) {
 	t.Helper()
 	left := omitted(t, cases)
@@ -44,7 +44,8 @@ func Run(t *testing.T, cases []Case) {
 	}
 }
 
-// Left are those of some names of long tests that -long does not ask for, in order: for tests that another framework runs.
+// Left returns the long tests among names that -long does not select, in order. It is for tests
+// that another framework runs.
 func Left(t *testing.T, names ...string) (left []string) {
 	t.Helper()
 	cases := make([]Case, len(names))
@@ -60,7 +61,7 @@ func Left(t *testing.T, names ...string) (left []string) {
 	return left
 }
 
-// omitted are the names of the cases that do not run.
+// omitted returns the names of the cases that do not run.
 func omitted(t *testing.T, cases []Case) map[string]bool {
 	left := map[string]bool{}
 	if All() {
@@ -71,7 +72,7 @@ func omitted(t *testing.T, cases []Case) map[string]bool {
 		number, rest, ok := strings.Cut(*which, "@")
 		n, err := strconv.Atoi(number)
 		if !ok || err != nil || n < 0 {
-			t.Fatalf(`-long %q: want "all" or COUNT@SEED`, *which)
+			t.Fatalf(`-long %q is invalid: want "all" or COUNT@SEED`, *which)
 		}
 		count, seed = n, rest
 	}
@@ -92,7 +93,7 @@ func omitted(t *testing.T, cases []Case) map[string]bool {
 func rank(seed, name string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(seed + "\x00" + name))
-	v := h.Sum64() // the last bytes hardly reach the high bits: mix
+	v := h.Sum64() // the last bytes hardly affect the high bits, so mix them
 	v ^= v >> 32
 	v *= 0xd6e8feb86659fd93
 	v ^= v >> 32

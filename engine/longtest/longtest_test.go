@@ -23,7 +23,7 @@ func TestSamples(t *testing.T) {
 		return ran
 	}
 	if got := pick(""); !slices.Equal(got, []string{"always"}) {
-		t.Errorf("every day runs %v", got)
+		t.Errorf("without -long: runs %v", got)
 	}
 	if got := pick("all"); len(got) != 1+len(names) {
 		t.Errorf("all runs %v", got)
@@ -39,11 +39,11 @@ func TestSamples(t *testing.T) {
 		}
 	}
 	if len(covered) != 1+len(names) {
-		t.Errorf("16 seeds reach only %v", covered)
+		t.Errorf("16 seeds select only %v", covered)
 	}
 	*which = "2@1"
 	if got := Left(t, names...); len(got) != len(names)-2 || !slices.IsSorted(got) {
-		t.Errorf("a sample of 2 leaves out %v", got)
+		t.Errorf("a sample of 2 omits %v", got)
 	}
 	if got := pick("100@x"); len(got) != 1+len(names) {
 		t.Errorf("a sample larger than the group runs %v", got)

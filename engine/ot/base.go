@@ -12,7 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Kappa is the number of base transfers, and of columns of extension.
+// Kappa is the number of base transfers, and of columns of an extension.
 const Kappa = 128
 
 const pointSize = 32
@@ -23,19 +23,21 @@ const (
 	ReplySize = Kappa * pointSize
 )
 
-// ID names what a pair of parties does once: the session, the two parties and who is the receiver.
+// ID identifies the single use of this package by a pair of parties: the session, the two parties
+// and which of them is the receiver.
 type ID [32]byte
 
-// ErrPoint says that an encoding is that of no point, or of one of small order.
+// ErrPoint is returned for bytes that do not encode a point, or encode a point of small order.
 var ErrPoint = errors.New("ot: not a point of the group")
 
-// The base transfers are those of Chou and Orlandi (The simplest protocol for oblivious transfer, LATINCRYPT 2015) on
-// edwards25519, whose generator B has the prime order l and whose cofactor is 8. R offers A = a B. S, to choose s_i,
-// answers R_i = s_i (8 A) + b_i B, and has the point b_i (8 A). R's pair is P_i0 = a (8 R_i) and P_i1 = P_i0 - 64 a^2
-// B, of which S has the one for s_i. As 8 A is in the group of order l whatever A is, R_i says nothing of s_i to
-// anybody. Keys are hashes of the points with the ID, the index and the messages.
+// The base transfers are those of Chou and Orlandi (The simplest protocol for oblivious transfer,
+// LATINCRYPT 2015) on edwards25519, whose generator B has the prime order l and whose cofactor is
+// 8. R offers A = a B. To choose s_i, S answers R_i = s_i (8 A) + b_i B, and has the point b_i (8
+// A). R's pair is P_i0 = a (8 R_i) and P_i1 = P_i0 - 64 a^2 B; S has the point of the pair that s_i
+// selects. 8 A is in the group of order l for every A, so R_i reveals nothing about s_i to anyone.
+// Keys are hashes of the points with the ID, the index and the messages.
 
-// scalar is a uniform scalar.
+// scalar returns a uniform scalar.
 func scalar(s *sample.Stream) *edwards25519.Scalar {
 	var wide [64]byte
 	_, _ = s.Read(wide[:]) // streams do not fail
@@ -47,7 +49,8 @@ func scalar(s *sample.Stream) *edwards25519.Scalar {
 	return v
 }
 
-// timesCofactor decodes a point and clears its part of small order, of which nothing may be left but that.
+// timesCofactor decodes a point and multiplies it by the cofactor. It returns an error if the point
+// has small order.
 func timesCofactor(encoding []byte) (*edwards25519.Point, error) {
 	p, err := new(edwards25519.Point).SetBytes(encoding)
 	if err != nil {
@@ -61,7 +64,7 @@ func timesCofactor(encoding []byte) (*edwards25519.Point, error) {
 	return p, nil
 }
 
-// hashFields is SHA-256 of the fields, each behind its length in 8 bytes.
+// hashFields returns the SHA-256 of the fields, each preceded by its length in 8 bytes.
 func hashFields(fields ...[]byte) [32]byte {
 	h := sha256.New()
 	var n [8]byte
@@ -73,8 +76,8 @@ func hashFields(fields ...[]byte) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// column is the generator of a column whose key is the hash of a point of base transfer i. It clears the point's
-// encoding.
+// column returns the generator of a column, whose key is the hash of a point of base transfer i. It
+// erases the point's encoding.
 func (id ID) column(i int, offer, answer, point []byte) *sample.Stream {
 	index := binary.LittleEndian.AppendUint64(nil, uint64(i))
 	//lodge:check ot/key [drop=id[:]] two sessions or pairs of parties share keys
@@ -86,13 +89,13 @@ func (id ID) column(i int, offer, answer, point []byte) *sample.Stream {
 	return source.Stream("column")
 }
 
-// offer is R's first message and the scalar behind it.
+// offer returns R's first message and its discrete logarithm.
 func offer(s *sample.Stream) (a *edwards25519.Scalar, message []byte) {
 	a = scalar(s)
 	return a, new(edwards25519.Point).ScalarBaseMult(a).Bytes()
 }
 
-// reply is S's answer to an offer, for the choices s, and its columns' generators.
+// reply returns S's answer to an offer for the choices s, and the generators of its columns.
 func reply(id ID, choices block, random *sample.Stream, offer []byte) (
 	columns [Kappa]*sample.Stream, message []byte, err error,
 ) {
@@ -118,10 +121,10 @@ func reply(id ID, choices block, random *sample.Stream, offer []byte) (
 	return columns, message, nil
 }
 
-// pairs are R's pairs of generators, from S's answer.
+// pairs returns R's pairs of generators, from S's answer.
 func pairs(id ID, a *edwards25519.Scalar, offer, message []byte) (columns [Kappa][2]*sample.Stream, err error) {
 	if len(message) != ReplySize {
-		return columns, fmt.Errorf("ot: a reply of %d bytes, want %d", len(message), ReplySize)
+		return columns, fmt.Errorf("ot: the reply has %d bytes, want %d", len(message), ReplySize)
 	}
 	// 64 a^2 B = 8 (8 a^2 B)
 	square := edwards25519.NewScalar().Multiply(a, a)

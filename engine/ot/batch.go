@@ -5,14 +5,15 @@ import (
 	"fmt"
 )
 
-// A batch gives out its transfers in order, each once. Corrections of words are one word for each transfer, below 2^k;
-// those of bits are packed 64 a word, and every call of Bits begins a new word.
+// A batch returns its transfers in order, each once. Corrections of words are one word for each
+// transfer, below 2^k. Corrections of bits are packed 64 to a word, and every call of Bits begins a
+// new word.
 
 // SenderBatch holds the sender's rows.
 type SenderBatch struct {
 	s     block
 	rows  []block
-	used  int // rows that are given out, from the first on
+	used  int // rows that were used, from the first on
 	total int // rows that were ever added
 	hash  *hasher
 }
@@ -26,7 +27,7 @@ type ReceiverBatch struct {
 	hash    *hasher
 }
 
-// words reads whole words.
+// words decodes little-endian words.
 func words(b []byte) []uint64 {
 	w := make([]uint64, len(b)/8)
 	for i := range w {
@@ -35,7 +36,7 @@ func words(b []byte) []uint64 {
 	return w
 }
 
-// append takes n rows of the columns q.
+// append adds n rows of the columns q.
 func (b *SenderBatch) append(q []byte, n int) {
 	w := words(q)
 	b.rows = grown(b.rows, n)
@@ -58,7 +59,7 @@ func (b *ReceiverBatch) append(t, x []byte, n int) {
 	clear(w)
 }
 
-// grown is v with n more entries; where it has to move, it erases what it leaves behind.
+// grown returns v with n more entries. If it has to move them, it erases the old slice.
 func grown[T any](v []T, n int) []T {
 	if len(v)+n <= cap(v) {
 		return v[:len(v)+n]
@@ -69,31 +70,32 @@ func grown[T any](v []T, n int) []T {
 	return next
 }
 
-// Reserve makes room for n transfers, so that adding them moves nothing.
+// Reserve allocates memory for n transfers, so that adding them does not move rows.
 func (b *SenderBatch) Reserve(n int) { b.rows = grown(b.rows, n)[:len(b.rows)] }
 
-// Reserve makes room for n transfers, so that adding them moves nothing.
+// Reserve allocates memory for n transfers, so that adding them does not move rows.
 func (b *ReceiverBatch) Reserve(n int) {
 	b.rows = grown(b.rows, n)[:len(b.rows)]
 	b.choices = grown(b.choices, (n+63)/64)[:len(b.choices)]
 }
 
-// Left is how many transfers are left.
+// Left returns the number of unused transfers.
 func (b *SenderBatch) Left() int { return b.total - b.used }
 
-// Left is how many transfers are left.
+// Left returns the number of unused transfers.
 func (b *ReceiverBatch) Left() int { return b.total - b.used }
 
-// mask is 2^k - 1.
+// mask returns 2^k - 1.
 func mask(k int) uint64 {
 	if k < 1 || k > 64 {
-		panic(fmt.Sprintf("ot: words of %d bits", k))
+		panic(fmt.Sprintf("ot: words of %d bits are not supported", k))
 	}
 	return ^uint64(0) >> (64 - k)
 }
 
-// Words gives out len(d) transfers with the correlations d mod 2^k: share becomes the sender's shares, and correction
-// what it sends, all below 2^k. They may be d. The error is ErrSpent.
+// Words uses len(d) transfers with the correlations d mod 2^k. It sets share to the sender's
+// shares, and correction to the message for the receiver, all below 2^k. share and correction may
+// alias d. The error is ErrSpent.
 func (b *SenderBatch) Words(share, correction, d []uint64, k int) error {
 	m := mask(k)
 	if b.Left() < len(d) {
@@ -108,8 +110,8 @@ func (b *SenderBatch) Words(share, correction, d []uint64, k int) error {
 	return nil
 }
 
-// Words gives out as many transfers as there are corrections, and sets share to the receiver's shares. The error is
-// ErrSpent.
+// Words uses as many transfers as there are corrections, and sets share to the receiver's shares.
+// The error is ErrSpent.
 func (b *ReceiverBatch) Words(share, correction []uint64, k int) error {
 	m := mask(k)
 	if b.Left() < len(correction) {
@@ -123,7 +125,7 @@ func (b *ReceiverBatch) Words(share, correction []uint64, k int) error {
 	return nil
 }
 
-// Bits is Words for n correlations of one bit, packed.
+// Bits is Words for n correlations of one bit, packed 64 to a word.
 func (b *SenderBatch) Bits(share, correction, d []uint64, n int) error {
 	if b.Left() < n {
 		return ErrSpent
@@ -143,7 +145,7 @@ func (b *SenderBatch) Bits(share, correction, d []uint64, n int) error {
 	return nil
 }
 
-// Bits is Words for n correlations of one bit, packed.
+// Bits is Words for n correlations of one bit, packed 64 to a word.
 func (b *ReceiverBatch) Bits(share, correction []uint64, n int) error {
 	if b.Left() < n {
 		return ErrSpent
@@ -160,7 +162,7 @@ func (b *ReceiverBatch) Bits(share, correction []uint64, n int) error {
 	return nil
 }
 
-// next gives out a transfer, both pads, and erases its row.
+// next returns both pads of the next transfer, and erases its row.
 func (b *SenderBatch) next() (w0, w1 uint64) {
 	q := b.rows[b.used]
 	w0, w1 = b.hash.sum(uint64(b.used), q), b.hash.sum(uint64(b.used), q.xor(b.s))
@@ -170,7 +172,7 @@ func (b *SenderBatch) next() (w0, w1 uint64) {
 	return w0, w1
 }
 
-// next gives out a transfer, its pad and its choice, and erases its row.
+// next returns the pad and the choice of the next transfer, and erases its row.
 func (b *ReceiverBatch) next() (w, x uint64) {
 	w = b.hash.sum(uint64(b.used), b.rows[b.used])
 	x = b.choices[b.used/64] >> (b.used % 64) & 1

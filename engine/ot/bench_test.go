@@ -17,7 +17,7 @@ func BenchmarkTranspose(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/ChunkSize, "ns/transfer")
 }
 
-// The parties' parts are timed apart.
+// BenchmarkTransfers times the two parties separately.
 func BenchmarkTransfers(b *testing.B) {
 	x := random(ChunkSize/64, 1)
 	d, u, v := random(ChunkSize, 2), make([]uint64, ChunkSize), make([]uint64, ChunkSize)
@@ -52,7 +52,7 @@ func BenchmarkTransfers(b *testing.B) {
 	}
 }
 
-// stop turns the timer off, or on.
+// stop stops the timer if off, and otherwise starts it.
 func stop(b *testing.B, off bool) {
 	if off {
 		b.StopTimer()

@@ -7,10 +7,11 @@ import (
 	"encoding/binary"
 )
 
-// linear is a universal hash that is linear over GF(2), on strings of one length, a multiple of 16 bytes: the
-// polynomial hash over GF(2^128) of Galois/counter mode, whose instructions processors have, with what it adds for the
-// length and the nonce taken off. The point is a random one under AES; two strings of n blocks collide for at most n
-// of 2^128 points. The cipher encrypts nothing here: each key serves one challenge, and its hashes are public.
+// linear is a universal hash that is linear over GF(2), for strings of one length, a multiple of 16
+// bytes. It is the polynomial hash over GF(2^128) of Galois/counter mode, for which processors have
+// instructions, without the terms for the length and the nonce. The point is random under AES; two
+// strings of n blocks collide for at most n of 2^128 points. The cipher encrypts nothing here: each
+// key is used for one challenge, and its hashes are public.
 type linear struct {
 	mode cipher.AEAD
 	zero [tagSize]byte // the tag of zeros
@@ -34,14 +35,15 @@ func newLinear(challenge [32]byte, length int) *linear {
 	return l
 }
 
-// of hashes a string of the length.
+// of returns the hash of a string of the right length.
 func (l *linear) of(column []byte) (sum [tagSize]byte) {
 	l.mode.Seal(sum[:0], nonce[:], nil, column)
 	subtle.XORBytes(sum[:], sum[:], l.zero[:])
 	return sum
 }
 
-// challenge is the key of the hash for a chunk: it follows from everything that the receiver has chosen before.
+// challenge returns the key of the hash for a chunk. It depends on everything that the receiver
+// chose before.
 func (id ID) challenge(transcript [32]byte, first uint64, columns []byte) [32]byte {
 	number := binary.LittleEndian.AppendUint64(nil, first)
 	return hashFields([]byte("lodge ot challenge"), id[:], transcript[:], number, columns)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Whatever bit of a frame changes, the sender refuses it, and then serves no more.
+// The sender rejects a frame with any changed bit, and then accepts no more frames.
 func TestChangedFrames(t *testing.T) {
 	const n = 300
 	g := rand.New(rand.NewPCG(1, 2))
@@ -19,7 +19,7 @@ func TestChangedFrames(t *testing.T) {
 		columns := Kappa * length(n)
 		at := g.IntN(columns)
 		if i%2 == 1 {
-			// a column's hash or that of x; s has ones
+			// the hash of a column or of x; s has ones
 			at = columns + g.IntN((Kappa+1)*tagSize*8)
 		}
 		frame[at/8] ^= 1 << (at % 8)
@@ -29,7 +29,7 @@ func TestChangedFrames(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Error("a sender that has failed goes on")
+					t.Error("a failed sender continues")
 				}
 			}()
 			_ = s.Extend(frame, n)
@@ -44,8 +44,8 @@ func TestChangedFrames(t *testing.T) {
 	}
 }
 
-// A receiver that lies about its choices in some columns, and proves what it sends, passes exactly if it has guessed
-// the sender's bits there: it hashes its columns as if those bits were 0.
+// A receiver lies about its choices in some columns and proves its message. It passes exactly if it
+// guessed the sender's bits there: it hashes its columns as if those bits were 0.
 func TestInconsistentChoices(t *testing.T) {
 	const n = 128
 	passed := 0
@@ -77,7 +77,7 @@ func TestInconsistentChoices(t *testing.T) {
 	}
 }
 
-// The hash is linear, and its keys matter.
+// The hash is linear and depends on its key.
 func TestLinear(t *testing.T) {
 	g := rand.New(rand.NewPCG(3, 4))
 	for _, size := range []int{16, 32, 4112} {
@@ -93,19 +93,20 @@ func TestLinear(t *testing.T) {
 				hs[i] ^= ha[i] ^ hb[i]
 			}
 			if hs != [tagSize]byte{} {
-				t.Fatal("not linear")
+				t.Fatal("the hash is not linear")
 			}
 			if other.of(a) == ha {
 				t.Fatal("two keys have the same hash")
 			}
 		}
 		if l.of(make([]byte, size)) != [tagSize]byte{} {
-			t.Error("zeros have another hash")
+			t.Error("the hash of zeros is not zero")
 		}
 	}
 }
 
-// What the sender sees of the choices 0 and of random ones, and the corrections, have about as many ones as zeros.
+// The sender's messages for the choices 0 and for random choices, and the corrections, have about
+// as many ones as zeros.
 func TestMessagesAreBalanced(t *testing.T) {
 	const n = ChunkSize
 	s, r := pair(t, "balanced")
@@ -137,7 +138,7 @@ func balanced(t *testing.T, what string, v []uint64) {
 	}
 }
 
-// What fixed randomness gives is fixed.
+// Fixed randomness gives fixed results.
 func TestPinned(t *testing.T) {
 	s, r := pair(t, "pinned")
 	h := sha256.New()

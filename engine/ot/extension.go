@@ -11,35 +11,36 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// ChunkSize is the number of transfers that a chunk of an extension holds at most.
+// ChunkSize is the maximum number of transfers in a chunk of an extension.
 const ChunkSize = 1 << 15
 
-// pad is the number of rows, or a little more, that a chunk has besides: their random choices hide the hash of the
-// others.
+// pad is the minimum number of additional rows in a chunk. Their random choices hide the hash of
+// the other rows.
 const pad = 128
 
 var (
-	// ErrConsistency says that a receiver's columns do not hold the same choices.
+	// ErrConsistency is returned if a receiver's columns do not contain the same choices.
 	ErrConsistency = errors.New("ot: columns do not agree on the choices")
-	// ErrLength says that a message has not the length that follows from the number of transfers.
+	// ErrLength is returned if the length of a message does not match the number of transfers.
 	ErrLength = errors.New("ot: wrong length")
-	// ErrSpent says that a batch has not that many transfers left.
-	ErrSpent = errors.New("ot: no transfers left")
+	// ErrSpent is returned if a batch has too few unused transfers.
+	ErrSpent = errors.New("ot: too few transfers left")
 )
 
-// length is how many rows a chunk of n transfers has.
+// length returns the number of rows in a chunk of n transfers.
 func length(n int) int { return (n + pad + 127) / 128 * 128 }
 
-// FrameSize is the size in bytes of the message of a chunk of n transfers.
+// FrameSize returns the size in bytes of the message for a chunk of n transfers.
 func FrameSize(n int) int { return Kappa*length(n)/8 + (Kappa+1)*tagSize }
 
-// Chunks is how many chunks an extension by n transfers has: full ones and the rest.
+// Chunks returns the number of chunks in an extension by n transfers. All chunks except the last
+// are full.
 func Chunks(n int) int { return (n + ChunkSize - 1) / ChunkSize }
 
-// Chunk is how many transfers chunk i of n has.
+// Chunk returns the number of transfers in chunk i of an extension by n.
 func Chunk(n, i int) int { return min(ChunkSize, n-i*ChunkSize) }
 
-// Receiver extends transfers as the one who chooses.
+// Receiver extends transfers as the party with the choices.
 type Receiver struct {
 	id         ID
 	random     *sample.Stream
@@ -51,8 +52,8 @@ type Receiver struct {
 	batch      ReceiverBatch
 }
 
-// NewReceiver begins the base transfers. Its message is the offer. Whoever holds the source can undo everything: it
-// serves one ID.
+// NewReceiver begins the base transfers and returns the offer, its message to the sender. The
+// source determines all secrets and must be used for one ID only.
 func NewReceiver(id ID, source *sample.Source) (*Receiver, []byte) {
 	r := &Receiver{id: id, random: source.Stream("ot receiver")}
 	r.a, r.offer = offer(r.random)
@@ -60,10 +61,10 @@ func NewReceiver(id ID, source *sample.Source) (*Receiver, []byte) {
 	return r, r.offer
 }
 
-// Finish takes the reply and ends the base transfers.
+// Finish processes the reply and ends the base transfers.
 func (r *Receiver) Finish(reply []byte) error {
 	if r.a == nil {
-		panic("ot: base transfers end once")
+		panic("ot: the base transfers have already ended")
 	}
 	columns, err := pairs(r.id, r.a, r.offer, reply)
 	r.a.Set(edwards25519.NewScalar())
@@ -76,11 +77,11 @@ func (r *Receiver) Finish(reply []byte) error {
 	return nil
 }
 
-// Extend adds n transfers, at most ChunkSize, to the batch, of which choices holds the choice bits, 64 a word, and
-// gives the chunk's message.
+// Extend adds n transfers, at most ChunkSize, to the batch, and returns the chunk's message.
+// choices holds the choice bits, 64 to a word.
 func (r *Receiver) Extend(choices []uint64, n int) []byte {
 	if !r.ready || n < 1 || n > ChunkSize {
-		panic(fmt.Sprintf("ot: extension by %d", n))
+		panic(fmt.Sprintf("ot: cannot extend by %d transfers in this state", n))
 	}
 	size := length(n) / 8
 	x := make([]byte, size)
@@ -97,7 +98,8 @@ func (r *Receiver) Extend(choices []uint64, n int) []byte {
 	return frame
 }
 
-// expand sets t to the next rows' columns, and the beginning of the frame to what goes to the sender.
+// expand sets t to the columns of the next rows, and the beginning of the frame to the message for
+// the sender.
 func (r *Receiver) expand(frame, t, x []byte) {
 	size := len(x)
 	for i := range Kappa {
@@ -109,7 +111,7 @@ func (r *Receiver) expand(frame, t, x []byte) {
 	}
 }
 
-// prove sets the rest of the frame: the hashes of x and of the columns.
+// prove sets the rest of the frame to the hashes of x and of the columns.
 func (r *Receiver) prove(frame, t, x []byte) {
 	size := len(x)
 	proof := frame[Kappa*size:]
@@ -123,7 +125,7 @@ func (r *Receiver) prove(frame, t, x []byte) {
 	}
 }
 
-// Batch is what has been extended.
+// Batch returns the extended transfers.
 func (r *Receiver) Batch() *ReceiverBatch { return &r.batch }
 
 // Wipe erases everything.
@@ -143,7 +145,7 @@ func (r *Receiver) Wipe() {
 	r.batch.Wipe()
 }
 
-// Sender extends transfers as the one with the correlations.
+// Sender extends transfers as the party with the correlations.
 type Sender struct {
 	id         ID
 	columns    [Kappa]*sample.Stream
@@ -152,7 +154,8 @@ type Sender struct {
 	batch      SenderBatch
 }
 
-// NewSender takes an offer. Its message is the reply. The source serves one ID.
+// NewSender processes an offer and returns the reply, its message to the receiver. The source must
+// be used for one ID only.
 func NewSender(id ID, source *sample.Source, offer []byte) (*Sender, []byte, error) {
 	random := source.Stream("ot sender")
 	defer random.Wipe()
@@ -168,11 +171,11 @@ func NewSender(id ID, source *sample.Source, offer []byte) (*Sender, []byte, err
 	return s, message, nil
 }
 
-// Extend takes the message of a chunk of n transfers, checks it and adds them to the batch. The error is ErrLength or
-// ErrConsistency; after one the sender serves no more.
+// Extend checks the message for a chunk of n transfers and adds them to the batch. The error is
+// ErrLength or ErrConsistency; after an error the sender must not be used.
 func (s *Sender) Extend(frame []byte, n int) error {
 	if s.failed || n < 1 || n > ChunkSize {
-		panic(fmt.Sprintf("ot: extension by %d", n))
+		panic(fmt.Sprintf("ot: cannot extend by %d transfers in this state", n))
 	}
 	//lodge:check ot/length [swap=len(frame) != FrameSize(n)=>len(frame) < FrameSize(n)] an
 	//  extension can have trailing bytes
@@ -209,14 +212,15 @@ func (s *Sender) Extend(frame []byte, n int) error {
 	return nil
 }
 
-// maskWords sets dst to src, of a multiple of 8 bytes, if bit is 1 and to zeros if it is 0.
+// maskWords sets dst to src if bit is 1, and to zeros if it is 0. The length must be a multiple of
+// 8 bytes.
 func maskWords(dst, src []byte, bit uint64) {
 	for at := 0; at < len(src); at += 8 {
 		binary.LittleEndian.PutUint64(dst[at:], binary.LittleEndian.Uint64(src[at:])&-bit)
 	}
 }
 
-// Batch is what has been extended.
+// Batch returns the extended transfers.
 func (s *Sender) Batch() *SenderBatch { return &s.batch }
 
 // Wipe erases everything.

@@ -6,13 +6,13 @@ import (
 	"encoding/binary"
 )
 
-// hasher is the tweakable hash of Guo, Katz, Wang and Yu (Efficient and secure multiparty computation from fixed-key
-// block ciphers, IEEE S&P 2020, section 7.4):
+// hasher is the tweakable hash of Guo, Katz, Wang and Yu (Efficient and secure multiparty
+// computation from fixed-key block ciphers, IEEE S&P 2020, Section 7.4):
 //
 //	H(j, x) = pi(pi(x) + j) + pi(x)
 //
-// for a permutation pi, which is tweakable circular correlation robust if pi is random. pi is AES-128 under a public
-// key that belongs to the ID. A hasher is not for concurrent use.
+// for a permutation pi. If pi is random, H is tweakable circular correlation robust. pi is AES-128
+// under a public key that depends on the ID. A hasher is not safe for concurrent use.
 type hasher struct {
 	pi     cipher.Block
 	buffer [2][16]byte
@@ -27,7 +27,7 @@ func newHasher(id ID) *hasher {
 	return &hasher{pi: pi}
 }
 
-// sum gives the first 64 bits of H(j, x).
+// sum returns the first 64 bits of H(j, x).
 func (h *hasher) sum(j uint64, x block) uint64 {
 	in, out := h.buffer[0][:], h.buffer[1][:]
 	binary.LittleEndian.PutUint64(in, x.lo)
@@ -39,12 +39,12 @@ func (h *hasher) sum(j uint64, x block) uint64 {
 	return first ^ binary.LittleEndian.Uint64(in)
 }
 
-// wide gives all 128 bits of H(j, x).
+// wide returns all 128 bits of H(j, x).
 func (h *hasher) wide(j uint64, x block) (hi, lo uint64) {
-	lo = h.sum(j, x) // leaves pi(pi(x) + j) and pi(x) + j, whose upper half is that of pi(x), behind
+	lo = h.sum(j, x) // leaves pi(pi(x) + j) and pi(x) + j in the buffer; the upper half of the latter is that of pi(x)
 	in, out := h.buffer[0][8:], h.buffer[1][8:]
 	return binary.LittleEndian.Uint64(in) ^ binary.LittleEndian.Uint64(out), lo
 }
 
-// Wipe erases what the last sum left.
+// Wipe erases the buffer of the last sum.
 func (h *hasher) Wipe() { clear(h.buffer[:]) }

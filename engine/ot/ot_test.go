@@ -19,7 +19,7 @@ func testSource(label string) *sample.Source {
 	return sample.NewSource(seed[:])
 }
 
-// pair is a sender and a receiver after the base transfers.
+// pair returns a sender and a receiver after the base transfers.
 func pair(t testing.TB, label string) (*Sender, *Receiver) {
 	t.Helper()
 	id := ID(hashFields([]byte(label)))
@@ -43,7 +43,7 @@ func random(n int, seed uint64) []uint64 {
 	return v
 }
 
-// extend extends both by n transfers with these choices.
+// extend extends both parties by n transfers with these choices.
 func extend(t testing.TB, s *Sender, r *Receiver, choices []uint64, n int) {
 	t.Helper()
 	for i := range Chunks(n) {
@@ -67,13 +67,13 @@ func TestSharesOfProducts(t *testing.T) {
 		s, r := pair(t, fmt.Sprint(n))
 		x := random((n+63)/64, 1)
 		extend(t, s, r, x, n)
-		for j := range n { // rows are as the extension has them
+		for j := range n { // rows as in the extension
 			want := r.batch.rows[j]
 			if choice(x, j) == 1 {
 				want = want.xor(s.batch.s)
 			}
 			if s.batch.rows[j] != want {
-				t.Fatalf("%d transfers: row %d", n, j)
+				t.Fatalf("%d transfers: row %d is wrong", n, j)
 			}
 		}
 		k := 1 + n%64
@@ -95,7 +95,8 @@ func TestSharesOfProducts(t *testing.T) {
 	}
 }
 
-// Every width, and bits, one after the other out of one batch that was extended by parts.
+// The test uses transfers of every width, and of bits, from one batch that was extended in several
+// parts.
 func TestEveryWidth(t *testing.T) {
 	s, r := pair(t, "widths")
 	const each = 70
@@ -118,7 +119,7 @@ func TestEveryWidth(t *testing.T) {
 		}
 		for j := range each {
 			if (u[j]+v[j]-d[j]*x[at+j])&mask(k) != 0 {
-				t.Fatalf("%d bits: transfer %d", k, j)
+				t.Fatalf("%d bits: transfer %d is wrong", k, j)
 			}
 		}
 		at += each
@@ -130,11 +131,11 @@ func TestEveryWidth(t *testing.T) {
 		}
 		for j := range n {
 			if choice(u, j)^choice(v, j) != choice(d, j)&x[at+j] {
-				t.Fatalf("%d transfers of a bit: number %d", n, j)
+				t.Fatalf("%d transfers of a bit: number %d is wrong", n, j)
 			}
 		}
 		if n%64 != 0 && (u[n/64]|v[n/64]|c[n/64])>>(n%64) != 0 {
-			t.Errorf("bits behind the last of %d", n)
+			t.Errorf("nonzero bits after the last of %d", n)
 		}
 		at += n
 	}
@@ -148,12 +149,12 @@ func TestEveryWidth(t *testing.T) {
 		"sender's bits": s.Batch().Bits(many, many, many, left+1), "receiver's bits": r.Batch().Bits(many, many, left+1),
 	} {
 		if !errors.Is(err, ErrSpent) {
-			t.Errorf("%s gives out more than there is: %v", name, err)
+			t.Errorf("%s uses more transfers than there are: %v", name, err)
 		}
 	}
 	for j, b := range s.batch.rows[:at] {
 		if b != (block{}) || r.batch.rows[j] != (block{}) {
-			t.Fatalf("row %d is still there", j)
+			t.Fatalf("row %d was not erased", j)
 		}
 	}
 }
@@ -166,7 +167,7 @@ func TestTranspose(t *testing.T) {
 	for i := range 64 {
 		for j := range 64 {
 			if a[i]>>j&1 != b[j]>>i&1 {
-				t.Fatalf("entry %d, %d", i, j)
+				t.Fatalf("entry %d, %d is wrong", i, j)
 			}
 		}
 	}
@@ -178,7 +179,7 @@ func TestTranspose(t *testing.T) {
 			for j, row := range dst {
 				for i := range Kappa {
 					if uint64(row.bit(i)) != choice(columns[i*length/64:], j) {
-						t.Fatalf("%d of %d rows: row %d, column %d", n, length, j, i)
+						t.Fatalf("%d of %d rows: row %d, column %d is wrong", n, length, j, i)
 					}
 				}
 			}
@@ -186,7 +187,7 @@ func TestTranspose(t *testing.T) {
 	}
 }
 
-// The sender has of each pair the generator that it chose, and not the other.
+// The sender has the chosen generator of each pair, and not the other.
 func TestBaseTransfers(t *testing.T) {
 	s, r := pair(t, "base")
 	ones := 0
@@ -198,7 +199,7 @@ func TestBaseTransfers(t *testing.T) {
 		c := s.batch.s.bit(i)
 		ones += c
 		if got[0] != pair[c] || got[0] == pair[1-c] {
-			t.Errorf("transfer %d", i)
+			t.Errorf("transfer %d is wrong", i)
 		}
 	}
 	if ones < 30 || ones > 98 {
@@ -206,7 +207,8 @@ func TestBaseTransfers(t *testing.T) {
 	}
 }
 
-// smallOrder are the encodings of the 8 points whose order divides 8, and of none.
+// smallOrder has the encodings of the 8 points whose order divides 8, and bytes that do not encode
+// a point.
 var smallOrder = []string{
 	"0100000000000000000000000000000000000000000000000000000000000000",
 	"ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
@@ -240,11 +242,12 @@ func TestPointsAreRefused(t *testing.T) {
 	}
 	r, _ := NewReceiver(ID{}, testSource("r"))
 	if err := r.Finish(make([]byte, ReplySize-1)); err == nil {
-		t.Error("a short reply is taken")
+		t.Error("accepted a short reply")
 	}
 }
 
-// An offer outside the group of prime order does not make answers depend on choices: all are in that group.
+// An offer outside the group of prime order does not make answers depend on choices: all answers
+// are in that group.
 func TestOfferWithSmallPart(t *testing.T) {
 	torsion, _ := hex.DecodeString(smallOrder[4])
 	low, err := new(edwards25519.Point).SetBytes(torsion)
@@ -276,7 +279,7 @@ func one() *edwards25519.Scalar {
 	return v
 }
 
-// Nothing is the same for two IDs, though everything else is.
+// Two IDs share no values, even if everything else is equal.
 func TestDomains(t *testing.T) {
 	run := func(id ID) (offer, reply, frame []byte, pad uint64) {
 		r, offer := NewReceiver(id, testSource("r"))
@@ -299,15 +302,15 @@ func TestDomains(t *testing.T) {
 		t.Error("points depend on the ID: the test compares nothing")
 	}
 	if bytes.Equal(f1[:16], f2[:16]) || p1 == p2 {
-		t.Error("keys or pads are the same for two IDs")
+		t.Error("two IDs have the same keys or pads")
 	}
 	h := newHasher(ID{1})
 	if h.sum(0, block{1, 2}) == h.sum(1, block{1, 2}) {
-		t.Error("pads are the same for two transfers")
+		t.Error("two transfers have the same pads")
 	}
 }
 
-// Who has another ID gets nothing from the transfers.
+// A party with another ID obtains nothing from the transfers.
 func TestOtherSession(t *testing.T) {
 	r, offer := NewReceiver(ID{1}, testSource("r"))
 	s, reply, err := NewSender(ID{2}, testSource("s"), offer)
@@ -329,11 +332,11 @@ func TestWipe(t *testing.T) {
 	r.Wipe()
 	for j := range 256 {
 		if s.batch.rows[j] != (block{}) || r.batch.rows[j] != (block{}) {
-			t.Fatal("rows are still there")
+			t.Fatal("rows were not erased")
 		}
 	}
 	if s.batch.s != (block{}) || slices.Max(r.batch.choices) != 0 || s.Batch().Left() != 0 || r.Batch().Left() != 0 {
-		t.Error("secrets are still there")
+		t.Error("secrets were not erased")
 	}
 	NewBegun := func() { r, _ := NewReceiver(ID{}, testSource("r")); r.Wipe() }
 	NewBegun()

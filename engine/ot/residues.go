@@ -8,10 +8,11 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// ErrModulus says that there are no correlations modulo a number.
-var ErrModulus = errors.New("ot: modulus")
+// ErrModulus is returned for a modulus that Residues does not support.
+var ErrModulus = errors.New("ot: modulus is not supported")
 
-// Residues are the integers modulo m = p 2^k for an odd p >= 3, m < 2^61. For powers of two there is Words.
+// Residues implements the integers modulo m = p 2^k for an odd p >= 3, m < 2^61. For powers of two
+// use Words.
 type Residues struct {
 	m    uint64
 	twos int // k
@@ -31,22 +32,23 @@ func NewResidues(m uint64) (Residues, error) {
 	return Residues{m, k, odd}, nil
 }
 
-// once gives r mod m for r < 2m.
+// once returns v mod m for v < 2m.
 func (r *Residues) once(v uint64) uint64 {
 	d := v - r.m
 	return d + r.m&uint64(int64(d)>>63)
 }
 
-// of gives a residue that is uniform but for 2^-67 if the two words are: p times the lowest k bits, plus the rest
-// modulo p.
+// of maps two words to a residue: p times the lowest k bits, plus the rest modulo p. If the words
+// are uniform, the residue is within 2^-67 of uniform.
 func (r *Residues) of(hi, lo uint64) uint64 {
 	low := lo & (1<<r.twos - 1)
 	lo = lo>>r.twos | hi<<(64-r.twos) // a shift by 64 gives 0
 	return low*r.odd.Q + r.odd.Reduce(hi>>r.twos, lo)
 }
 
-// Residues gives out len(d) transfers with the correlations d, residues: share becomes the sender's shares, and
-// correction what it sends, residues too. They may be d. The error is ErrSpent.
+// Residues uses len(d) transfers with the correlations d, which must be residues. It sets share to
+// the sender's shares, and correction to the message for the receiver, also residues. share and
+// correction may alias d. The error is ErrSpent.
 func (b *SenderBatch) Residues(share, correction, d []uint64, r Residues) error {
 	if b.Left() < len(d) {
 		return ErrSpent
@@ -64,8 +66,8 @@ func (b *SenderBatch) Residues(share, correction, d []uint64, r Residues) error 
 	return nil
 }
 
-// Residues gives out as many transfers as there are corrections, which are residues, and sets share to the receiver's
-// shares. The error is ErrSpent.
+// Residues uses as many transfers as there are corrections, which must be residues, and sets share
+// to the receiver's shares. The error is ErrSpent.
 func (b *ReceiverBatch) Residues(share, correction []uint64, r Residues) error {
 	if b.Left() < len(correction) {
 		return ErrSpent

@@ -38,7 +38,7 @@ func TestSharesOfProductsOfResidues(t *testing.T) {
 			}
 		}
 		if sender.batch.rows[5] != (block{}) || receiver.batch.rows[5] != (block{}) {
-			t.Error("a row that was given out is still there")
+			t.Error("a used row was not erased")
 		}
 		one := make([]uint64, 1)
 		if err := sender.Batch().Residues(one, one, one, r); !errors.Is(err, ErrSpent) {
@@ -50,7 +50,8 @@ func TestSharesOfProductsOfResidues(t *testing.T) {
 	}
 }
 
-// Residues are what the definition says of 128 bits, and classes of consecutive ones come equally often.
+// Residues match the definition for 128 bits, and classes of consecutive residues are equally
+// frequent.
 func TestResidues(t *testing.T) {
 	for _, m := range moduli {
 		r, err := NewResidues(m)
@@ -82,14 +83,14 @@ func TestResidues(t *testing.T) {
 	}
 }
 
-// Both halves of the hash are the definition's.
+// Both halves of the hash match the definition.
 func TestWide(t *testing.T) {
 	h := newHasher(ID{7})
 	for j := range uint64(10) {
 		x := block{lo: j * 0x9e3779b97f4a7c15, hi: ^j}
 		hi, lo := h.wide(j, x)
 		if lo != h.sum(j, x) {
-			t.Error("the lower half is another")
+			t.Error("the lower half differs")
 		}
 		var in, once, twice [16]byte
 		putBlock(in[:], x)

@@ -1,6 +1,6 @@
 package ot
 
-// block is a row of the matrix, bit i of which belongs to column i: lo holds columns 0 to 63.
+// block is a row of the matrix. Bit i belongs to column i: lo holds columns 0 to 63.
 type block struct{ lo, hi uint64 }
 
 func (b block) bit(i int) int {
@@ -12,8 +12,9 @@ func (b block) bit(i int) int {
 
 func (b block) xor(c block) block { return block{b.lo ^ c.lo, b.hi ^ c.hi} }
 
-// transpose turns a 64 x 64 matrix of bits, bit j of a[i] being the entry in row i and column j: blocks of 32 x 32
-// change places, then those of 16 x 16 in each, and so on (Warren, Hacker's Delight, 7-3).
+// transpose transposes a 64 x 64 matrix of bits, where bit j of a[i] is the entry in row i and
+// column j: it swaps blocks of 32 x 32, then blocks of 16 x 16 within each, and so on (Warren,
+// Hacker's Delight, 7-3).
 func transpose(a *[64]uint64) {
 	for k := range 32 {
 		t := (a[k]>>32 ^ a[k+32]) & 0x00000000ffffffff
@@ -60,10 +61,10 @@ func transpose(a *[64]uint64) {
 	}
 }
 
-// rows sets the rows of a matrix of Kappa columns of length bits each, a multiple of 128, one after the other in
-// columns and with bit j of a column in word j/64. There are at most as many rows as bits.
+// rows sets dst to the rows of a matrix with Kappa columns of length bits each, a multiple of 128.
+// The columns are concatenated, with bit j of a column in word j/64. dst has at most length rows.
 func rows(dst []block, columns []uint64, length int) {
-	const group = 8 // words of a column at a time: a line of the cache
+	const group = 8 // words of a column at a time: one cache line
 	words := length / 64
 	var tiles [group][2][64]uint64
 	for first := 0; first*64 < len(dst); first += group {

@@ -1,5 +1,5 @@
-// Package parallel runs independent pieces of a computation on a given number of goroutines. Pieces write
-// to places of their own, so a result never depends on the number of workers.
+// Package parallel runs independent pieces of a computation on a given number of goroutines. Each
+// piece writes to separate memory, so the result does not depend on the number of workers.
 package parallel
 
 import (
@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// For calls f(i) for every i in [0, n) on up to workers goroutines and returns when all calls have returned.
+// For calls f(i) for every i in [0, n) on up to workers goroutines. It returns when all calls have
+// returned.
 func For(workers, n int, f func(i int)) {
 	workers = min(workers, n)
 	if workers <= 1 {
@@ -29,8 +30,8 @@ func For(workers, n int, f func(i int)) {
 	wg.Wait()
 }
 
-// Try is For with errors: after the first error, or when ctx ends, no further piece starts. It returns the
-// error of the lowest piece that failed, or ctx.Err().
+// Try is For with errors: after the first error, or when ctx ends, it starts no further piece. It
+// returns the error of the failed piece with the lowest index, or ctx.Err().
 func Try(ctx context.Context, workers, n int, f func(i int) error) error {
 	var stop atomic.Bool
 	errs := make([]error, n)

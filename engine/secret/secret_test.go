@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// key is a secret of another type than bytes, with a field that fmt would show.
+// key is a secret that is not bytes, with a field that fmt would print.
 type key struct{ Words []uint64 }
 
 func (k key) Wipe() { clear(k.Words) }
@@ -31,12 +31,12 @@ func checkHidden(t *testing.T, what, got string) {
 	t.Helper()
 	for _, leak := range leaks {
 		if strings.Contains(got, leak) {
-			t.Errorf("%s shows %s in %s", what, leak, got)
+			t.Errorf("%s reveals %s in %s", what, leak, got)
 		}
 	}
 }
 
-func TestSecretsShowNothing(t *testing.T) {
+func TestSecretsAreRedacted(t *testing.T) {
 	b, box := NewBytes([]byte(canary)), NewBox(key{[]uint64{wordCanary}})
 	exported := struct {
 		Name string
@@ -97,28 +97,28 @@ func TestSecretsHaveNoEncoding(t *testing.T) {
 	if _, err := box.MarshalBinary(); !errors.Is(err, ErrEncode) {
 		t.Errorf("binary: %v", err)
 	}
-	//lint:ignore SA9005 that nothing is exported is what is tested
+	//lint:ignore SA9005 the test checks that nothing is exported
 	if err := json.Unmarshal([]byte(`"`+Redacted+`"`), &b); err == nil {
-		t.Error("a redacted secret decodes")
+		t.Error("a redacted secret was decoded")
 	}
 }
 
-func TestWipeEndsEveryCopy(t *testing.T) {
+func TestWipeErasesEveryCopy(t *testing.T) {
 	raw, words := []byte(canary), []uint64{wordCanary}
 	b, box := NewBytes(raw), NewBox(key{words})
 	held, heldBox := b, box
 	if !held.Equal(b.Open()) || heldBox.Open().Words[0] != wordCanary || b.Empty() || box.Empty() {
-		t.Fatal("a holder does not give its value")
+		t.Fatal("a holder does not return its value")
 	}
-	for range 2 { // the second changes nothing
+	for range 2 { // the second call has no effect
 		b.Wipe()
 		box.Wipe()
 	}
 	if !bytes.Equal(raw, make([]byte, len(canary))) || words[0] != 0 {
-		t.Error("the value survives Wipe")
+		t.Error("Wipe did not erase the value")
 	}
 	if !b.Empty() || !held.Empty() || !box.Empty() || !heldBox.Empty() {
-		t.Error("a copy survives Wipe")
+		t.Error("Wipe did not erase a copy")
 	}
 	var zero Bytes
 	var zeroBox Box[key]
@@ -131,7 +131,7 @@ func TestWipeEndsEveryCopy(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%s opens", what)
+					t.Errorf("Open accepts %s", what)
 				}
 			}()
 			open()
@@ -148,10 +148,10 @@ func TestEqual(t *testing.T) {
 	}
 	nothing := NewBytes([]byte{})
 	if !nothing.Equal(nil) {
-		t.Error("no bytes differ from no bytes")
+		t.Error("empty bytes differ from empty bytes")
 	}
 	b.Wipe()
 	if b.Equal(nil) || b.Equal(make([]byte, len(canary))) || (Bytes{}).Equal(nil) {
-		t.Error("a holder without a value equals something")
+		t.Error("a holder without a value is equal to another value")
 	}
 }

@@ -2,8 +2,9 @@ package share
 
 import "slices"
 
-// Consistent reports whether the shares of these parties, more than degree+1 of them for it to say anything, are of
-// polynomials of that degree: whether shares[k][i] are those of parties[k], for every slot i.
+// Consistent reports whether the shares lie on polynomials of the given degree: for every slot i,
+// shares[k][i] must be the share of parties[k]. The result means nothing unless there are more than
+// degree+1 parties.
 func (s *Shamir) Consistent(degree int, parties []int, shares [][]uint64) bool {
 	if len(parties) <= degree+1 {
 		return true
@@ -21,17 +22,21 @@ func (s *Shamir) Consistent(degree int, parties []int, shares [][]uint64) bool {
 	return wrong == 0
 }
 
-// Faults are who may have given wrong shares.
+// Faults lists the parties that may have given wrong shares.
 type Faults struct {
-	Certain  []int // these have, whoever else has; ascending
-	Possible []int // one of these has; ascending
+	Certain  []int // these are wrong in every explanation; ascending
+	Possible []int // these are wrong in at least one explanation; ascending
 }
 
-// Locate judges one value, of which shares[k] is the share of parties[k], under the assumption that at most faults of them
-// are wrong and those of the parties in honest are right. There are no faults if the shares are of a polynomial of the
-// degree. It tries every explanation, a set of parties without which the others agree, that contains no smaller one: the
-// guilty are those in all of them. Liars whose number and faults are together below len(parties)-degree are the only
-// explanation: the polynomials of two would agree in degree+1 honest shares. The number of sets is exponential in faults.
+// Locate finds the parties whose shares of one value may be wrong, where shares[k] is the share of
+// parties[k]. It assumes that at most faults of the shares are wrong and those of the parties in
+// honest are right. If the shares lie on a polynomial of the degree, there are no faults. Otherwise
+// it tries every minimal explanation: a set of parties without which the others agree, and which
+// contains no smaller such set. The parties in all explanations are certain to be at fault. If the
+// number of liars plus faults is below len(parties)-degree, the set of liars is the only
+// explanation, because the polynomials of two explanations would agree in degree+1 honest shares.
+// If no set of at most faults parties explains the shares, the result is empty too. The number of
+// sets is exponential in faults.
 func (s *Shamir) Locate(parties []int, shares []uint64, degree, faults int, honest ...int) Faults {
 	var candidates []int
 	for _, p := range parties {
@@ -73,7 +78,7 @@ func (s *Shamir) Locate(parties []int, shares []uint64, degree, faults int, hone
 	return f
 }
 
-// subsets calls f for every set of so many of these, in their order. f must not keep it.
+// subsets calls f for every subset of the given size, in order. f must not keep the set.
 func subsets(of []int, size int, f func(set []int)) {
 	set := make([]int, 0, size)
 	var grow func(from int)
@@ -91,7 +96,7 @@ func subsets(of []int, size int, f func(set []int)) {
 	grow(0)
 }
 
-// explains reports whether the shares of all parties that are not in the set agree.
+// explains reports whether the shares of all parties outside the set agree.
 func (s *Shamir) explains(set, parties []int, shares []uint64, degree int) bool {
 	var others []int
 	var rest [][]uint64

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// primes are of several sizes: small enough to try everything, those of the sets, and the largest.
+// primes have several sizes: small enough to try everything, those of the sets, and the largest.
 var primes = []uint64{11, 65537, 1125899906826241, 9007199254614017, 1<<61 - 1}
 
 func source(label string) *sample.Source {
@@ -51,9 +51,10 @@ func pick(shares [][]uint64, parties []int) (list [][]uint64) {
 	return list
 }
 
-// Every quorum of d+1 parties reconstructs, for every number of parties and degree, and by additive shares too.
+// Every quorum of d+1 parties reconstructs, for every number of parties and degree, and with
+// additive shares too.
 func TestEveryQuorum(t *testing.T) {
-	const width = 700 // more than a block and no multiple of one
+	const width = 700 // more than a block and not a multiple of it
 	for _, q := range primes {
 		for _, n := range []int{3, 5, 7} {
 			s := shamir(t, q, n)
@@ -66,7 +67,7 @@ func TestEveryQuorum(t *testing.T) {
 				subsets(everyone(n), degree+1, func(quorum []int) {
 					s.Reconstruct(got, quorum, pick(shares, quorum))
 					if !slices.Equal(got, secrets) {
-						t.Fatalf("q %d, n %d, degree %d: quorum %v gets something else", q, n, degree, quorum)
+						t.Fatalf("q %d, n %d, degree %d: quorum %v reconstructs another value", q, n, degree, quorum)
 					}
 					clear(sum)
 					for _, p := range quorum {
@@ -79,7 +80,7 @@ func TestEveryQuorum(t *testing.T) {
 				})
 				all := everyone(n)
 				if !s.Consistent(degree, all, shares) {
-					t.Fatal("shares of one polynomial are called inconsistent")
+					t.Fatal("shares of one polynomial are reported as inconsistent")
 				}
 				shares[n-1][width-1] = s.Add(shares[n-1][width-1], 1)
 				if consistent := s.Consistent(degree, all, shares); consistent != (degree == n-1) {
@@ -90,8 +91,9 @@ func TestEveryQuorum(t *testing.T) {
 	}
 }
 
-// Over a small field, for every secret the shares of any d parties take all values equally often as the seeds do.
-func TestSharesSayNothing(t *testing.T) {
+// Over a small field, for every secret, the shares of any d parties take all values equally often
+// as the seeds vary.
+func TestSharesRevealNothing(t *testing.T) {
 	const q, n = 11, 5
 	s := shamir(t, q, n)
 	for degree := 1; degree <= 2; degree++ {
@@ -123,7 +125,7 @@ func TestSharesSayNothing(t *testing.T) {
 						seen[fmt.Sprint(view)] = true
 					}
 					if len(seen) != total {
-						t.Fatalf("dealer %d, secret %d: parties %v see %d of %d views", dealer, secret, set, len(seen), total)
+						t.Fatalf("dealer %d, secret %d: parties %v have %d of %d views", dealer, secret, set, len(seen), total)
 					}
 				})
 			}
@@ -131,8 +133,9 @@ func TestSharesSayNothing(t *testing.T) {
 	}
 }
 
-// The parties of a dealing are the dealer, those that expand and those that are sent something, each once; the shares
-// that are computed are those of the polynomial, and only those that are wanted are written.
+// The parties of a dealing are the dealer, those that expand their shares and those that are sent
+// shares, each once. The computed shares lie on the polynomial, and Deal writes only the requested
+// ones.
 func TestDealing(t *testing.T) {
 	for _, n := range []int{3, 5, 7} {
 		s := shamir(t, primes[3], n)
@@ -142,7 +145,7 @@ func TestDealing(t *testing.T) {
 				all := slices.Concat([]int{dealer}, d.Seeded(), d.Sent())
 				slices.Sort(all)
 				if len(d.Seeded()) != degree || len(slices.Compact(all)) != n || d.Degree() != degree {
-					t.Fatalf("n %d, dealer %d, degree %d: %v expand and %v are sent", n, dealer, degree, d.Seeded(), d.Sent())
+					t.Fatalf("n %d, dealer %d, degree %d: %v expand their shares and %v are sent theirs", n, dealer, degree, d.Seeded(), d.Sent())
 				}
 				shares, again := table(n, 9), table(n, 9)
 				for _, p := range d.Seeded() {
@@ -152,17 +155,17 @@ func TestDealing(t *testing.T) {
 				secrets := []uint64{0, 1, 2, 3, s.Q - 1, 5, 6, 7, 8}
 				d.Deal(shares, secrets)
 				if !s.Consistent(degree, all, shares) {
-					t.Fatal("the shares are not of a polynomial of the degree")
+					t.Fatal("the shares do not lie on a polynomial of the degree")
 				}
 				got := make([]uint64, 9)
 				if s.Reconstruct(got, all[:degree+1], shares[:degree+1]); !slices.Equal(got, secrets) {
-					t.Fatal("the shares are of another secret")
+					t.Fatal("the shares have another secret")
 				}
 				again[dealer] = nil
 				d.Deal(again, secrets)
 				for _, p := range d.Sent() {
 					if !slices.Equal(again[p], shares[p]) {
-						t.Fatal("a share depends on which are wanted")
+						t.Fatal("a share depends on which shares are requested")
 					}
 				}
 			}
@@ -170,7 +173,7 @@ func TestDealing(t *testing.T) {
 	}
 }
 
-// Whatever t columns of the extraction are known, the others are an invertible matrix.
+// Any choice of t known columns of the extraction leaves an invertible matrix.
 func TestExtraction(t *testing.T) {
 	for _, q := range primes {
 		for _, n := range []int{3, 5, 7} {
@@ -198,7 +201,7 @@ func TestExtraction(t *testing.T) {
 	}
 }
 
-// Combinations of sharings are sharings of the combinations, for degrees t and 2t alike.
+// Combinations of sharings are sharings of the combinations, for degrees t and 2t.
 func TestExtractedSharings(t *testing.T) {
 	const n, faults, width = 5, 2, 8
 	s := shamir(t, primes[2], n)
@@ -228,7 +231,7 @@ func TestExtractedSharings(t *testing.T) {
 			all := []int{0, 1, 2, 3, 4}
 			s.Reconstruct(room, all[:degree+1], list[:degree+1])
 			if !slices.Equal(room, want[m]) || !s.Consistent(degree, all, list) {
-				t.Fatalf("degree %d: combination %d is no sharing of the combination", degree, m)
+				t.Fatalf("degree %d: combination %d is not a sharing of the combination", degree, m)
 			}
 		}
 	}
@@ -261,7 +264,8 @@ func invertible(s *Shamir, rows [][]uint64) bool {
 	return true
 }
 
-// Wrong shares are found where the number of honest ones allows, and an honest party is never certain to be wrong.
+// Wrong shares are located if there are enough honest ones, and an honest party is never certain to
+// be wrong.
 func TestLocate(t *testing.T) {
 	for _, c := range []struct {
 		n, degree, faults int
@@ -278,7 +282,7 @@ func TestLocate(t *testing.T) {
 		{3, 1, 1, []int{2}, []int{0, 1}, []int{2}, []int{2}},
 		{5, 2, 2, []int{4}, []int{0}, nil, []int{1, 2, 3, 4}},
 		{5, 2, 1, []int{4}, nil, []int{4}, []int{4}},
-		{5, 4, 2, []int{4}, nil, nil, nil}, // no redundancy, nothing to see
+		{5, 4, 2, []int{4}, nil, nil, nil}, // no redundancy, so no fault can be detected
 	} {
 		s := shamir(t, primes[4], c.n)
 		shares := table(c.n, 1)
@@ -294,8 +298,8 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// A party that gives no share is nobody's suspect.
-func TestLocateAmongSome(t *testing.T) {
+// A party that gives no share is never a suspect.
+func TestLocateWithMissingShares(t *testing.T) {
 	s := shamir(t, primes[2], 7)
 	shares := table(7, 1)
 	s.Share(shares, []uint64{5}, 1, source("some").Stream("x"))
@@ -310,14 +314,16 @@ func TestLocateAmongSome(t *testing.T) {
 	}
 }
 
-// No set of liars within the bound makes an honest party look guilty: two liars of five who shift their shares onto a
-// polynomial through an honest one are not told from it.
-func TestLocateFramesNobody(t *testing.T) {
+// No set of liars within the bound makes an honest party certain to be wrong: if two liars of five
+// shift their shares onto a polynomial through an honest share, they cannot be distinguished from
+// it.
+func TestLocateNeverFramesHonestParties(t *testing.T) {
 	s := shamir(t, primes[2], 5)
 	shares := table(5, 1)
 	s.Share(shares, []uint64{99}, 2, source("frame").Stream("x"))
 	flat := slices.Concat(shares...)
-	// Parties 3 and 4 move to another polynomial through the shares of 0 and 1; the honest party 2 is off it.
+	// Parties 3 and 4 move to another polynomial through the shares of 0 and 1; the share of the
+	// honest party 2 does not lie on it.
 	other := s.Add(flat[2], 1)
 	for _, p := range []int{3, 4} {
 		c := s.Lagrange(s.Point(p), []int{0, 1, 2})
@@ -337,9 +343,9 @@ func TestRefusals(t *testing.T) {
 		{15, 3, "not prime"},
 		{1 << 20, 3, "odd"},
 		{1<<61 + 15, 3, "bits"},
-		{5, 5, "no sharings"},
-		{65537, 1, "no sharings"},
-		{65537, MaxParties + 1, "no sharings"},
+		{5, 5, "cannot share"},
+		{65537, 1, "cannot share"},
+		{65537, MaxParties + 1, "cannot share"},
 	} {
 		if _, err := New(c.q, c.n); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%d parties modulo %d: %v, want %s", c.n, c.q, err, c.want)
@@ -353,7 +359,7 @@ func TestRefusals(t *testing.T) {
 		"degree 0":           func() { s.Dealing(0, 0) },
 		"a degree too large": func() { s.Dealing(0, 3) },
 		"weights missing":    func() { s.Combine(nil, nil, nil) },
-		"all dishonest":      func() { s.Extractor(3) },
+		"all are dishonest":  func() { s.Extractor(3) },
 	} {
 		func() {
 			defer func() {
@@ -366,7 +372,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestVecShowsNothing(t *testing.T) {
+func TestVecIsRedacted(t *testing.T) {
 	v := Vec{123456789, 987654321}
 	encoded, err := json.Marshal(struct{ V Vec }{v})
 	if err != nil {
@@ -374,16 +380,16 @@ func TestVecShowsNothing(t *testing.T) {
 	}
 	for _, s := range []string{fmt.Sprint(v), fmt.Sprintf("%d %x %#v", v, v, struct{ v Vec }{v}.v), string(encoded)} {
 		if strings.Contains(s, "1234") || strings.Contains(s, "75bcd15") {
-			t.Errorf("%s shows a share", s)
+			t.Errorf("%s reveals a share", s)
 		}
 	}
 	if _, err := v.MarshalBinary(); err == nil {
-		t.Error("a share is encoded")
+		t.Error("a share was encoded")
 	}
 	if _, err := v.GobEncode(); err == nil {
-		t.Error("a share is encoded")
+		t.Error("a share was encoded")
 	}
 	if v.Wipe(); v[0] != 0 || v[1] != 0 {
-		t.Error("a wiped vector has values")
+		t.Error("a wiped vector still has values")
 	}
 }

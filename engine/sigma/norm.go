@@ -10,27 +10,30 @@ import (
 
 //lodge:tests norm TestNormAround|TestNormRefuses|TestNewNorm
 
-// Norm tests the canonical norm of public polynomials: the largest absolute value at the roots of X^N+1. It computes
-// in integers, so that all verifiers agree; what it accepts is within the bound, rounding included.
+// Norm tests the canonical norm of public polynomials: the largest absolute value at the roots of
+// X^N+1. It computes with integers, so that all verifiers agree. Every accepted polynomial is
+// within the bound, even with rounding errors.
 //
-// A polynomial with real coefficients takes conjugate values at conjugate roots, so half of them do: those with
-// X^(N/2) = i, of the polynomial with the N/2 coefficients z_k + i z_(k+N/2). Splitting X^(2m)-w^2 into X^m-w and X^m+w,
-// T = log2(N/2) times, gives the values. A value is held in units of 2^-F, and a root in units of 2^-30.
+// A polynomial with real coefficients has conjugate values at conjugate roots, so half of the roots
+// suffice: those with X^(N/2) = i, where it equals the polynomial with the N/2 coefficients z_k + i
+// z_(k+N/2). Splitting X^(2m)-w^2 into X^m-w and X^m+w, T = log2(N/2) times, yields the values. A
+// value is stored in units of 2^-F, and a root in units of 2^-30.
 //
-// Rounding. Let coefficients be at most 2^c. After t splits a value is at most sqrt(2)*2^(c+t). One more split multiplies
-// by a root that is off by at most 2^-30/sqrt(2), rounds by at most 2^-F/sqrt(2), and adds two values: the error grows from
-// E to at most (2 + 2^-30) E + 2^(c+t-30) + 2^-F/sqrt(2). After T splits it is at most 2^T*(1+2^-25) times
-// 2^-F/sqrt(2) + T*2^(c-31), which is less than slack, the units 3/4*2^T + ceil(T*2^(T+c+F-30)) + 1.
+// Rounding. Let coefficients be at most 2^c. After t splits a value is at most sqrt(2)*2^(c+t). One
+// more split multiplies by a root that is off by at most 2^-30/sqrt(2), rounds by at most
+// 2^-F/sqrt(2), and adds two values: the error grows from E to at most (2 + 2^-30) E + 2^(c+t-30) +
+// 2^-F/sqrt(2). After T splits it is at most 2^T*(1+2^-25) times 2^-F/sqrt(2) + T*2^(c-31), which
+// is less than slack, the units 3/4*2^T + ceil(T*2^(T+c+F-30)) + 1.
 type Norm struct {
 	n, splits, frac int
-	bits            int // of a coefficient, sign included
+	bits            int // of a coefficient, including the sign
 	slack           uint64
 	limit           uint64    // of the square of an absolute value, in units of 2^-2F
 	re, im          []int64   // roots: entry 2^t+k is for part k of split t
 	rooms           sync.Pool // of *normRoom
 }
 
-// normRoom holds one polynomial as it is split.
+// normRoom is the workspace for one polynomial.
 type normRoom struct{ re, im []int64 }
 
 const (
@@ -39,8 +42,9 @@ const (
 	minFrac  = 4
 )
 
-// NewNorm prepares the test |z| <= bound for polynomials of n coefficients of so many bits, the sign included. The error
-// says that words do not hold what would be computed, or that the bound is lost in what is rounded.
+// NewNorm prepares the test |z| <= bound for polynomials of n coefficients of the given number of
+// bits, including the sign. It returns an error if intermediate values do not fit in words, or if
+// rounding errors exceed the bound.
 func NewNorm(n, bits int, bound int64) (*Norm, error) {
 	splits := 0
 	for 2<<splits < n {
@@ -50,7 +54,7 @@ func NewNorm(n, bits int, bound int64) (*Norm, error) {
 	//lodge:check sigma/norm-size [drop=2<<splits != n] [drop=bits < 2] [drop=m.frac < minFrac]
 	//  [run=@norm] the values of the norm do not fit their words
 	if n < 4 || 2<<splits != n || bits < 2 || m.frac < minFrac {
-		return nil, fmt.Errorf("sigma: no norm of %d coefficients of %d bits", n, bits)
+		return nil, fmt.Errorf("sigma: the norm of %d coefficients of %d bits is not supported", n, bits)
 	}
 	m.slack = 3<<splits/4 + 2
 	if shift := splits + bits - 1 + m.frac - rootBits; shift >= 0 {
@@ -60,7 +64,7 @@ func NewNorm(n, bits int, bound int64) (*Norm, error) {
 	}
 	//lodge:check sigma/norm-bound [run=@norm] rounding errors exceed the bound itself
 	if bound < 1 || bound >= 1<<(31-m.frac) || uint64(bound)<<m.frac <= 2*m.slack {
-		return nil, fmt.Errorf("sigma: no test of a norm by %d", bound)
+		return nil, fmt.Errorf("sigma: the norm bound %d is not supported", bound)
 	}
 	//lodge:check sigma/norm-limit [swap=uint64(bound)<<m.frac - m.slack=>uint64(bound)<<m.frac +
 	//  m.slack] [run=@norm] rounding errors let a response exceed the bound on the norm
@@ -71,8 +75,9 @@ func NewNorm(n, bits int, bound int64) (*Norm, error) {
 	return m, nil
 }
 
-// Within reports whether |z| <= bound. It is true of every z with |z| <= bound minus 2^(1-F) slack, and of none with more
-// than the bound, nor of one that has a coefficient of more bits. It is for public values, of one word each.
+// Within reports whether |z| <= bound. It returns true for every z with |z| <= bound minus 2^(1-F)
+// slack. It returns false for every z with |z| above the bound, or with a coefficient of more bits.
+// Its running time depends on z, which must be public and have one word per coefficient.
 func (m *Norm) Within(z intpoly.Poly) bool {
 	if z.W != 1 || z.N() != m.n {
 		panic(fmt.Sprintf("sigma: norm of %d coefficients of %d words, want %d of one", z.N(), z.W, m.n))
@@ -89,7 +94,7 @@ func (m *Norm) Within(z intpoly.Poly) bool {
 	return m.square(z) <= m.limit
 }
 
-// square is the largest square of an absolute value.
+// square returns the largest square of an absolute value.
 func (m *Norm) square(z intpoly.Poly) (top uint64) {
 	room := m.rooms.Get().(*normRoom)
 	defer m.rooms.Put(room)
@@ -115,7 +120,7 @@ func (m *Norm) square(z intpoly.Poly) (top uint64) {
 	return top
 }
 
-// split turns a modulo X^(2m)-w^2 into a modulo X^m-w, and X^m+w.
+// split reduces a polynomial modulo X^(2m)-w^2 to its remainders modulo X^m-w and X^m+w.
 func split(re, im []int64, wr, wi int64) {
 	const half = 1 << (rootBits - 1)
 	m := len(re) / 2
@@ -127,7 +132,8 @@ func split(re, im []int64, wr, wi int64) {
 	}
 }
 
-// setRoots fills in the roots: part k of split t is modulo X^(2m)-exp(i*angle[2^t+k]), angles in units of pi/N.
+// setRoots sets the roots: part k of split t is modulo X^(2m)-exp(i*angle[2^t+k]), angles in units
+// of pi/N.
 func (m *Norm) setRoots() {
 	table := unitCircle(m.n)
 	m.re, m.im = make([]int64, m.n/2), make([]int64, m.n/2)
@@ -140,9 +146,10 @@ func (m *Norm) setRoots() {
 	}
 }
 
-// unitCircle gives exp(i*pi*k/n) in units of 2^-30, each part within half a unit and 2^-100 of one, for a power of two n.
+// unitCircle returns exp(i*pi*k/n) in units of 2^-30, with an error in each part of at most half a
+// unit plus 2^-100, for a power of two n.
 func unitCircle(n int) func(k int) (re, im int64) {
-	const prec = 192 // fractional bits; errors of a few of the last remain
+	const prec = 192 // fractional bits; the last few are wrong
 	one := new(big.Int).Lsh(big.NewInt(1), prec)
 	mul := func(a, b *big.Int) *big.Int { p := new(big.Int).Mul(a, b); return p.Rsh(p, prec) }
 	type point struct{ re, im *big.Int }
@@ -150,7 +157,8 @@ func unitCircle(n int) func(k int) (re, im int64) {
 		re, im := mul(a.re, b.re), mul(a.re, b.im)
 		return point{re.Sub(re, mul(a.im, b.im)), im.Add(im, mul(a.im, b.re))}
 	}
-	// step[j] is exp(i*pi/2^(j+1)), by halving the angle: cos(x/2) = sqrt((1+cos x)/2), sin(x/2) = sin x/(2 cos(x/2)).
+	// step[j] is exp(i*pi/2^(j+1)), by halving the angle: cos(x/2) = sqrt((1+cos x)/2), sin(x/2) =
+	// sin x/(2 cos(x/2)).
 	step := []point{{new(big.Int), new(big.Int).Set(one)}}
 	for 2<<len(step) <= n {
 		p := step[len(step)-1]

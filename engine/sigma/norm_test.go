@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 )
 
-// values are those of z at the roots exp(i*pi*(2j+1)/N), by the definition.
+// values returns the values of z at the roots exp(i*pi*(2j+1)/N), computed by the definition.
 func values(z []int64) []complex128 {
 	n := len(z)
 	out := make([]complex128, n)
@@ -36,7 +36,7 @@ func poly(z []int64) intpoly.Poly {
 	return p
 }
 
-// random gives coefficients of so many bits, sign included.
+// random returns n coefficients of the given number of bits, including the sign.
 func random(r io.Reader, n, bits int) []int64 {
 	z := make([]int64, n)
 	raw := make([]byte, 8*n)
@@ -47,8 +47,8 @@ func random(r io.Reader, n, bits int) []int64 {
 	return z
 }
 
-// extreme are polynomials that reach the largest values that words must hold: every coefficient has the largest
-// magnitude, and at one root all terms point the same way.
+// extreme returns a polynomial with the largest values that words must hold: every coefficient has
+// the largest magnitude, and at one root all terms have the same direction.
 func extreme(n, bits, root int) []int64 {
 	z := make([]int64, n)
 	top := int64(1) << (bits - 1)
@@ -87,7 +87,8 @@ func TestNormIsTheLargestValue(t *testing.T) {
 	}
 }
 
-// Around every bound: nothing above it passes, whatever is near enough below it does.
+// Around every bound: no polynomial above it passes, and every polynomial sufficiently below it
+// does.
 func TestNormAroundTheBound(t *testing.T) {
 	const n, bits = 256, 10
 	for i := range 20 {
@@ -102,9 +103,9 @@ func TestNormAroundTheBound(t *testing.T) {
 			slack := math.Ldexp(float64(m.slack), -m.frac)
 			switch got := m.Within(poly(z)); {
 			case got && norm > float64(bound):
-				t.Errorf("norm %v passes as %d", norm, bound)
+				t.Errorf("norm %v passes with bound %d", norm, bound)
 			case !got && norm <= float64(bound)-2*slack:
-				t.Errorf("norm %v does not pass as %d, slack %v", norm, bound, slack)
+				t.Errorf("norm %v does not pass with bound %d, slack %v", norm, bound, slack)
 			}
 		}
 	}
@@ -130,12 +131,12 @@ func TestNewNormRefuses(t *testing.T) {
 		bound   int64
 	}{{3, 4, 100}, {2, 4, 100}, {96, 4, 1000}, {64, 1, 1000}, {1 << 14, 16, 1000}, {64, 40, 1000}, {64, 10, 0}, {64, 10, -5}, {1 << 14, 10, 40}, {64, 10, 1 << 30}} {
 		if _, err := NewNorm(c.n, c.bits, c.bound); err == nil {
-			t.Errorf("a norm of %d coefficients of %d bits by %d", c.n, c.bits, c.bound)
+			t.Errorf("accepted a norm of %d coefficients of %d bits with bound %d", c.n, c.bits, c.bound)
 		}
 	}
 }
 
-// The roots are those of the circle, to half a unit.
+// The roots lie on the unit circle, up to half a unit.
 func TestRoots(t *testing.T) {
 	for _, n := range []int{4, 8, 64, 1 << 14} {
 		at := unitCircle(n)

@@ -1,13 +1,14 @@
-// Package sigma is the core of Lodge's sigma protocols: proofs that a public value is the image of a
-// short witness under a linear map over R = Z[X]/(X^N+1), with monomials as challenges (MatriGear,
-// Fig. 3, after TopGear). A prover has U witnesses and V masks, the mask large enough to hide any sum of
-// U rotated witnesses; the challenge gives every pair a monomial, and the response to repetition j is
+// Package sigma is the core of Lodge's sigma protocols: proofs that a public value is the image of
+// a short witness under a linear map over R = Z[X]/(X^N+1), with monomials as challenges
+// (MatriGear, Figure 3, after TopGear). A prover has U witnesses and V masks, each mask large
+// enough to hide any sum of U rotated witnesses. The challenge assigns a monomial to every pair,
+// and the response to repetition j is
 //
 //	z_j = y_j + sum_i X^(w_ij) x_i.
 //
-// Difference of two monomials divides 2 with a quotient whose coefficients are in {-1, 0, 1}, so what is
-// extracted is a witness for twice the statement. The package knows nothing of the map itself: package
-// popk applies it to encryption.
+// The difference of two monomials divides 2 with a quotient whose coefficients are in {-1, 0, 1},
+// so the extractor obtains a witness for twice the statement. The package does not depend on the
+// map itself: package popk applies it to encryption.
 package sigma
 
 import (
@@ -23,14 +24,14 @@ type Challenge struct {
 	exp  []uint32
 }
 
-// NewChallenge draws a challenge for v repetitions over u witnesses from xof, uniformly from the monomials
-// X^(stride k), 0 <= k < count. Count is a power of two of at most 2^16, so two bytes make one exponent
-// without bias. Signs are included when stride*count = 2N, as X^N = -1.
+// NewChallenge draws a challenge for v repetitions over u witnesses from xof, uniformly from the
+// monomials X^(stride k), 0 <= k < count. Count must be a power of two of at most 2^16, so two
+// bytes make one exponent without bias. Signs are included if stride*count = 2N, because X^N = -1.
 func NewChallenge(xof io.Reader, v, u, stride, count int) (Challenge, error) {
 	//lodge:check sigma/space [run=Challenge] a proof uses a challenge space for which its soundness
 	//  was not computed
 	if count < 2 || count > 1<<16 || count&(count-1) != 0 || stride < 1 || v < 1 || u < 1 {
-		return Challenge{}, fmt.Errorf("sigma: no challenge space of %d monomials with stride %d", count, stride)
+		return Challenge{}, fmt.Errorf("sigma: a challenge space of %d monomials with stride %d is not supported", count, stride)
 	}
 	buf := make([]byte, 2*v*u)
 	if _, err := io.ReadFull(xof, buf); err != nil {
@@ -46,17 +47,17 @@ func NewChallenge(xof io.Reader, v, u, stride, count int) (Challenge, error) {
 	return c, nil
 }
 
-// Repetitions is V and Witnesses is U.
+// Repetitions returns the number V of repetitions.
 func (c Challenge) Repetitions() int { return c.v }
 
-// Witnesses is the number U of witnesses that the challenge combines.
+// Witnesses returns the number U of witnesses that the challenge combines.
 func (c Challenge) Witnesses() int { return c.u }
 
-// At is the exponent of the monomial for repetition j and witness i, in [0, 2N).
+// At returns the exponent of the monomial for repetition j and witness i, in [0, 2N).
 func (c Challenge) At(j, i int) int { return int(c.exp[j*c.u+i]) }
 
-// Respond adds sum_i X^(w_ji) x_i to z, which holds the mask of repetition j and must be wide enough for
-// the sum. Its time does not depend on the witnesses.
+// Respond adds sum_i X^(w_ji) x_i to z, which holds the mask of repetition j and must be wide
+// enough for the sum. Its running time does not depend on the witnesses.
 func (c Challenge) Respond(z intpoly.Poly, j int, x []intpoly.Poly) {
 	if len(x) != c.u {
 		panic("sigma: number of witnesses differs from the challenge")

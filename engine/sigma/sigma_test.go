@@ -42,7 +42,8 @@ func table(c Challenge) (list []int) {
 	return list
 }
 
-// Entry (j, i) is made of bytes 2(ju+i) and 2(ju+i)+1, the low one first, cut to the size of the space.
+// Entry (j, i) consists of bytes 2(ju+i) and 2(ju+i)+1, low byte first, reduced to the size of the
+// space.
 func TestChallengeIsReadFromTheStream(t *testing.T) {
 	for _, space := range []struct{ stride, count int }{{1, 2}, {1, 32}, {1, 256}, {1, 512}, {1, 1 << 16}, {64, 8}, {8, 1 << 12}} {
 		const v, u = 5, 7
@@ -55,12 +56,12 @@ func TestChallengeIsReadFromTheStream(t *testing.T) {
 			}
 		}
 		if _, err := NewChallenge(bytes.NewReader(raw[1:]), v, u, space.stride, space.count); err == nil {
-			t.Error("a challenge was made of a stream that ends")
+			t.Error("accepted a stream that ends")
 		}
 	}
 }
 
-// The digest of one challenge: parties of all versions derive the same one.
+// The digest of one challenge is fixed: parties of all versions must derive the same challenge.
 func TestPinnedChallenge(t *testing.T) {
 	h := sha256.New()
 	for _, e := range table(draw(t, xof("pinned"), 15, 33, 1, 512)) {
@@ -72,7 +73,8 @@ func TestPinnedChallenge(t *testing.T) {
 	}
 }
 
-// Each monomial of the space, the negative ones included, comes as often as any other, and none outside of it.
+// Each monomial of the space, including negative ones, is equally likely, and no other monomial
+// occurs.
 func TestChallengeIsUniform(t *testing.T) {
 	for _, space := range []struct{ stride, count int }{{1, 32}, {1, 1024}, {64, 8}} {
 		const each = 400
@@ -87,14 +89,14 @@ func TestChallengeIsUniform(t *testing.T) {
 		for e, n := range seen {
 			// 400 draws are expected, with a standard deviation of 20
 			if e < 0 || e%space.stride != 0 || e/space.stride >= space.count || n < each-120 || n > each+120 {
-				t.Errorf("%d monomials with stride %d: exponent %d comes %d times, want about %d", space.count, space.stride, e, n, each)
+				t.Errorf("%d monomials with stride %d: exponent %d occurs %d times, want about %d", space.count, space.stride, e, n, each)
 			}
 		}
 	}
 }
 
-// Repetitions are what makes guessing hard: their challenges have nothing in common, and neither have those of two
-// witnesses.
+// Repetitions make guessing hard only if their challenges are independent. The challenges of two
+// witnesses are independent, too.
 func TestRowsAndColumnsAreIndependent(t *testing.T) {
 	const v, u, count = 16, 16, 512
 	c := draw(t, xof("rows"), v, u, 1, count)
@@ -132,7 +134,7 @@ func TestRowsAndColumnsAreIndependent(t *testing.T) {
 	}
 }
 
-// z_j = y_j + sum_i X^(w_ji) x_i, by the definition with big integers.
+// z_j = y_j + sum_i X^(w_ji) x_i, computed by the definition with big integers.
 func TestRespond(t *testing.T) {
 	const n, v, u, words = 16, 3, 4, 2
 	random := func(label string) intpoly.Poly {
@@ -176,7 +178,7 @@ func TestRespond(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("a response to another number of witnesses was made")
+			t.Error("accepted a different number of witnesses")
 		}
 	}()
 	c.Respond(random("mask"), 0, x[1:])
@@ -187,7 +189,7 @@ func TestNewChallengeRefuses(t *testing.T) {
 		{1, 1, 1, 0}, {1, 1, 1, 1}, {1, 1, 1, 3}, {1, 1, 1, -2}, {1, 1, 1, 1 << 17}, {1, 1, 0, 2}, {0, 1, 1, 2}, {1, 0, 1, 2},
 	} {
 		if _, err := NewChallenge(xof("refused"), c.v, c.u, c.stride, c.count); err == nil {
-			t.Errorf("%+v was accepted", c)
+			t.Errorf("accepted %+v", c)
 		}
 	}
 }

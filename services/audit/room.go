@@ -20,8 +20,11 @@ const (
 // room is what the file system has allocated of the last file.
 type room struct{ until int64 } // offset in bytes
 
-// Hold returns nil when the disk has space for an entry like e, which stays reserved until release is called. It
-// returns the error that Append would if nothing can be appended now.
+// noteEscape is how many bytes a byte of a note takes at most in JSON.
+const noteEscape = 6
+
+// Hold reserves disk space for an entry like e, whose event may differ, and whose note may be any if e has one. The space
+// stays reserved until the caller calls release. Hold returns the error that Append would if nothing can be appended now.
 func (l *Log) Hold(e Entry) (release func(), err error) {
 	if l == nil {
 		return func() {}, nil
@@ -35,6 +38,9 @@ func (l *Log) Hold(e Entry) (release func(), err error) {
 		return func() {}, err
 	}
 	n := int64(len(line)+1) + int64(maxName) // the event may be another
+	if e.Note != "" {
+		n += noteEscape * maxNote
+	}
 	l.mu.Lock()
 	if err := l.appendable(); err != nil {
 		l.mu.Unlock()

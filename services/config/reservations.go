@@ -8,26 +8,34 @@ import (
 	"time"
 )
 
-// ReserveLimits bound what a client holds of the stock for a tenant. A value that is left out is that of the next more
-// general limits, and in the end the default.
+// ReserveLimits bound what a client reserves for a tenant. A value that is left out is taken from the next more general
+// limits, and in the end from the defaults.
 type ReserveLimits struct {
-	// MaxOpen is how many reservations may be open that not all parties have delivered; default 10000.
+	// MaxOpen is the number of reservations that may be open and not delivered by all parties; default 10000.
 	MaxOpen int `yaml:"max_open,omitempty"`
-	// MaxTuples is how many tuples these hold; default 16777216.
+	// MaxTuples is the number of tuples in these reservations; default 16777216.
 	MaxTuples uint64 `yaml:"max_tuples,omitempty"`
-	// MaxShare is what part these hold of the tuples of a class that are in stock or reserved, above 0 and up to 1; default 1.
+	// MaxShare is the part of a class that these reservations may hold, of all tuples in stock or reserved: above 0 and up
+	// to 1. The default is 0.5 for a tenant for which several clients may reserve, and 1 for one with a single client.
 	MaxShare float64 `yaml:"max_share,omitempty"`
-	// MaxLease of a reservation, up to 168h; default 4h.
+	// MaxLease is the longest lease of a reservation, up to 168h; default 4h.
 	MaxLease Duration `yaml:"max_lease,omitempty"`
-	// PerSecond is how often the client may ask for a reservation, in the long run; default 100.
+	// PerSecond is how many reservations the client may make a second, in the long run, that it does not fetch; default 5.
 	PerSecond float64 `yaml:"per_second,omitempty"`
-	// Burst is how often it may at once; default 1000.
+	// Burst is how many of these it may make at once; default 500.
 	Burst int `yaml:"burst,omitempty"`
 }
 
+// defaultReservations are chosen so that a client that only reserves and releases grows no store by more than a few
+// dozen megabytes: a party remembers a released reservation for an hour after its lease, so 5 a second with leases of four
+// hours are at most 90,000 records.
 var defaultReservations = ReserveLimits{
-	MaxOpen: 10_000, MaxTuples: 1 << 24, MaxShare: 1, MaxLease: Duration(4 * time.Hour), PerSecond: 100, Burst: 1000,
+	MaxOpen: 10_000, MaxTuples: 1 << 24, MaxShare: 1, MaxLease: Duration(4 * time.Hour), PerSecond: 5, Burst: 500,
 }
+
+// sharedTenant is the default of MaxShare for a client that is not the only one to reserve for a tenant: it cannot
+// reserve all stock, so others are served while it holds its reservations or makes them again and again.
+const sharedTenant = 0.5
 
 // longestLease is what parties accept.
 const longestLease = Duration(7 * 24 * time.Hour)
@@ -40,15 +48,25 @@ func (l ReserveLimits) or(more ReserveLimits) ReserveLimits {
 	}
 }
 
-// ReserveLimits are those of a client that reserves for a tenant.
+// ReserveLimits returns the limits of a client that reserves for a tenant.
 func (f *CoordinatorFile) ReserveLimits(client, tenant string) ReserveLimits {
 	var own ReserveLimits
+	reserving := 0
 	for i := range f.Clients {
-		if f.Clients[i].Name == client && f.Clients[i].Reservations != nil {
-			own = *f.Clients[i].Reservations
+		c := &f.Clients[i]
+		if c.Name == client && c.Reservations != nil {
+			own = *c.Reservations
+		}
+		if slices.Contains(c.Permissions, PermReserve) && slices.Contains(c.Tenants, tenant) {
+			reserving++
 		}
 	}
-	return own.or(f.TenantReservations[tenant]).or(f.Reservations).or(defaultReservations)
+	last := defaultReservations
+	//lodge:check config/reserve-shared run=TestReserveShared one of several clients of a tenant reserves all of its stock
+	if reserving > 1 {
+		last.MaxShare = sharedTenant
+	}
+	return own.or(f.TenantReservations[tenant]).or(f.Reservations).or(last)
 }
 
 // reservations checks all limits on reservations.
@@ -67,7 +85,7 @@ func (c *check) reservations(f *CoordinatorFile) {
 
 func (c *check) reserveLimits(key string, l ReserveLimits) {
 	if l.MaxOpen < 0 || l.Burst < 0 || l.Burst > maxBurst {
-		c.failf("%s: max_open and burst are positive, and burst is at most %d", key, maxBurst)
+		c.failf("%s: max_open and burst must be positive, and burst at most %d", key, maxBurst)
 	}
 	if !(l.MaxShare >= 0 && l.MaxShare <= 1) {
 		c.failf("%s.max_share: %g; write a part above 0 and up to 1", key, l.MaxShare)

@@ -46,3 +46,21 @@ func TestReserveLimits(t *testing.T) {
 		}
 	}
 }
+
+// By default a client is kept from the whole stock of a tenant exactly when another client may reserve for it, too.
+func TestReserveShared(t *testing.T) {
+	f := &CoordinatorFile{Clients: []Client{
+		{Name: "c", Permissions: []string{PermReserve}, Tenants: []string{"t", "u"}},
+		{Name: "d", Permissions: []string{PermReserve}, Tenants: []string{"t"}},
+		{Name: "e", Permissions: []string{PermSubmit}, Tenants: []string{"u"}},
+	}}
+	for tenant, want := range map[string]float64{"t": 0.5, "u": 1} {
+		if got := f.ReserveLimits("c", tenant).MaxShare; got != want {
+			t.Errorf("tenant %s: a share of %g, want %g", tenant, got, want)
+		}
+	}
+	f.TenantReservations = map[string]ReserveLimits{"t": {MaxShare: 0.8}}
+	if got := f.ReserveLimits("d", "t").MaxShare; got != 0.8 {
+		t.Errorf("a share of %g although the configuration says 0.8", got)
+	}
+}

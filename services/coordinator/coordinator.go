@@ -151,10 +151,7 @@ func open(f *config.CoordinatorFile, version string, log *slog.Logger) (_ *Coord
 	c.stock, err = stock.Open(stock.Options{
 		Dir: filepath.Join(f.DataDir, "stock"), Parties: parties, Queue: (*queue)(c), Metrics: c.metrics, Tenants: f.Tenants(), Log: log,
 		Ceilings: stock.Ceilings{Bytes: uint64(f.Stock.MaxBytesPerParty), Memory: uint64(f.Stock.MaxJobMemory), Jobs: f.Stock.MaxJobs},
-		Limits: func(client, tenant string) stock.Limits {
-			l := f.ReserveLimits(client, tenant)
-			return stock.Limits{Open: l.MaxOpen, Tuples: l.MaxTuples, Share: l.MaxShare, Lease: time.Duration(l.MaxLease), PerSecond: l.PerSecond, Burst: l.Burst}
-		},
+		Limits:   func(client, tenant string) stock.Limits { return stock.LimitsOf(f.ReserveLimits(client, tenant)) },
 	})
 	return c, err
 }

@@ -199,6 +199,14 @@ func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, 
 		return key, nil, rpc.Errorf(rpc.Invalid, "prove the ciphertext under this epoch's key, with your own name and this context", "%v", err)
 	}
 	key = q.ledgerKey(doubled[0])
+	entry := audit.Entry{Event: audit.Decrypted, Actor: q.caller, Auth: audit.Auth(q.auth), Digest: key.Digest, Note: "answered",
+		Objects: []string{fmt.Sprintf("epoch/%d", key.Epoch)}}
+	release, err := s.Audit.Hold(entry)
+	//lodge:check decryption/audit-room tests=./services/party run=TestFullAuditDiskDecryption a full audit disk uses up the one decryption of a ciphertext
+	if err != nil {
+		return key, nil, err
+	}
+	defer release()
 	var fresh []byte
 	switch _, err = s.Vault.Decryption(key); {
 	case errors.Is(err, vault.ErrNotFound):
@@ -215,14 +223,11 @@ func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, 
 	if err != nil {
 		return key, nil, keyring.Refused(err, "this decryption")
 	}
-	outcome := "repeated"
-	if first {
-		outcome = "answered"
+	if !first {
+		entry.Note = "repeated"
 	}
-	s.Sessions.Metrics.Decryption(outcome)
-	e := audit.Entry{Event: audit.Decrypted, Actor: q.caller, Auth: audit.Auth(q.auth), Digest: key.Digest, Note: outcome,
-		Objects: []string{fmt.Sprintf("epoch/%d", key.Epoch)}}
-	if _, err := s.Audit.Append(e); err != nil {
+	s.Sessions.Metrics.Decryption(entry.Note)
+	if _, err := s.Audit.Append(entry); err != nil {
 		return key, nil, err
 	}
 	return key, held, s.Announced(ctx)

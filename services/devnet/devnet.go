@@ -301,6 +301,8 @@ func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin) {
 	w.yaml("coordinator/coordinator.yaml", &config.CoordinatorFile{
 		RosterFile: w.shared + "roster.yaml", Listen: at.listen, MetricsListen: at.metrics, HealthListen: at.health, TLS: w.tls(), DataDir: "data",
 		Clients: clients, Params: pins, JobTimeout: config.Duration(time.Hour), MaxConcurrent: 2,
+		// These clients act for one operator, of whom each may use all stock.
+		Reservations: config.ReserveLimits{MaxShare: 1},
 	})
 	c.Coordinator = filepath.Join(w.dir, "coordinator", "coordinator.yaml")
 }

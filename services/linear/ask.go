@@ -238,6 +238,11 @@ func (s *Service) begin(ctx context.Context, x *end, caller rpc.Principal, strea
 	if err != nil {
 		return err
 	}
+	release, err := s.Audit.Hold(audit.Entry{Event: audit.Multiplied, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: "multiplied"})
+	if err != nil {
+		return err
+	}
+	defer release()
 	spent, err := s.spend(x)
 	if err != nil {
 		return err

@@ -53,6 +53,9 @@ type Metrics struct {
 	stock           *stock
 	reservations    *prometheus.CounterVec
 	reservationTime *prometheus.HistogramVec
+
+	reservationsRefused *prometheus.CounterVec
+	reservationsOpen    *prometheus.GaugeVec
 }
 
 // New makes the metrics of a process, whose version goes into lodge_build_info.
@@ -84,15 +87,17 @@ func New(version string, process Process) *Metrics {
 		distances:   r.gauge(Party, "lodge_linear_distance_spent_ratio", "Part of the budget of statistical distance that products on shares have spent on the matrices of client `with` towards `client`, from 0 to 1.", "client", "with"),
 		jobsEnded:   r.counter(Coordinator, "lodge_jobs_ended_total", "Jobs that ended.", "kind", "state"),
 
-		peers:        newPeers(r),
-		checks:       newChecks(r),
-		conduct:      newConduct(r),
-		evaluators:   newEvaluators(r),
-		multikeys:    newMultikeys(r),
-		store:        newStore(r),
-		jobs:         newJobs(r),
-		stock:        newStock(r),
-		reservations: r.counter(Coordinator, "lodge_reservations_total", "Attempts to reserve tuples, by outcome: `reserved` or an error code.", "outcome"),
+		peers:               newPeers(r),
+		checks:              newChecks(r),
+		conduct:             newConduct(r),
+		evaluators:          newEvaluators(r),
+		multikeys:           newMultikeys(r),
+		store:               newStore(r),
+		jobs:                newJobs(r),
+		stock:               newStock(r),
+		reservations:        r.counter(Coordinator, "lodge_reservations_total", "Attempts to reserve tuples, by outcome: `reserved` or an error code.", "outcome"),
+		reservationsRefused: r.counter(Coordinator, "lodge_reservations_refused_total", "Attempts to reserve tuples that were refused because of a limit of the client.", "limit"),
+		reservationsOpen:    r.gauge(Coordinator, "lodge_reservations_open", "Open reservations that not all parties have delivered, by the client that made them.", "owner"),
 		reservationTime: r.histogram(Coordinator, "lodge_reservation_seconds",
 			"Time of an attempt to reserve that did not wait for stock."),
 	}
@@ -103,6 +108,9 @@ func New(version string, process Process) *Metrics {
 		m.reservations.WithLabelValues(outcome) // a counter that begins with 1 is an increase that nobody sees
 	}
 	m.reservationTime.WithLabelValues()
+	for _, limit := range []string{"open", "tuples", "share", "lease", "rate"} {
+		m.reservationsRefused.WithLabelValues(limit)
+	}
 	r.note(All, "gauge", "lodge_certificate_expiry_timestamp_seconds", "When the certificate that this process serves expires, in Unix time.")
 	m.list = r.list
 	return m

@@ -53,6 +53,8 @@ func TestServe(t *testing.T) {
 	m.JobEnded("scalar", "COMPLETED")
 	m.Reservation("reserved", 2*time.Second, false)
 	m.Reservation("out_of_stock", time.Second, true)
+	m.ReservationRefused("share")
+	m.OpenReservations(map[string]int{"alice": 4})
 	m.Stock([]StockLevel{{StockLabels: StockLabels{"old", "scalar", "p128", "S14"}, Available: 1}})
 	m.Stock([]StockLevel{
 		{StockLabels: StockLabels{"dev", "scalar", "p128", "S14"}, Available: 7, Lost: 2, Low: 14, High: 20, Ratio: 0.5, TimeToEmpty: 90 * time.Second},
@@ -96,6 +98,9 @@ func TestServe(t *testing.T) {
 		`lodge_stock_time_to_empty_seconds{field="p128",kind="bit",params="S14",tenant="dev"} +Inf`,
 		`lodge_reservations_total{outcome="out_of_stock"} 1`,
 		`lodge_reservation_seconds_count 1`,
+		`lodge_reservations_refused_total{limit="share"} 1`,
+		`lodge_reservations_refused_total{limit="rate"} 0`,
+		`lodge_reservations_open{owner="alice"} 4`,
 		`lodge_jobs{reason="queue",state="pending"} 2`,
 		`lodge_job_last_completed_timestamp_seconds{kind="keys"} 5`,
 		`lodge_job_idle_seconds 60`,

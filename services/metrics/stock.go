@@ -138,3 +138,20 @@ func (m *Metrics) Reservation(outcome string, took time.Duration, waited bool) {
 		m.reservationTime.WithLabelValues().Observe(took.Seconds())
 	}
 }
+
+// ReservationRefused counts a reservation that was refused because of a limit: open, tuples, share, lease or rate.
+func (m *Metrics) ReservationRefused(limit string) {
+	if m != nil {
+		m.reservationsRefused.WithLabelValues(limit).Inc()
+	}
+}
+
+// OpenReservations sets how many open reservations each client holds.
+func (m *Metrics) OpenReservations(clients map[string]int) {
+	if m == nil {
+		return
+	}
+	for client, n := range clients {
+		m.reservationsOpen.WithLabelValues(client).Set(float64(n))
+	}
+}

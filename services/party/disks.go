@@ -25,6 +25,7 @@ var newWork = map[string]bool{
 	decryptionv1.DecryptionService_DecryptShare_FullMethodName:    true,
 	tuplesv1.TuplesService_Propose_FullMethodName:                 true,
 	multikeyv1.KeysService_MakeKeys_FullMethodName:                true,
+	multikeyv1.EvaluationService_Submit_FullMethodName:            true,
 	linearv1.LinearService_Multiply_FullMethodName:                true,
 	linearv1.LinearService_Ask_FullMethodName:                     true,
 	linearv1.LinearService_Answer_FullMethodName:                  true,

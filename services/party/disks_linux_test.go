@@ -1,61 +1,21 @@
 package party
 
 import (
-	"os"
+	"errors"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/audit"
 	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/disk"
+	"github.com/lodge-mpc/lodge/services/disk/disktest"
 	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/vault"
 )
-
-// smallDisk mounts a file system of so many bytes. Without root nobody can mount one, and the test is skipped; a CI that
-// is root must be able to.
-func smallDisk(t *testing.T, bytes string) (dir string) {
-	t.Helper()
-	dir = filepath.Join(t.TempDir(), "disk")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+bytes+",mode=700"); err != nil {
-		if os.Getuid() == 0 && os.Getenv("CI") != "" {
-			t.Fatalf("root in CI cannot mount a tmpfs: %v", err)
-		}
-		t.Skipf("a tmpfs cannot be mounted here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
-// fill takes all space of a disk, until empty is called.
-func fill(t *testing.T, dir string) (empty func()) {
-	t.Helper()
-	path := filepath.Join(dir, "ballast")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, piece := range [][]byte{make([]byte, 1<<20), make([]byte, 4<<10)} {
-		for err = nil; err == nil; {
-			_, err = f.Write(piece)
-		}
-	}
-	f.Close()
-	return func() {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // soon waits until the party's look at its disks is of now.
 func soon() { time.Sleep(1200 * time.Millisecond) }
@@ -63,7 +23,7 @@ func soon() { time.Sleep(1200 * time.Millisecond) }
 // A party whose audit disk is full gives nothing and consumes nothing: a fetch fails with disk_low, the reservation stays
 // whole, new work is refused, and the party is not ready. When there is space it goes on without a restart.
 func TestFullAuditDisk(t *testing.T) {
-	dir := smallDisk(t, "4m")
+	dir := disktest.Mount(t, "4m")
 	n := newNetwork(t, func(i int, f *config.PartyFile) {
 		if i == 0 {
 			f.AuditDir = filepath.Join(dir, "audit")
@@ -73,7 +33,7 @@ func TestFullAuditDisk(t *testing.T) {
 	one, two := n.reserve(n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1)).GetBatchId()), n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1)).GetBatchId()
 	x := n.nodes[0]
 	for round := range 2 {
-		empty := fill(t, dir)
+		empty := disktest.Fill(t, dir, 0)
 		soon()
 		var data []byte
 		var err error
@@ -127,7 +87,7 @@ func TestFullAuditDisk(t *testing.T) {
 
 // A delivery that was promised its entry is recorded although the disk fills in between.
 func TestHeldEntryOnAFullDisk(t *testing.T) {
-	dir := smallDisk(t, "4m")
+	dir := disktest.Mount(t, "4m")
 	n := newNetwork(t, func(i int, f *config.PartyFile) {
 		if i == 0 {
 			f.AuditDir = filepath.Join(dir, "audit")
@@ -138,7 +98,7 @@ func TestHeldEntryOnAFullDisk(t *testing.T) {
 	if _, _, err := fetch(n.context(), n.nodes[0].client, id, false); err != nil {
 		t.Fatal(err)
 	}
-	fill(t, dir)
+	disktest.Fill(t, dir, 0)
 	for range 20 { // what was allocated behind the log has space for them
 		if data, _, err := fetch(n.context(), n.nodes[0].client, id, false); err != nil || len(data) == 0 {
 			t.Fatalf("%d bytes, %v", len(data), err)
@@ -146,9 +106,47 @@ func TestHeldEntryOnAFullDisk(t *testing.T) {
 	}
 }
 
+// A decryption is not used up by a request whose audit entry has no space: afterwards any client may still ask for it.
+func TestFullAuditDiskDecryption(t *testing.T) {
+	dir := disktest.Mount(t, "4m")
+	n := newNetwork(t, func(i int, f *config.PartyFile) {
+		f.Clients[0].Permissions = append(f.Clients[0].Permissions, config.PermDecrypt)
+		if i == 0 {
+			f.AuditDir = filepath.Join(dir, "audit")
+		}
+	})
+	n.keys(1, forDecryption)
+	x := n.nodes[0]
+	s, _ := newStatement(t, n, x.app, 1)
+	soon()
+	if x.party.disks.Low() != nil { // which is believed for a second, in which the disk fills
+		t.Fatal("the disk is low before it is full")
+	}
+	empty := disktest.Fill(t, dir, 0)
+	var err error
+	for err == nil { // until what is allocated behind the log is used up
+		_, err = x.party.audit.Append(audit.Entry{Event: audit.PolicySet, Actor: "test", Auth: audit.Local, Note: strings.Repeat("x", 1000)})
+	}
+	_, digest, err := decrypt(n.context(), x.app, s.ask(), s.ciphertext, s.proof)
+	if refused(t, err, rpc.DiskLow); len(digest) > 0 {
+		t.Error("an answer left without an audit entry")
+	}
+	empty()
+	soon()
+	freed := time.Now()
+	_, digest, err = decrypt(n.context(), x.app, s.ask(), s.ciphertext, s.proof)
+	if err != nil {
+		t.Fatalf("there is space: %v", err)
+	}
+	e, err := x.party.vault.Decryption(vault.LedgerKey{Epoch: 1, Digest: [32]byte(digest), Quorum: []int{0, 1, 2}})
+	if err != nil || e.When.Before(freed) {
+		t.Errorf("the request that was refused used the decryption up: %+v, %v", e.When, err)
+	}
+}
+
 // A party whose store's disk is full records nothing and consumes nothing, and goes on when there is space.
 func TestFullStoreDisk(t *testing.T) {
-	dir := smallDisk(t, "64m")
+	dir := disktest.Mount(t, "64m")
 	n := newNetwork(t, func(i int, f *config.PartyFile) {
 		if i == 0 {
 			f.Vault.Dir = filepath.Join(dir, "vault")
@@ -157,20 +155,19 @@ func TestFullStoreDisk(t *testing.T) {
 	n.keys(1, forKeys)
 	one, two := n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1)).GetBatchId(), n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1)).GetBatchId()
 	id, x := n.reserve(one), n.nodes[0]
-	empty := fill(t, dir)
+	empty := disktest.Fill(t, dir, 0)
 	soon()
 	refused(t, x.propose(n, n.proposal(two)), rpc.DiskLow)
 	if x.party.usable() {
 		t.Error("the party is ready")
 	}
+	// An operation that is not refused beforehand, because it is needed to free space, must write until no page is left.
 	var err error
-	for range 50 { // until the pages that are free in the records' file are used up
-		if _, _, err = fetch(n.context(), x.client, id, false); err != nil {
-			break
-		}
+	for i := 0; err == nil && i < 10_000; i++ {
+		_, err = x.party.vault.NewEpoch(vault.Epoch{ID: uint64(1000 + i), Purpose: "triples", Params: set})
 	}
-	if err != nil {
-		refused(t, err, rpc.DiskLow)
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("the full disk fails no write: %v", err)
 	}
 	empty()
 	soon()

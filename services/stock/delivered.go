@@ -140,7 +140,7 @@ func (s *Service) consumed(id string, said []*tuplesv1.Reservation) (*tuplesv1.R
 	r, fresh, err := s.records.deliver(id, strings.Join(slices.Compact(clients), ","), timestamppb.New(last))
 	if fresh {
 		s.view.deliver(r, true)
-		s.limits.drop(id)
+		s.limits.delivered(id)
 	}
 	return r, err
 }

@@ -24,17 +24,16 @@ func reserved(id, owner, field string, count uint64, lease time.Time) *tuplesv1.
 func TestReserveLimits(t *testing.T) {
 	now := time.Now()
 	end := now.Add(time.Minute)
-	over := func(name string, err error, code rpc.Code, retry bool) {
+	over := func(name string, e *refusal, code rpc.Code, retry bool) {
 		t.Helper()
-		e := rpc.FromError(err)
 		if e == nil || e.Code != code || e.Next == "" || retry != (e.Retry > 0) {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
-	fine := func(name string, err error) {
+	fine := func(name string, e *refusal) {
 		t.Helper()
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
+		if e != nil {
+			t.Errorf("%s: %v", name, e.Error)
 		}
 	}
 	with := func(x Limits) *limiter {
@@ -71,18 +70,49 @@ func TestReserveLimits(t *testing.T) {
 	fine("another client's half", l.take(reserved("4", "d", "p64", 50, end), 0, now))
 
 	l = with(Limits{Lease: time.Hour})
-	fine("an hour", l.lease("c", "t", time.Hour))
-	over("lease", l.lease("c", "t", time.Hour+1), rpc.OverQuota, false)
-	fine("a lease without limits", l.lease("free", "t", maxLease))
+	fine("an hour", l.lease(owner{"c", "t"}, time.Hour))
+	over("lease", l.lease(owner{"c", "t"}, time.Hour+1), rpc.OverQuota, false)
+	fine("a lease without limits", l.lease(owner{"free", "t"}, maxLease))
+
+	l = with(Limits{Share: 0.5})
+	over("more than half, of a client that holds nothing", l.take(reserved("1", "c", "p64", 51, end), 49, now), rpc.OverQuota, false)
 
 	l = with(Limits{PerSecond: 2, Burst: 3})
-	for range 3 {
-		fine("burst", l.attempt("c", "t", now))
+	made := 0
+	one := func(client string, at time.Time) *refusal {
+		made++
+		return l.take(reserved(fmt.Sprint(made), client, "p64", 1, end), 9, at)
 	}
-	over("rate", l.attempt("c", "t", now), rpc.RateLimited, true)
-	fine("another client's", l.attempt("d", "t", now))
-	fine("later", l.attempt("c", "t", now.Add(500*time.Millisecond)))
-	over("rate again", l.attempt("c", "t", now.Add(500*time.Millisecond)), rpc.RateLimited, true)
+	for range 3 {
+		fine("burst", one("c", now))
+	}
+	over("rate", one("c", now), rpc.RateLimited, true)
+	fine("another client's", one("d", now))
+	half := now.Add(500 * time.Millisecond)
+	fine("later", one("c", half))
+	over("rate again", one("c", half), rpc.RateLimited, true)
+	l.drop("1")
+	over("releasing gives nothing back", one("c", half), rpc.RateLimited, true)
+	l.delivered("2")
+	fine("after a delivery", one("c", half))
+	l.delivered("2")
+	over("one delivery counts once", one("c", half), rpc.RateLimited, true)
+}
+
+// A client whose requests are refused again and again does not make the coordinator ask the parties each time.
+func TestAskedSeldom(t *testing.T) {
+	l, o, now := newLimiter(), owner{"c", "t"}, time.Now()
+	for i := range 5 {
+		l.add(fmt.Sprint(i), holdOf(reserved(fmt.Sprint(i), "c", "p64", 1, now)))
+	}
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 3}, {askEvery - 1, 0}, {askEvery, 3}, {askEvery + 1, 0}} {
+		if ids := l.ask(o, 3, now.Add(c.after)); len(ids) != c.want {
+			t.Errorf("after %s: %d are asked about, want %d", c.after, len(ids), c.want)
+		}
+	}
 }
 
 func testRecords(t *testing.T) (*records, store.Store) {

@@ -81,6 +81,7 @@ func (s *Service) measure() {
 		}
 		list = append(list, *level)
 	}
+	s.metrics.OpenReservations(s.limits.open())
 	s.metrics.Stock(list, slices.Collect(maps.Values(quorums))...)
 }
 

@@ -53,8 +53,7 @@ func (s *Service) reserveFor(ctx context.Context, q *stockv1.ReserveRequest) (*s
 	if err := s.check(caller, q); err != nil {
 		return nil, err
 	}
-	tenant := q.GetClass().GetTenant()
-	if err := cmp.Or(s.limits.lease(caller.Name, tenant, lease(q)), s.limits.attempt(caller.Name, tenant, time.Now())); err != nil {
+	if err := s.refused(s.limits.lease(owner{caller.Name, q.GetClass().GetTenant()}, lease(q))); err != nil {
 		return nil, err
 	}
 	if q.GetIdempotencyKey() == "" {

@@ -103,7 +103,8 @@ func Open(o Options) (*Service, error) {
 		return nil, fmt.Errorf("stock: %w", err)
 	}
 	s := OpenIn(in, o.Parties, o.Log)
-	s.queue, s.ceilings, s.metrics, s.tenants, s.limits.of = o.Queue, o.Ceilings, o.Metrics, o.Tenants, o.Limits
+	s.queue, s.ceilings, s.metrics, s.tenants = o.Queue, o.Ceilings, o.Metrics, o.Tenants
+	s.Limit(o.Limits)
 	list, err := s.records.policies()
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

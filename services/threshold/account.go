@@ -61,7 +61,12 @@ func (s *Service) note(q *request, note string) error {
 	if q.spent > 0 {
 		note += fmt.Sprintf(", %d of %d messages of its total", q.spent, q.rule.MaxTotal)
 	}
-	_, err := s.Audit.Append(audit.Entry{Event: audit.Decrypted, Actor: q.caller.Name, Auth: audit.Auth(q.caller.Auth), Digest: [32]byte(q.header.GetCiphertextsDigest()),
-		Note: note, Objects: []string{fmt.Sprintf("epoch/%d", q.epoch.ID)}})
+	_, err := s.Audit.Append(q.entry(note))
 	return err
+}
+
+// entry is what the audit log says of a decryption.
+func (q *request) entry(note string) audit.Entry {
+	return audit.Entry{Event: audit.Decrypted, Actor: q.caller.Name, Auth: audit.Auth(q.caller.Auth), Digest: [32]byte(q.header.GetCiphertextsDigest()),
+		Note: note, Objects: []string{fmt.Sprintf("epoch/%d", q.epoch.ID)}}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -54,6 +55,12 @@ func (s *Service) ApproveDecryption(ctx context.Context, r *thresholdv1.ApproveD
 	if len(r.GetRequest()) != 32 {
 		return nil, rpc.Errorf(rpc.Invalid, "`lodge decrypt approvals` lists them", "a request is named by 32 bytes, not by %d", len(r.GetRequest()))
 	}
+	release, err := s.Audit.Hold(audit.Entry{Event: audit.Approved, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: "approved",
+		Objects: []string{fmt.Sprintf("epoch/%d", uint64(math.MaxUint64))}})
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	a, err := s.Vault.Approve([32]byte(r.GetRequest()), caller.Name)
 	if err != nil {
 		return nil, keyring.Refused(err, "request "+hex.EncodeToString(r.GetRequest()))

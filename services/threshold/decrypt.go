@@ -77,6 +77,12 @@ func (s *Service) decrypt(stream thresholdv1.ThresholdService_DecryptServer) err
 	if err := call.Compute(); err != nil {
 		return err
 	}
+	// A decryption spends masks and budgets, and no answer leaves before it is in the audit log.
+	release, err := s.Audit.Hold(q.entry("decrypted"))
+	if err != nil {
+		return err
+	}
+	defer release()
 	give := s.answer
 	if q.flooding() {
 		give = s.flood

@@ -31,7 +31,7 @@ const (
 	Delivered       Code = "already_delivered" // the reservation went to another client
 	Expired         Code = "expired"           // the lease has ended
 	OutOfStock      Code = "out_of_stock"      // there are not so many tuples
-	DiskLow         Code = "disk_low"          // a process has too little disk space for new work; may be retried
+	DiskLow         Code = "disk_low"          // a process has too little disk space for new work; try again when its operator has freed some
 	CheckFailed     Code = "check_failed"      // what a process has stored is damaged; its operator must act
 	Quarantined     Code = "quarantined"       // the party's store was put back; its operator must look
 	Stopped         Code = "stopped"           // too many sessions failed with nobody named; a party's operator must act

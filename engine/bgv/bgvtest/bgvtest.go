@@ -1,5 +1,5 @@
-// Package bgvtest has what tests of threshold keys and decryption need beside them: users that encrypt and evaluate
-// with Lattigo, and secret keys.
+// Package bgvtest provides users that encrypt and evaluate with Lattigo, and operations with secret
+// keys, for tests of threshold keys and decryption.
 package bgvtest
 
 import (
@@ -19,13 +19,13 @@ type User struct {
 	keys      *rlwe.MemEvaluationKeySet
 }
 
-// NewUser is one with these keys.
+// NewUser returns a user of these keys.
 func NewUser(s *bgv.Scheme, k *bgv.Keys) *User {
 	public, keys := s.KeysToLattigo(k)
 	return &User{s, rlwe.NewEncryptor(s.Lattigo, public), keys}
 }
 
-// Values are some for all slots.
+// Values returns values for all slots, which depend on offset.
 func (u *User) Values(offset uint64) []uint64 {
 	v := make([]uint64, u.Lattigo.MaxSlots())
 	for i := range v {
@@ -34,7 +34,7 @@ func (u *User) Values(offset uint64) []uint64 {
 	return v
 }
 
-// Encrypt puts values into slots.
+// Encrypt encrypts values in slots.
 func (u *User) Encrypt(t testing.TB, values []uint64) *rlwe.Ciphertext {
 	t.Helper()
 	pt := lattigo.NewPlaintext(u.Lattigo, u.MaxLevel())
@@ -48,14 +48,15 @@ func (u *User) Encrypt(t testing.TB, values []uint64) *rlwe.Ciphertext {
 	return ct
 }
 
-// Evaluated is a ciphertext and what is in its slots.
+// Evaluated is a ciphertext and the values in its slots.
 type Evaluated struct {
 	Name   string
 	Cipher *bgv.Ciphertext
 	Slots  []uint64
 }
 
-// Evaluate gives fresh ciphertexts, their products, and these rotated by three columns, of both modes.
+// Evaluate returns fresh ciphertexts, their products, and the products rotated by three columns, in
+// both modes.
 func (u *User) Evaluate(t testing.TB) (list []Evaluated) {
 	t.Helper()
 	a, b := u.Values(3), u.Values(u.T-5)
@@ -95,7 +96,7 @@ func (u *User) Evaluate(t testing.TB) (list []Evaluated) {
 	return list
 }
 
-// Phase gives c_0 + c_1 s, centred, for the coefficients of s.
+// Phase returns c_0 + c_1 s, centred, for the coefficients of s.
 func Phase(s *bgv.Scheme, c *bgv.Ciphertext, secret []*big.Int) []*big.Int {
 	basis := s.Level(c.Level)
 	key, c1, sum := basis.NewPoly(), basis.NewNTT(), basis.NewPoly()
@@ -109,8 +110,8 @@ func Phase(s *bgv.Scheme, c *bgv.Ciphertext, secret []*big.Int) []*big.Int {
 	return basis.ToBig(sum)
 }
 
-// Noise is the largest coefficient of the noise of a ciphertext: of T times the phase, centred, less what is left of it
-// modulo T, divided by T.
+// Noise returns the largest coefficient of the noise of a ciphertext: T times the phase, centred,
+// minus its remainder modulo T, divided by T.
 func Noise(s *bgv.Scheme, c *bgv.Ciphertext, secret []*big.Int) *big.Int {
 	t, q := new(big.Int).SetUint64(s.T), s.Level(c.Level).Modulus()
 	most := new(big.Int)

@@ -20,7 +20,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// world is n parties' keys and a list of ciphertexts with their messages.
+// world has n parties' keys and a list of ciphertexts with their messages.
 type world struct {
 	n        int
 	scheme   *gbfv.Scheme
@@ -72,7 +72,7 @@ func (w *world) run(options ...roundtest.Option) *roundtest.Outcome[Shares] {
 	}, options...)
 }
 
-// sum adds up what the parties got for ciphertext k.
+// sum returns the sum of the parties' shares of ciphertext k.
 func (w *world) sum(results []Shares, k int) field.Vec {
 	total := w.scheme.Field.NewVec(w.scheme.Slots())
 	for _, r := range results {
@@ -94,7 +94,7 @@ func TestSharesOfMessages(t *testing.T) {
 					}
 					for p, r := range out.Results {
 						if w.scheme.Field.EqualVec(r[k], w.messages[k]) {
-							t.Errorf("party %d knows message %d", p, k)
+							t.Errorf("party %d has message %d", p, k)
 						}
 					}
 				}
@@ -104,7 +104,7 @@ func TestSharesOfMessages(t *testing.T) {
 	}
 }
 
-// Party k mod n alone receives the messages for ciphertext k.
+// Only party k mod n receives the messages for ciphertext k.
 func (w *world) checkTraffic(t *testing.T, out *roundtest.Outcome[Shares], count int) {
 	t.Helper()
 	size := codec.PolySize(w.scheme.N(), w.scheme.Prefix(w.instance.DDecPrimes).Primes())
@@ -121,7 +121,7 @@ func (w *world) checkTraffic(t *testing.T, out *roundtest.Outcome[Shares], count
 				continue
 			}
 			if len(frames) != want {
-				t.Errorf("%d parties: %d sends %d frames to %d, want %d", w.n, from, len(frames), to, want)
+				t.Errorf("%d parties: party %d sends %d frames to party %d, want %d", w.n, from, len(frames), to, want)
 			}
 			for _, f := range frames {
 				if len(f) != size {
@@ -132,15 +132,17 @@ func (w *world) checkTraffic(t *testing.T, out *roundtest.Outcome[Shares], count
 	}
 }
 
-// Whatever the phase error within its bound and the floods within theirs, the result is right; floods of twice the
-// size are too much for q'. The ciphertext is made to have the largest error in every coefficient.
+// The result is right for every phase error within its bound and all floods within theirs. Floods
+// of twice the size are too large for q'. The test's ciphertext has the largest error in every
+// coefficient.
 func TestLargestNoise(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		w := newWorld(t, "insecure-8", "p128", n, 1)
 		s, k := w.scheme, w.instance.DDecPrimes
 		b := s.Prefix(k)
 		zero := s.Field.NewVec(s.Slots())
-		// signs gives a polynomial of +-bound with signs that differ in every way between x_k and x_{k-D}.
+		// signs returns a polynomial of +-bound with signs that differ in every way between x_k and
+		// x_{k-D}.
 		signs := func(bound *big.Int, pattern int) intpoly.Poly {
 			p := intpoly.New(s.N(), (bound.BitLen()+65)/64)
 			for i := range s.N() {
@@ -186,14 +188,14 @@ func TestLargestNoise(t *testing.T) {
 				t.Errorf("%d parties, signs %d: the largest noise changes the result", n, pattern)
 			}
 			if got := decrypt(new(big.Int).Lsh(w.instance.FloodBound, 1)); pattern == 1 && s.Field.EqualVec(got, want) {
-				t.Errorf("%d parties: floods could be twice as large", n)
+				t.Errorf("%d parties: floods of twice the size decrypt correctly", n)
 			}
 		}
 	}
 }
 
-// A corrupted message is an error that its sender knows in the sum of the shares, and nobody notices here: the MAC check
-// that follows does.
+// A corrupted message adds an error to the sum of the shares that its sender knows. This protocol
+// does not detect it; the MAC check that follows does.
 func TestACorruptedShareIsAKnownError(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		w := newWorld(t, "insecure-8", "p128", n, 3)
@@ -238,24 +240,24 @@ func TestMalformedSharesAreBlamed(t *testing.T) {
 			{"a residue of q in the last frame", edited(1, residue(primes[0])), round.CheckShape},
 			{"all ones", edited(0, func(f []byte) []byte { return bytes.Repeat([]byte{0xff}, len(f)) }), round.CheckShape},
 			{"cut short", roundtest.Truncate(1), round.CheckShape},
-			{"a byte more", edited(0, func(f []byte) []byte { return append(f, 0) }), round.CheckShape},
-			{"a byte more in the last frame", roundtest.Extend(1), round.CheckSize},
+			{"one byte more", edited(0, func(f []byte) []byte { return append(f, 0) }), round.CheckShape},
+			{"one byte more in the last frame", roundtest.Extend(1), round.CheckSize},
 			{"an empty frame", edited(0, func([]byte) []byte { return nil }), round.CheckShape},
-			{"a frame more", roundtest.ExtraFrame(nil), round.CheckShape},
-			{"a full frame more", roundtest.ExtraFrame(make([]byte, size)), round.CheckShape},
-			{"a frame less", func(_ *roundtest.View, frames [][]byte) [][]byte { return frames[:1] }, round.CheckShape},
+			{"one frame more", roundtest.ExtraFrame(nil), round.CheckShape},
+			{"one full frame more", roundtest.ExtraFrame(make([]byte, size)), round.CheckShape},
+			{"one frame less", func(_ *roundtest.View, frames [][]byte) [][]byte { return frames[:1] }, round.CheckShape},
 		} {
 			t.Run(fmt.Sprint(c.name, ", ", n, " parties"), func(t *testing.T) {
 				out := w.run(roundtest.Cheat(culprit, byzantine.New()), roundtest.Link(culprit, 0, "test/share", c.edit))
 				var blame *round.Blame
 				if !errors.As(out.Errors[0], &blame) || blame.Party != culprit || blame.Check != c.check {
-					t.Errorf("the combiner ends with %v, want blame of %d for %s", out.Errors[0], culprit, c.check)
+					t.Errorf("the combiner returned %v, want blame of party %d for %s", out.Errors[0], culprit, c.check)
 				}
 			})
 		}
 		var stalled *roundtest.Stalled
 		if err := w.run(roundtest.Link(culprit, 0, "test/share", roundtest.Drop)).Errors[0]; !errors.As(err, &stalled) || stalled.Missing[0].From != culprit {
-			t.Errorf("%d parties: without a share the combiner ends with %v", n, err)
+			t.Errorf("%d parties: without a share the combiner returned %v", n, err)
 		}
 	}
 }
@@ -267,7 +269,7 @@ func edited(index int, change func([]byte) []byte) roundtest.Edit {
 	}
 }
 
-// residue puts q into the place of the first residue.
+// residue replaces the first residue by q.
 func residue(q uint64) func([]byte) []byte {
 	return func(f []byte) []byte {
 		width := new(big.Int).SetUint64(q).BitLen()
@@ -282,21 +284,21 @@ func TestStartRefuses(t *testing.T) {
 	w := newWorld(t, "insecure-8", "p128", 2, 1)
 	good := Config{Session: round.Session{Parties: 2}, Scheme: w.scheme, Instance: w.instance, Ciphertexts: w.switched, Source: source("x", 0)}
 	for name, change := range map[string]func(c *Config){
-		"scheme":          func(c *Config) { c.Scheme = nil },
-		"instance":        func(c *Config) { c.Instance = nil },
-		"source":          func(c *Config) { c.Source = nil },
-		"ciphertexts":     func(c *Config) { c.Ciphertexts = nil },
-		"so many parties": func(c *Config) { c.Session.Parties = 3 },
+		"scheme":       func(c *Config) { c.Scheme = nil },
+		"instance":     func(c *Config) { c.Instance = nil },
+		"source":       func(c *Config) { c.Source = nil },
+		"ciphertexts":  func(c *Config) { c.Ciphertexts = nil },
+		"more parties": func(c *Config) { c.Session.Parties = 3 },
 	} {
 		c := good
 		change(&c)
 		if _, err := Start(c); err == nil {
-			t.Errorf("a configuration without %s was accepted", name)
+			t.Errorf("accepted a configuration without %s", name)
 		}
 	}
 }
 
-// client is what the parties answer to a client that asks for the first ciphertext.
+// client returns the parties' answers to a client that requests the first ciphertext.
 func (w *world) client() (messages [][]byte) {
 	for p := range w.n {
 		messages = append(messages, ClientShare(w.scheme, w.instance, w.full[0], w.key.Shares[p], source("client", round.Party(p))))
@@ -304,13 +306,14 @@ func (w *world) client() (messages [][]byte) {
 	return messages
 }
 
-// Ciphertexts that differ in what the switch of modulus drops alone have one place in the ledger, as their answers would be
-// floods of one phase. Others have places of their own.
+// Ciphertexts that differ only in bits that the modulus switch drops have the same place in the
+// ledger, because their answers would be floods of the same phase. Other ciphertexts have different
+// places.
 func TestClientKey(t *testing.T) {
 	w := newWorld(t, "insecure-8", "p128", 2, 2)
 	s := w.scheme
 	if w.instance.DDecPrimes == len(s.Q.Primes()) {
-		t.Fatal("nothing is dropped")
+		t.Fatal("the modulus switch drops no prime")
 	}
 	key := func(change func(ct *gbfv.Ciphertext)) round.Digest {
 		ct := w.full[0].Clone()
@@ -327,7 +330,7 @@ func TestClientKey(t *testing.T) {
 	}
 	for i := range s.N() {
 		if key(plus(i, 1)) != same {
-			t.Errorf("one more in coefficient %d is another ciphertext", i)
+			t.Errorf("adding one to coefficient %d changes the place", i)
 		}
 	}
 	for name, change := range map[string]func(ct *gbfv.Ciphertext){
@@ -339,7 +342,7 @@ func TestClientKey(t *testing.T) {
 		}
 	}
 	if key(func(ct *gbfv.Ciphertext) { ct.C0 = w.full[1].C0 }) != same {
-		t.Error("an answer does not depend on c0, and its place does")
+		t.Error("the place depends on c0, although an answer does not")
 	}
 }
 
@@ -361,20 +364,20 @@ func TestClient(t *testing.T) {
 		wrong[0] ^= 1 // one residue of one coefficient
 		got, err = Combine(w.scheme, w.instance, w.full[0], append(messages[:n-1:n-1], wrong))
 		if err != nil || w.scheme.Field.EqualVec(got, w.messages[0]) {
-			t.Errorf("%d parties: a wrong share leaves the message as it is, %v", n, err)
+			t.Errorf("%d parties: a wrong share does not change the message, %v", n, err)
 		}
 		got, err = Combine(w.scheme, w.instance, w.full[0], append(messages[:n-1:n-1], messages[0]))
 		if err != nil || w.scheme.Field.EqualVec(got, w.messages[0]) {
-			t.Errorf("%d parties: a share twice gives the message, %v", n, err)
+			t.Errorf("%d parties: using one share twice yields the message, %v", n, err)
 		}
 		if _, err = Combine(w.scheme, w.instance, w.full[0], messages[:n-1]); err == nil {
-			t.Errorf("%d parties: a result without the last share", n)
+			t.Errorf("%d parties: got a result without the last share", n)
 		}
 		q := w.scheme.Q.Primes()[0]
 		for name, bad := range map[string][]byte{
 			"nothing":        nil,
 			"cut short":      messages[n-1][:len(messages[n-1])-1],
-			"a byte more":    append(bytes.Clone(messages[n-1]), 0),
+			"one byte more":  append(bytes.Clone(messages[n-1]), 0),
 			"a residue of q": residue(q)(bytes.Clone(messages[n-1])),
 		} {
 			_, err := Combine(w.scheme, w.instance, w.full[0], append(messages[:n-1:n-1], bad))

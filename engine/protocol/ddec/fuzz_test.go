@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// A decryption share is blamed on its sender, or is the one encoding of a polynomial, which is added.
+// A decryption share is the unique encoding of a polynomial, which is added, or its sender is
+// blamed.
 func FuzzShare(f *testing.F) {
 	w := newWorld(f, "insecure-6", "p512", 2, 1)
 	c := Config{
@@ -28,7 +29,7 @@ func FuzzShare(f *testing.F) {
 		err := r.Frame(context.Background(), 1, r.name(), 0, last, data)
 		if err == nil {
 			if again := codec.AppendPoly(nil, r.sum[0].C, primes); !last || !bytes.Equal(again, data) {
-				t.Error("another encoding was accepted")
+				t.Error("accepted another encoding")
 			}
 			return
 		}
@@ -39,7 +40,7 @@ func FuzzShare(f *testing.F) {
 	})
 }
 
-// Combine gives a result for well-formed messages and blames the sender of another.
+// Combine returns a result for well-formed messages and blames the sender of any other message.
 func FuzzCombine(f *testing.F) {
 	w := newWorld(f, "insecure-6", "p512", 2, 1)
 	messages := w.client()
@@ -50,7 +51,7 @@ func FuzzCombine(f *testing.F) {
 		got, err := Combine(w.scheme, w.instance, w.full[0], [][]byte{messages[0], data})
 		if err == nil {
 			if bytes.Equal(data, messages[1]) && !w.scheme.Field.EqualVec(got, w.messages[0]) {
-				t.Error("the right message gives a wrong result")
+				t.Error("the correct message yields a wrong result")
 			}
 			return
 		}

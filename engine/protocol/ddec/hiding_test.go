@@ -17,11 +17,11 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// The shares add up whatever masks and floods are. That they are there, fresh for each ciphertext and as large as they
-// should be, is looked at here.
+// The shares sum to the messages whatever the masks and floods are. These tests check that masks
+// and floods are present, fresh for each ciphertext and large enough.
 
-// drawn takes the message of party p for ciphertext k apart: without the secret key's part it is an encoding of the mask
-// and the flood.
+// drawn splits the message of party p for ciphertext k: without the secret key's part it encodes
+// the mask plus the flood.
 func (w *world) drawn(p round.Party, k int, message ring.Poly) (mask field.Vec, flood []*big.Int) {
 	s, primes := w.scheme, w.instance.DDecPrimes
 	b := s.Prefix(primes)
@@ -43,8 +43,8 @@ func (w *world) drawn(p round.Party, k int, message ring.Poly) (mask field.Vec, 
 	return mask, flood
 }
 
-// Every ciphertext has a mask of its own, which hides the combiner's result, and a flood of its own, which is uniform in
-// [-E, E].
+// Every ciphertext has a fresh mask, which hides the combiner's result, and a fresh flood, uniform
+// in [-E, E].
 func TestMasksAndFloodsAreFresh(t *testing.T) {
 	const count = 8
 	for _, n := range []int{2, 3} {
@@ -63,7 +63,7 @@ func TestMasksAndFloodsAreFresh(t *testing.T) {
 		seen := map[string]string{}
 		fresh := func(where, value string) {
 			if other, ok := seen[value]; ok {
-				t.Errorf("%d parties: the %s is the %s", n, where, other)
+				t.Errorf("%d parties: the %s is equal to the %s", n, where, other)
 			}
 			seen[value] = where
 		}
@@ -80,13 +80,13 @@ func TestMasksAndFloodsAreFresh(t *testing.T) {
 						t.Fatalf("%d parties: slot %d of the mask of party %d for ciphertext %d is zero", n, slot, p, k)
 					}
 				}
-				// Whoever does not combine keeps minus its mask.
+				// A party other than the combiner keeps minus its mask.
 				if f.AddVec(share, share, mask); k%n != int(p) && !f.EqualVec(share, zero) {
-					t.Errorf("%d parties: party %d sends another mask than it keeps for ciphertext %d", n, p, k)
+					t.Errorf("%d parties: the mask that party %d sends differs from the one it keeps for ciphertext %d", n, p, k)
 				}
 				for at, v := range flood {
 					if v.CmpAbs(bound) > 0 {
-						t.Fatalf("%d parties: coefficient %d of a flood is %v, the bound %v", n, at, v, bound)
+						t.Fatalf("%d parties: coefficient %d of a flood is %v, with bound %v", n, at, v, bound)
 					}
 					x, _ := new(big.Rat).SetFrac(v, bound).Float64()
 					squares += x * x
@@ -95,9 +95,10 @@ func TestMasksAndFloodsAreFresh(t *testing.T) {
 				}
 			}
 		}
-		// Uniform in [-1, 1]: a mean square of 1/3 with a deviation of sqrt(4/45) for one value.
+		// Values uniform in [-1, 1] have a mean square of 1/3, with a deviation of sqrt(4/45) for
+		// one value.
 		if mean := squares / float64(values); math.Abs(mean-1.0/3) > 6*math.Sqrt(4.0/45/float64(values)) || largest < 0.99 {
-			t.Errorf("%d parties: floods have mean square %.3f E^2 and reach %.3f E", n, mean, largest)
+			t.Errorf("%d parties: floods have mean square %.3f E^2 and maximum %.3f E", n, mean, largest)
 		}
 	}
 }
@@ -120,7 +121,7 @@ func (w *world) independent(t *testing.T, p round.Party, k int, mask field.Vec, 
 	}
 }
 
-// A client's answer is flooded too, by each party and source differently.
+// The answers to clients are flooded too, differently by each party and source.
 func TestAnswersToClientsAreFlooded(t *testing.T) {
 	w := newWorld(t, "insecure-8", "p128", 2, 1)
 	s, k := w.scheme, w.instance.DDecPrimes
@@ -135,27 +136,28 @@ func TestAnswersToClientsAreFlooded(t *testing.T) {
 			}
 			mask, e := w.drawn(p, 0, d)
 			if !s.Field.EqualVec(mask, s.Field.NewVec(s.Slots())) {
-				t.Errorf("party %d masks its answer", p)
+				t.Errorf("the answer of party %d is masked", p)
 			}
 			large := 0
 			for _, v := range e {
 				if v.CmpAbs(w.instance.FloodBound) > 0 {
-					t.Fatalf("party %d: a flood out of bounds", p)
+					t.Fatalf("party %d: a flood exceeds its bound", p)
 				}
 				if new(big.Int).Lsh(v, 1).CmpAbs(w.instance.FloodBound) > 0 {
 					large++
 				}
 			}
-			// of 256, half are larger than E/2, with a deviation of 8
+			// half of 256 are larger than E/2, with a deviation of 8
 			if large < 80 || large > 176 || seen[fmt.Sprint(e)] {
-				t.Errorf("party %d: %d of %d coefficients of a flood above half the bound, or one flood twice", p, large, len(e))
+				t.Errorf("party %d: %d of %d coefficients of a flood are above half the bound, or a flood is repeated", p, large, len(e))
 			}
 			seen[fmt.Sprint(e)] = true
 		}
 	}
 }
 
-// The end of a run before its result, whatever it is, erases shares, sums and the randomness.
+// If a run ends before its result, for any reason, the shares, the sums and the randomness are
+// erased.
 func TestTheEndErases(t *testing.T) {
 	const n, count = 2, 4
 	w := newWorld(t, "insecure-8", "p128", n, count)
@@ -180,7 +182,7 @@ func TestTheEndErases(t *testing.T) {
 		return shares, sums
 	}
 	if shares, sums := erased(); shares != 0 || sums != 0 {
-		t.Fatal("nothing to erase")
+		t.Fatal("there is nothing to erase")
 	}
 	c.Session.Secrets.Wipe()
 	if shares, sums := erased(); shares != count || sums != count/n {
@@ -188,26 +190,27 @@ func TestTheEndErases(t *testing.T) {
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("the source still gives randomness")
+			t.Error("the source still returns randomness")
 		}
 	}()
 	c.Source.Stream("mask", 0)
 }
 
-// What a run gives back for other polynomials holds nothing of its messages and sums, and there is something.
-func TestARunGivesBackZeros(t *testing.T) {
+// The polynomials that a run returns to the pool contain nothing of its messages and sums. The test
+// also checks that there are any.
+func TestReturnedPolynomialsAreZero(t *testing.T) {
 	w := newWorld(t, "insecure-8", "p128", 3, 4)
 	ring.Trim()
 	w.run().OK(t)
 	if ring.Trim() == 0 {
-		t.Error("nothing was given back")
+		t.Error("no polynomial was returned to the pool")
 	}
 	w.run().OK(t)
-	for range 4 * w.n * 4 * w.scheme.Q.Len() { // more limbs than a run has at a time
+	for range 4 * w.n * 4 * w.scheme.Q.Len() { // more limbs than a run holds at a time
 		p := w.scheme.Prefix(1).Borrow()
 		for _, x := range p.C[0] {
 			if x != 0 {
-				t.Fatal("words that are not 0 were given back")
+				t.Fatal("the pool has words that are not 0")
 			}
 		}
 	}

@@ -19,8 +19,8 @@ import (
 
 var seed = bytes.Repeat([]byte{9}, 32)
 
-// extreme is bound at every coefficient, with alternating signs by column of P = X^D-b: P times it has the largest
-// coefficients that are possible.
+// extreme returns a polynomial with coefficients of absolute value bound and signs that alternate
+// by column of P = X^D-b: P times it has the largest possible coefficients.
 func extreme(s *gbfv.Scheme, bound *big.Int) intpoly.Poly {
 	e := intpoly.New(s.N(), (bound.BitLen()+1+64)/64)
 	for k := range s.N() {
@@ -33,8 +33,9 @@ func extreme(s *gbfv.Scheme, bound *big.Int) intpoly.Poly {
 	return e
 }
 
-// TestSharesAtTheLimits runs the protocol on ciphertexts whose phase error is the bound in every coefficient while all
-// parties flood with +-E: the shares add up to the messages. With three more than E they do not.
+// TestSharesAtTheLimits runs the protocol on ciphertexts whose phase error is the bound in every
+// coefficient while all parties flood with +-E: the shares sum to the messages. With three more
+// than E they do not.
 func TestSharesAtTheLimits(t *testing.T) {
 	for _, c := range []struct {
 		set, field string
@@ -76,7 +77,7 @@ type limits struct {
 	key  *gbfvtest.Key
 }
 
-// wrong counts the ciphertexts that are decrypted wrongly when every party floods with flood.
+// wrong counts the ciphertexts that decrypt incorrectly if every party floods with flood.
 func (l limits) wrong(t *testing.T, flood *big.Int) (wrong int) {
 	s, f, primes := l.Scheme, l.Field, l.inst.DDecPrimes
 	b := s.Prefix(primes)
@@ -89,7 +90,7 @@ func (l limits) wrong(t *testing.T, flood *big.Int) (wrong int) {
 	for p := range round.Party(l.inst.Use.Parties) {
 		h := byzantine.On(byzantine.New(), "test/share", func(shares []ring.Poly) {
 			own, e := intpoly.New(s.N(), (l.inst.FloodBound.BitLen()+1+64)/64), b.NewPoly()
-			for k := range shares { // in place of what the party drew
+			for k := range shares { // instead of the party's flood
 				sample.Flood(own, l.inst.FloodBound, source(p).Stream("flood", uint64(k)))
 				b.FromInt(e, own)
 				b.Sub(shares[k], shares[k], e)
@@ -122,7 +123,8 @@ func (l limits) wrong(t *testing.T, flood *big.Int) (wrong int) {
 	return wrong
 }
 
-// ciphertext encrypts a message after the switch to the small modulus, with the largest phase error in place of its own.
+// ciphertext encrypts a message after the switch to the small modulus, and replaces the phase error
+// by the largest one.
 func (l limits) ciphertext(i uint64) *gbfv.Ciphertext {
 	s, primes := l.Scheme, l.inst.DDecPrimes
 	b := s.Prefix(primes)

@@ -21,7 +21,8 @@ import (
 
 const provedDim = 2
 
-// long adds to every coefficient what still fits a response, but is not short as a polynomial.
+// long adds a value to every coefficient with which a response still fits, but is not short as a
+// polynomial.
 func long(v []int64) {
 	for i := range v {
 		v[i] += 250
@@ -43,7 +44,7 @@ func hook[T any](name string, cheat func(v T)) func(h byzantine.Hooks) {
 	return func(h byzantine.Hooks) { byzantine.On(h, name, cheat) }
 }
 
-// A cheat is what the last party does, and the check that names it for it.
+// A cheat is a deviation of the last party, and the check that blames the party for it.
 type cheat struct {
 	name  string
 	set   func(h byzantine.Hooks)
@@ -65,7 +66,7 @@ func (c cheat) run(t *testing.T, s *gbfv.Scheme) {
 
 func flipped(frame []byte, bit int) { frame[bit/8] ^= 1 << (bit % 8) }
 
-// Everything that a party may do wrong in its shares and proofs is found and is laid at its door.
+// Every deviation of a party in its shares and proofs is detected, and the party is blamed.
 func TestCheatsInProofsAreNamed(t *testing.T) {
 	s := testScheme(t, "insecure-6")
 	q := s.Q
@@ -93,8 +94,8 @@ func TestCheatsInProofsAreNamed(t *testing.T) {
 		{"wrong share of h1", onShare(relinH1, plusOne), CheckEquation},
 		{"wrong share of the second part", onShare(relinSecond, plusOne), CheckEquation},
 		{"another secret in one rotation", anotherSecret(s, first), CheckEquation},
-		{"a secret that is long", hook("keygen/secret", long), CheckBound},
-		{"an ephemeral secret that is long", hook("keygen/secret/relin", long), CheckBound},
+		{"a long secret", hook("keygen/secret", long), CheckBound},
+		{"a long ephemeral secret", hook("keygen/secret/relin", long), CheckBound},
 		{"wrong masks", statement(func(b []byte) { flipped(b, 8*len(b)-1) }), CheckEquation},
 		{"a share that is not the statement's", statement(func(b []byte) { flipped(b, 5) }), CheckShare},
 		{"challenge of another session", hook("keygen/challenge", func(f [][]byte) {
@@ -115,7 +116,7 @@ func TestCheatsInProofsAreNamed(t *testing.T) {
 	for _, label := range errorLabels {
 		cheats = append(cheats,
 			cheat{"a long error of " + label, hook("keygen/error/"+label, long), CheckBound},
-			// The proof is otherwise right: what is hidden by such a mask is anybody's guess.
+			// The rest of the proof is correct. Whether such a mask hides anything is unknown.
 			cheat{"a long mask of " + label, hook("keygen/mask/"+label, long), CheckBound})
 	}
 	for _, label := range []string{"secret", "relinearisation secret"} {
@@ -126,7 +127,8 @@ func TestCheatsInProofsAreNamed(t *testing.T) {
 	}
 }
 
-// anotherSecret has a share of one rotation key for s+1: -a (s+1) + phi(s+1) g_j + e. Its proof is for s.
+// anotherSecret changes a share of one rotation key to secret s+1: -a (s+1) + phi(s+1) g_j + e. Its
+// proof is for s.
 func anotherSecret(s *gbfv.Scheme, g int) func(h byzantine.Hooks) {
 	return func(h byzantine.Hooks) {
 		var seed round.Digest
@@ -146,7 +148,7 @@ func anotherSecret(s *gbfv.Scheme, g int) func(h byzantine.Hooks) {
 	}
 }
 
-// A party whose cheat no other check sees is seen by the norm alone: without it the run passes.
+// Only the norm check detects this cheat: without it the run passes.
 func TestOnlyTheNormSeesLongSecrets(t *testing.T) {
 	s := testScheme(t, "insecure-6")
 	for _, name := range []string{"keygen/secret", "keygen/secret/relin", "keygen/error/rotation", "keygen/mask/public"} {
@@ -155,7 +157,8 @@ func TestOnlyTheNormSeesLongSecrets(t *testing.T) {
 	}
 }
 
-// around is a polynomial that a norm test lets pass, and next to it one that it does not: they differ by 1 in one coefficient.
+// around returns a polynomial that passes a norm test and a neighbour that does not; they differ by
+// 1 in one coefficient.
 func around(t *testing.T, n int, p params.KeyProof) (under, over []int64) {
 	t.Helper()
 	m, err := sigma.NewNorm(n, p.Bits, p.Bound)
@@ -195,7 +198,7 @@ func canonical(z []int64) (top float64) {
 	return top
 }
 
-// With an error of zero the response is the mask, which is chosen next to the bound.
+// With an error of zero the response is the mask, which the test chooses next to the bound.
 func TestResponsesNextToTheBound(t *testing.T) {
 	const dim = 2
 	s := testScheme(t, "insecure-6")
@@ -205,7 +208,7 @@ func TestResponsesNextToTheBound(t *testing.T) {
 	}
 	under, over := around(t, s.N(), p)
 	if a, b := canonical(under), canonical(over); a > float64(p.Bound) || b < 0.99*float64(p.Bound) || b-a > 1.001 {
-		t.Fatalf("norms %v and %v beside the bound %d", a, b, p.Bound)
+		t.Fatalf("norms %v and %v around the bound %d", a, b, p.Bound)
 	}
 	with := func(z []int64) roundtest.Option {
 		h := byzantine.On(byzantine.New(), "keygen/error/public", func(v []int64) { clear(v) })
@@ -215,7 +218,7 @@ func TestResponsesNextToTheBound(t *testing.T) {
 	runProved(s, 2, dim, with(over)).Blamed(t, 1, CheckBound)
 }
 
-// A party that repeats what another says, or what was said in another session, is named.
+// A party that repeats another party's proof, or a proof from another session, is blamed.
 func TestCopiedProofsAreRefused(t *testing.T) {
 	s := testScheme(t, "insecure-6")
 	for _, n := range []int{2, 3} {
@@ -252,7 +255,8 @@ func copiesOf(culprit round.Party, names ...string) []roundtest.Option {
 	return options
 }
 
-// The last party waits for the others' shares of the public key and sends minus their sum plus a key of its own.
+// The last party waits for the others' shares of the public key and sends its chosen key minus
+// their sum.
 func TestARogueShareIsRefusedByItsStatement(t *testing.T) {
 	s := testScheme(t, "insecure-6")
 	own := s.Q.NewPoly()
@@ -291,7 +295,7 @@ func TestARogueShareIsRefusedByItsStatement(t *testing.T) {
 		if s.Q.Inverse(got, out.Results[0].Keys.Public.P0); !got.Equal(want) {
 			t.Errorf("%d parties: the experiment without proofs does not fix the key", n)
 		}
-		// Without the statements of shares, their proofs refuse it still.
+		// Even without the statements of shares, their proofs reject it.
 		options = []roundtest.Option{rogue, roundtest.Rushing(culprit, v)}
 		for p := range culprit {
 			options = append(options, roundtest.Watch(p, byzantine.New().Skip(CheckShare)))
@@ -329,10 +333,10 @@ func TestMalformedProofsAreBlamed(t *testing.T) {
 			{"a short equation", at(p.V, shorter), round.CheckShape},
 			{"a long equation", at(p.V, longer), round.CheckShape},
 			{"a short last equation", at(-1, shorter), round.CheckShape},
-			{"a byte more", roundtest.Extend(1), round.CheckSize},
+			{"one byte more", roundtest.Extend(1), round.CheckSize},
 			{"a residue of q", at(p.V, func(f []byte) []byte { return residue(s, f) }), round.CheckShape},
-			{"a frame less", func(_ *roundtest.View, list [][]byte) [][]byte { return list[:len(list)-1] }, round.CheckShape},
-			{"a frame more", roundtest.ExtraFrame(nil), round.CheckShape},
+			{"one frame less", func(_ *roundtest.View, list [][]byte) [][]byte { return list[:len(list)-1] }, round.CheckShape},
+			{"one frame more", roundtest.ExtraFrame(nil), round.CheckShape},
 			{"frames out of order", func(_ *roundtest.View, list [][]byte) [][]byte {
 				list[p.V], list[p.V+1] = list[p.V+1], list[p.V]
 				return list

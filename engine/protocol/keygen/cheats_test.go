@@ -24,8 +24,8 @@ func bit(b *round.Body) {
 	})
 }
 
-// What the last party does at each message of key generation, and the check that sees it. Shares that are wrong from the
-// start pass: see TestScaledSharesPassEveryCheck.
+// The last party cheats at each message of key generation, and a check detects it. Shares that are
+// wrong from the start pass: see TestScaledSharesPassEveryCheck.
 func TestCheatsAtEveryMessage(t *testing.T) {
 	s := testScheme(t, "insecure-6")
 	seed := func(b *[]byte) {
@@ -35,15 +35,16 @@ func TestCheatsAtEveryMessage(t *testing.T) {
 	for _, c := range []struct {
 		hook  string
 		set   func(h byzantine.Hooks, name string)
-		check string // empty where it passes
+		check string // empty if the cheat passes
 		blame bool
 	}{
-		// A seed that was chosen before another was seen is as good as any.
+		// A seed that was chosen before the other seeds were known is as good as any.
 		{stepSeed + "/commit", func(h byzantine.Hooks, name string) { byzantine.On(h, name, seed) }, "", false},
 		{stepSeed + "/open", func(h byzantine.Hooks, name string) { byzantine.On(h, name, seed) }, round.CheckCommitment, true},
 		{stepFirst + "/open", func(h byzantine.Hooks, name string) { byzantine.On(h, name, bit) }, round.CheckCommitment, true},
 		{stepSecond + "/open", func(h byzantine.Hooks, name string) { byzantine.On(h, name, bit) }, round.CheckCommitment, true},
-		// The culprit adds up something else than it sent, and so arrives at other keys than the others.
+		// The culprit adds up other values than it sent, and so obtains different keys from the
+		// others.
 		{stepFirst + "/commit", func(h byzantine.Hooks, name string) { byzantine.On(h, name, bit) }, CheckAgree, false},
 		{stepSecond + "/commit", func(h byzantine.Hooks, name string) { byzantine.On(h, name, bit) }, CheckAgree, false},
 	} {
@@ -61,14 +62,15 @@ func TestCheatsAtEveryMessage(t *testing.T) {
 					out.Aborted(t, culprit, c.check)
 				}
 				if h.Fired(c.hook) != 1 {
-					t.Errorf("hook %s has run %d times", c.hook, h.Fired(c.hook))
+					t.Errorf("hook %s ran %d times", c.hook, h.Fired(c.hook))
 				}
 			})
 		}
 	}
 }
 
-// One version of a broadcast for one party and another for the rest is seen before anything depends on it, in every round.
+// If a party sends one version of a broadcast to one party and another to the rest, this is
+// detected before anything depends on it, in every round.
 func TestEquivocationIsSeen(t *testing.T) {
 	s := testScheme(t, "insecure-6")
 	for kind, c := range map[string]struct {
@@ -86,7 +88,7 @@ func TestEquivocationIsSeen(t *testing.T) {
 	}
 }
 
-// Keys that were recorded in one session do not open their commitments in another.
+// Keys recorded in one session do not open their commitments in another session.
 func TestReplayedKeysAreRefused(t *testing.T) {
 	s := testScheme(t, "insecure-6")
 	for _, n := range []int{2, 3} {

@@ -20,10 +20,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Keys whose errors are small or repeated, or whose uniform halves are, work as well as others: only what is drawn
-// tells. These tests look at it.
+// Keys work equally well if their errors are small or repeated, or if their uniform halves are.
+// Only the sampled values show such faults, so these tests check them.
 
-// drawn is what one party draws in a run, in no order within a label.
+// drawn holds the values that one party samples in a run, in no order within a label.
 type drawn struct {
 	mu     sync.Mutex
 	values map[string][][]int64
@@ -48,7 +48,7 @@ func watch(p round.Party) (*drawn, roundtest.Option) {
 	return d, roundtest.Watch(p, h)
 }
 
-// width is that of a Gaussian with the variance of these values.
+// width returns the width of a Gaussian with the variance of these values, and their number.
 func width(lists [][]int64) (w float64, count int) {
 	sum := 0.0
 	for _, v := range lists {
@@ -60,7 +60,8 @@ func width(lists [][]int64) (w float64, count int) {
 	return math.Sqrt(2 * math.Pi * sum / float64(count)), count
 }
 
-// Each key has errors of its own, of the set's width, and s and u are two secrets of the set's distribution.
+// Each key has fresh errors of the set's width, and s and u are two secrets of the set's
+// distribution.
 func TestSecretsAndErrors(t *testing.T) {
 	const n, dim = 2, 8
 	for _, set := range []string{"insecure-8", "insecure-8-64", "insecure-8-16"} { // Gaussian and ternary secrets
@@ -86,7 +87,7 @@ func TestSecretsAndErrors(t *testing.T) {
 				for _, v := range d.values[name] {
 					where, value := fmt.Sprintf("%s of party %d", name, p), fmt.Sprint(v)
 					if other, ok := seen[value]; ok {
-						t.Errorf("%s: the polynomial of %s is that of %s", set, where, other)
+						t.Errorf("%s: the polynomial of %s is equal to that of %s", set, where, other)
 					}
 					seen[value] = where
 					if count > 1 || name == "error/public" {
@@ -100,7 +101,7 @@ func TestSecretsAndErrors(t *testing.T) {
 		check := func(what string, lists [][]int64, want float64) {
 			got, count := width(lists)
 			if math.Abs(got/want-1) > 6/math.Sqrt(2*float64(count)) { // six standard deviations
-				t.Errorf("%s: %s of width %.2f, want %.2f", set, what, got, want)
+				t.Errorf("%s: %s has width %.2f, want %.2f", set, what, got, want)
 			}
 		}
 		check("errors", errors, s.Set.ErrorWidth)
@@ -117,8 +118,9 @@ func TestSecretsAndErrors(t *testing.T) {
 	}
 }
 
-// Nonces are opened: none is the beginning of a stream that something secret is drawn from.
-func TestNoncesAreNoSecrets(t *testing.T) {
+// Nonces are opened, so no nonce may be the beginning of a stream from which a secret value is
+// sampled.
+func TestNoncesAreNotSecrets(t *testing.T) {
 	const n, dim = 2, 2
 	s := testScheme(t, "insecure-6")
 	d, option := watch(0)
@@ -144,7 +146,7 @@ func TestNoncesAreNoSecrets(t *testing.T) {
 		}
 		seen[string(first)] = name
 	}
-	// The streams above are those of the protocol: one of them gives the error that the party had.
+	// The test uses the protocol's streams: one of them yields the error that the party sampled.
 	g, err := sample.NewGaussian(s.Set.ErrorWidth)
 	if err != nil {
 		t.Fatal(err)
@@ -156,13 +158,14 @@ func TestNoncesAreNoSecrets(t *testing.T) {
 	for _, step := range []string{stepSeed, stepFirst, stepSecond} {
 		nonce := string(out.Recording.Frames(0, roundtest.Any, step+"/open")[0][:32])
 		if other, ok := seen[nonce]; ok {
-			t.Errorf("the nonce of %s is that of %s", step, other)
+			t.Errorf("the nonce of %s is the beginning of %s", step, other)
 		}
 		seen[nonce] = step
 	}
 }
 
-// Every uniform half of the reference string has its own name, all of which and the seed count.
+// Every uniform half of the reference string depends on its own name, all parts of the name and the
+// seed.
 func TestReferenceString(t *testing.T) {
 	s := testScheme(t, "insecure-6")
 	h := sha256.New()
@@ -173,7 +176,7 @@ func TestReferenceString(t *testing.T) {
 			a := uniform(s, seed, label, index...)
 			value := fmt.Sprint(a.C[0][:4])
 			if other, ok := seen[value]; ok {
-				t.Errorf("%s is %s", where, other)
+				t.Errorf("%s is equal to %s", where, other)
 			}
 			seen[value] = where
 			want := s.Q.NewNTT()
@@ -195,14 +198,16 @@ func TestReferenceString(t *testing.T) {
 			}
 		}
 	}
-	// All of them, so that every party and version expands a seed to the same keys.
+	// The digest covers all of them, so that every party and version expands a seed to the same
+	// keys.
 	const want = "9adcee4bccd8b8d0df7dfb878d58c86d"
 	if got := hex.EncodeToString(h.Sum(nil)[:16]); got != want {
 		t.Errorf("reference string %s, want %s", got, want)
 	}
 }
 
-// The keys of a run have the halves that their seed, rotation and digit name, and another run has others.
+// The keys of a run have the halves that their seed, rotation and digit determine, and another run
+// has others.
 func TestUniformHalvesOfKeys(t *testing.T) {
 	const dim = 8
 	s := testScheme(t, "insecure-6")
@@ -212,13 +217,13 @@ func TestUniformHalvesOfKeys(t *testing.T) {
 		add := func(where string, a ring.NTT) {
 			where = fmt.Sprintf("%x %s", id[:2], where)
 			if other, ok := seen[fmt.Sprint(a.C[0])]; ok {
-				t.Errorf("%s is %s", where, other)
+				t.Errorf("%s is equal to %s", where, other)
 			}
 			seen[fmt.Sprint(a.C[0])] = where
 		}
 		add("public key", keys.Public.P1)
 		if !keys.Public.P1.Equal(uniform(s, keys.Seed, labelPublic)) {
-			t.Error("the public key has another half than its seed says")
+			t.Error("the seed does not determine the half of the public key")
 		}
 		table := keys.Keys(s)
 		for i := 1; i < dim; i++ {
@@ -229,11 +234,12 @@ func TestUniformHalvesOfKeys(t *testing.T) {
 			for j, a := range key.K1 {
 				add(fmt.Sprintf("rotation %d, digit %d", i, j), a)
 				if !a.Equal(uniform(s, keys.Seed, labelRotation, uint64(gbfv.Galois(s.N(), i, dim)), uint64(j))) {
-					t.Errorf("rotation key %d has another half %d than its seed says", i, j)
+					t.Errorf("rotation key %d: the seed does not determine half %d", i, j)
 				}
 			}
 		}
-		// K1 of the relinearisation key is s·a + e with an a for each digit: two with one a differ by errors only.
+		// K1 of the relinearisation key is s·a + e with a different a for each digit. Two with the
+		// same a would differ only by errors.
 		limit := new(big.Int).Rsh(s.Q.Modulus(), 4)
 		half := new(big.Int).Rsh(s.Q.Modulus(), 1)
 		for j := range keys.Relin.K1 {
@@ -255,7 +261,8 @@ func TestUniformHalvesOfKeys(t *testing.T) {
 	}
 }
 
-// One residue of any polynomial, the last one of the last rotation key too, makes another digest of the keys.
+// Changing one residue of any polynomial, including the last one of the last rotation key, changes
+// the digest of the keys.
 func TestEveryPolynomialChangesTheDigest(t *testing.T) {
 	const dim = 8
 	s := testScheme(t, "insecure-6")
@@ -274,27 +281,28 @@ func TestEveryPolynomialChangesTheDigest(t *testing.T) {
 		a.C[row][s.N()-1] = (was + 1) % q
 		got := keys.Digest(s, 2)
 		if other, ok := seen[got]; ok {
-			t.Errorf("the digest is the same with another polynomial %d and %d", i, other)
+			t.Errorf("the digest is the same after changes to polynomials %d and %d", i, other)
 		}
 		seen[got] = i
 		if same := keys.PublicHash(s) == public; same != (i > 0) {
-			t.Errorf("the hash of the public key stays with another polynomial %d: %v", i, same)
+			t.Errorf("the hash of the public key is the same after a change to polynomial %d: %v", i, same)
 		}
 		a.C[row][s.N()-1] = was
 	}
 	for i := range keys.Seed {
 		keys.Seed[i] ^= 1
 		if keys.Digest(s, 2) == all || keys.PublicHash(s) == public {
-			t.Errorf("byte %d of the seed is in no hash", i)
+			t.Errorf("no hash depends on byte %d of the seed", i)
 		}
 		keys.Seed[i] ^= 1
 	}
 	if keys.Digest(s, 1) != all {
-		t.Error("the digest does not come back")
+		t.Error("the digest of the restored keys differs")
 	}
 }
 
-// However a run ends, s, u and the randomness are erased, and the share of the secret key too unless it is the result.
+// Whenever a run ends, s, u and the randomness are erased. The share of the secret key is erased
+// too unless it is part of the result.
 func TestEveryEndOfKeyGenerationErases(t *testing.T) {
 	const n, culprit, watched = 2, round.Party(0), round.Party(1)
 	s := testScheme(t, "insecure-6")
@@ -327,20 +335,20 @@ func TestEveryEndOfKeyGenerationErases(t *testing.T) {
 		}, options...)
 		success := out.Errors[watched] == nil
 		if success != (c.fault == nil) || own == nil {
-			t.Fatalf("%s: the party ends with %v", c.name, out.Errors[watched])
+			t.Fatalf("%s: the party returned %v", c.name, out.Errors[watched])
 		}
 		for what, v := range map[string]ring.NTT{"s": own.s, "u": own.u} {
 			if !v.Equal(s.Q.NewNTT()) {
-				t.Errorf("%s: %s is still there", c.name, what)
+				t.Errorf("%s: %s was not erased", c.name, what)
 			}
 		}
 		if zero := slices.Max(secret) == 0 && slices.Min(secret) == 0; zero == success {
-			t.Errorf("%s: the share of the secret key is erased: %v", c.name, zero)
+			t.Errorf("%s: the share of the secret key was erased: %v", c.name, zero)
 		}
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%s: the source still gives randomness", c.name)
+					t.Errorf("%s: the source still returns randomness", c.name)
 				}
 			}()
 			used.Stream("secret")

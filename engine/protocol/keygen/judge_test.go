@@ -10,8 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// A judge finds no fault with the frames of an honest proof, sees one whose response is not short, and says of what is no frame
-// of a proof that it is none.
+// A judge accepts the frames of an honest proof, rejects a frame whose response is not short, and
+// rejects malformed frames as such.
 func TestJudgeOfFrames(t *testing.T) {
 	s := testScheme(t, "insecure-6")
 	p, _ := proving(t, s, 2, 1)
@@ -21,7 +21,7 @@ func TestJudgeOfFrames(t *testing.T) {
 	}
 	shape := j.Shapes()[NameProofs]
 	if len(p.sent) != j.Frames() || shape.Frames != j.Frames() {
-		t.Fatalf("%d frames, and a judge of %d", len(p.sent), j.Frames())
+		t.Fatalf("%d frames, but the judge expects %d", len(p.sent), j.Frames())
 	}
 	for i, f := range p.sent {
 		if check, err := j.Bound(i, f); check != "" || err != nil || shape.Check(i, f) != nil {
@@ -29,13 +29,13 @@ func TestJudgeOfFrames(t *testing.T) {
 		}
 		for _, bad := range [][]byte{nil, f[1:], append(bytes.Clone(f), 0)} {
 			if check, err := j.Bound(i, bad); err == nil || shape.Check(i, bad) == nil {
-				t.Errorf("frame %d of %d bytes, and not %d: %s", i, len(bad), len(f), check)
+				t.Errorf("frame %d of %d bytes instead of %d: %s", i, len(bad), len(f), check)
 			}
 		}
 	}
 	for _, i := range []int{-1, j.Frames()} {
 		if _, err := j.Bound(i, p.sent[0]); err == nil {
-			t.Errorf("there is no frame %d", i)
+			t.Errorf("accepted frame %d, which does not exist", i)
 		}
 	}
 	long := intpoly.New(s.N(), 1)
@@ -60,12 +60,12 @@ func TestJudgeOfFrames(t *testing.T) {
 		f := bytes.Clone(p.sent[j.Heads()+i])
 		copy(f, bytes.Repeat([]byte{0xff}, p.shareSize(at)))
 		if _, err := j.Bound(j.Heads()+i, f); err == nil {
-			t.Errorf("equation %d with a share that is none", i)
+			t.Errorf("accepted a malformed share for equation %d", i)
 		}
 	}
 }
 
-// A judge of an equation wants all that it is checked against, and nothing else.
+// A judge of an equation requires exactly the exhibits against which it is checked.
 func TestJudgeOfExhibits(t *testing.T) {
 	s := testScheme(t, "insecure-6")
 	p, _ := proving(t, s, 2, 1)
@@ -90,18 +90,18 @@ func TestJudgeOfExhibits(t *testing.T) {
 		}
 	}
 	if check, err := j.Equation(context.Background(), opened, of(opened)); check != CheckEquation || err != nil {
-		t.Errorf("masks that are not those of the statement: %q, %v", check, err)
+		t.Errorf("masks that differ from the statement: %q, %v", check, err)
 	}
 	if check, err := j.Equation(context.Background(), second, of(second)); check != CheckShare || err != nil {
-		t.Errorf("a share that is not that of the statement: %q, %v", check, err)
+		t.Errorf("a share that differs from the statement: %q, %v", check, err)
 	}
 	for name, change := range map[string]func(x *Exhibits) int{
 		"an equation before the first": func(*Exhibits) int { return -1 },
 		"an equation after the last":   func(*Exhibits) int { return len(p.equations) },
 		"a short statement":            func(x *Exhibits) int { x.Statement = x.Statement[1:]; return opened },
 		"no heads":                     func(x *Exhibits) int { x.Heads = nil; return opened },
-		"a head more":                  func(x *Exhibits) int { x.Heads = p.sent[:j.Heads()+1]; return opened },
-		"a head that is cut short":     func(x *Exhibits) int { x.Heads = append([][]byte{x.Heads[0][1:]}, x.Heads[1:]...); return opened },
+		"one head more":                func(x *Exhibits) int { x.Heads = p.sent[:j.Heads()+1]; return opened },
+		"a truncated head":             func(x *Exhibits) int { x.Heads = append([][]byte{x.Heads[0][1:]}, x.Heads[1:]...); return opened },
 		"no frame":                     func(x *Exhibits) int { x.Frame = nil; return opened },
 		"no share":                     func(x *Exhibits) int { x.Share = nil; return opened },
 		"a share of large residues": func(x *Exhibits) int {
@@ -112,13 +112,13 @@ func TestJudgeOfExhibits(t *testing.T) {
 		x := of(opened)
 		equation := change(&x)
 		if check, err := j.Equation(context.Background(), equation, x); err == nil {
-			t.Errorf("%s: judged, %q", name, check)
+			t.Errorf("%s: the judge returned the verdict %q", name, check)
 		}
 	}
 	poly := make([]byte, codec.PolySize(s.N(), s.Q.Primes()))
 	for name, list := range map[string][][]byte{"none": nil, "one": {poly}, "three": {poly, poly, poly}, "a short one": {poly, poly[1:]}} {
 		if _, err := j.sum(list); err == nil {
-			t.Errorf("a sum of %s is taken for that of both parties", name)
+			t.Errorf("accepted a sum of %s as the sum of both parties", name)
 		}
 	}
 	if _, err := j.sum([][]byte{poly, poly}); err != nil {
@@ -135,7 +135,7 @@ func TestJudgeOfExhibits(t *testing.T) {
 	}
 	for _, dim := range []int{0, 3, s.N()} {
 		if _, err := NewJudge(round.Hash("a session"), 2, s, dim, 1); err == nil {
-			t.Errorf("a judge of dimension %d", dim)
+			t.Errorf("accepted a judge of dimension %d", dim)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func run(s *gbfv.Scheme, n, dim int, options ...roundtest.Option) *roundtest.Out
 	}, options...)
 }
 
-// joint is the secret key that nobody has.
+// joint returns the secret key, which no party knows.
 func joint(s *gbfv.Scheme, results []Result) ring.NTT {
 	sum := s.Q.NewNTT()
 	for _, r := range results {
@@ -156,11 +156,11 @@ func TestKeysAreStoredAndRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again.Digest(s, 1) != keys.Digest(s, 1) || again.PublicHash(s) != keys.PublicHash(s) || !again.Public.P1.Equal(keys.Public.P1) {
-		t.Error("keys change when they are stored")
+		t.Error("the keys changed when they were stored")
 	}
 	public, hash, err := DecodePublic(s, list[0], list[1])
 	if err != nil || hash != keys.PublicHash(s) || !public.P0.Equal(keys.Public.P0) || !public.P1.Equal(keys.Public.P1) {
-		t.Errorf("the public key alone changes: %v", err)
+		t.Errorf("the public key alone changed: %v", err)
 	}
 	last := len(list) - 1
 	for name, c := range map[string]struct {
@@ -169,8 +169,8 @@ func TestKeysAreStoredAndRead(t *testing.T) {
 	}{
 		"nothing":        {nil, codec.ErrTruncated},
 		"a short seed":   {append([][]byte{list[0][1:]}, list[1:]...), nil},
-		"a frame less":   {list[:last], codec.ErrTruncated},
-		"a frame more":   {append(slices.Clone(list), []byte{0}), codec.ErrTrailing},
+		"one frame less": {list[:last], codec.ErrTruncated},
+		"one frame more": {append(slices.Clone(list), []byte{0}), codec.ErrTrailing},
 		"a short frame":  {append(slices.Clone(list[:last]), list[last][1:]), codec.ErrTruncated},
 		"a long frame":   {append(slices.Clone(list[:last]), append(bytes.Clone(list[last]), 0)), codec.ErrTrailing},
 		"a residue of q": {append(slices.Clone(list[:last]), residue(s, list[last])), codec.ErrRange},
@@ -190,17 +190,17 @@ func TestKeysAreStoredAndRead(t *testing.T) {
 			return f, err
 		})
 		if !errors.Is(err, broken) {
-			t.Errorf("reading breaks at frame %d: %v", at, err)
+			t.Errorf("reading fails at frame %d: %v", at, err)
 		}
 	}
 	for _, d := range []int{-4, 0, 3, s.N()} {
 		if _, err := Decode(s, d, reader(list)); err == nil {
-			t.Errorf("keys of dimension %d were read", d)
+			t.Errorf("read keys of dimension %d", d)
 		}
 	}
 }
 
-// residue puts q into the place of the first residue of a frame.
+// residue replaces the first residue of a frame by q.
 func residue(s *gbfv.Scheme, frame []byte) []byte {
 	q := s.Q.Primes()[0]
 	f := bytes.Clone(frame)
@@ -210,7 +210,8 @@ func residue(s *gbfv.Scheme, frame []byte) []byte {
 	return f
 }
 
-// The encoding is the seed, P0, the relinearisation key and the rotation keys by rotation and digit.
+// The encoding consists of the seed, P0, the relinearisation key, and the rotation keys by rotation
+// and digit.
 func TestOrderOfFrames(t *testing.T) {
 	const dim = 8
 	s := testScheme(t, "insecure-6")
@@ -234,7 +235,8 @@ func TestOrderOfFrames(t *testing.T) {
 	}
 }
 
-// Keys of dimension d rotate by steps of every smaller one, and are the same as those made for it alone.
+// Keys of dimension d rotate by steps of every smaller dimension, and are the same as keys made
+// only for that dimension.
 func TestDimensions(t *testing.T) {
 	s := testScheme(t, "insecure-8")
 	results := map[int][]Result{}
@@ -277,7 +279,8 @@ func TestDimensions(t *testing.T) {
 			}
 			if err == nil {
 				long, _ := table.Rotation(i, dim)
-				// One randomness, one reference string: the same keys.
+				// The runs have the same randomness and reference string, so they have the same
+				// keys.
 				if !key.K0[0].Equal(long.K0[0]) || !key.K1[0].Equal(long.K1[0]) {
 					t.Errorf("rotation key %d of %d depends on the dimension of the run", i, dim)
 				}
@@ -289,7 +292,7 @@ func TestDimensions(t *testing.T) {
 	}
 }
 
-// Decode refuses or gives keys whose encoding is its input.
+// Decode returns an error, or keys whose encoding is its input.
 func FuzzDecode(f *testing.F) {
 	const dim = 2
 	s := testScheme(f, "insecure-6")
@@ -313,12 +316,12 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if again := bytes.Join(frames(s, k), nil); !bytes.Equal(again, data) {
-			t.Error("another encoding was accepted")
+			t.Error("accepted another encoding")
 		}
 	})
 }
 
-// A public key is refused or is the one encoding of what it decodes to.
+// A public key is the unique encoding of its decoded form, or is rejected.
 func FuzzDecodePublic(f *testing.F) {
 	s := testScheme(f, "insecure-6")
 	list := frames(s, run(s, 2, 1).Results[0].Keys)
@@ -335,12 +338,12 @@ func FuzzDecodePublic(f *testing.F) {
 		p := s.Q.NewPoly()
 		s.Q.Inverse(p, key.P0)
 		if again := codec.AppendPoly(nil, p.C, s.Q.Primes()); len(seed) != 32 || !bytes.Equal(again, frame) {
-			t.Error("another encoding was accepted")
+			t.Error("accepted another encoding")
 		}
 	})
 }
 
-// A peer's share of a key is blamed on it, or added to the sum of its place as it is.
+// A peer's share of a key is added unchanged to the sum of its slot, or the peer is blamed.
 func FuzzShare(f *testing.F) {
 	s := testScheme(f, "insecure-6")
 	valid := frames(s, run(s, 2, 1).Results[0].Keys)[1]
@@ -355,7 +358,7 @@ func FuzzShare(f *testing.F) {
 		case err != nil && (!errors.As(err, &blame) || blame.Party != 1 || blame.Check != round.CheckShape):
 			t.Errorf("got %v", err)
 		case err == nil && !bytes.Equal(again, data):
-			t.Error("another encoding was accepted")
+			t.Error("accepted another encoding")
 		}
 	})
 }
@@ -384,11 +387,11 @@ func TestMalformedKeyMessagesAreBlamed(t *testing.T) {
 				{"a residue of q", at(1, q), round.CheckShape},
 				{"a residue of q at the end", at(-1, q), round.CheckShape},
 				{"cut short", roundtest.Truncate(1), round.CheckShape},
-				{"a byte more", at(1, longer), round.CheckShape},
-				{"a byte more at the end", roundtest.Extend(1), round.CheckSize},
-				{"a nonce that is short", at(0, func(f []byte) []byte { return f[1:] }), round.CheckShape},
-				{"a frame less", func(_ *roundtest.View, list [][]byte) [][]byte { return list[:len(list)-1] }, round.CheckShape},
-				{"a frame more", roundtest.ExtraFrame(nil), round.CheckShape},
+				{"one byte more", at(1, longer), round.CheckShape},
+				{"one byte more at the end", roundtest.Extend(1), round.CheckSize},
+				{"a short nonce", at(0, func(f []byte) []byte { return f[1:] }), round.CheckShape},
+				{"one frame less", func(_ *roundtest.View, list [][]byte) [][]byte { return list[:len(list)-1] }, round.CheckShape},
+				{"one frame more", roundtest.ExtraFrame(nil), round.CheckShape},
 				{"another polynomial", at(-1, func(f []byte) []byte { return make([]byte, len(f)) }), round.CheckCommitment},
 				{"another nonce", roundtest.Flip(0), round.CheckCommitment},
 			} {
@@ -417,7 +420,7 @@ func TestStartRefusesDimensions(t *testing.T) {
 	for _, dim := range []int{-1, 0, 3, s.N()} {
 		for _, security := range []string{Passive, Proved} {
 			if _, err := Start(Config{Session: round.Session{Parties: 2}, Scheme: s, Dim: dim, Security: security, Source: source("x", 0)}); err == nil {
-				t.Errorf("%s rotation keys of dimension %d were accepted", security, dim)
+				t.Errorf("accepted %s rotation keys of dimension %d", security, dim)
 			}
 		}
 	}

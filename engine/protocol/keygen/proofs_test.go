@@ -20,7 +20,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// proving is a prover of party 0 of two, after its statement, and the proofs of party 1 as a verifier that waits for them.
+// proving returns a prover of party 0 of two, after its statement, and a verifier that waits for
+// the proofs of party 1.
 func proving(t testing.TB, s *gbfv.Scheme, dim, workers int) (*prover, *proofs) {
 	t.Helper()
 	ctx, seed := context.Background(), round.Hash("reference string")
@@ -76,7 +77,7 @@ func proving(t testing.TB, s *gbfv.Scheme, dim, workers int) (*prover, *proofs) 
 	return provers[0], newProofs(v, w, opened, polys[:])
 }
 
-// take gives frames to a verifier.
+// take passes frames to a verifier.
 func (r *proofs) take(frames [][]byte, from int) error {
 	for i, f := range frames {
 		if err := r.Frame(context.Background(), 0, nameProofs, from+i, from+i == r.frames()-1, f); err != nil {
@@ -86,7 +87,7 @@ func (r *proofs) take(frames [][]byte, from int) error {
 	return nil
 }
 
-// The proofs of one equation after the other are accepted, and add up to the shares.
+// The proofs of all equations, in order, are accepted, and the sums equal the shares.
 func TestProofsOfOneParty(t *testing.T) {
 	s := testScheme(t, "insecure-8")
 	p, v := proving(t, s, 4, 3)
@@ -102,12 +103,13 @@ func TestProofsOfOneParty(t *testing.T) {
 	}
 	for i, at := range v.equations {
 		if !at.opened() && !v.sums[i].Equal(p.own[i]) {
-			t.Errorf("equation %d adds up to another share", i)
+			t.Errorf("the sum of equation %d differs from the share", i)
 		}
 	}
 }
 
-// Every response counts: one more in any coefficient field of any response is refused, by the equation or by the norm.
+// Every response is checked: adding one to a coefficient of any response is detected, by the
+// equation or by the norm.
 func TestEveryResponseCounts(t *testing.T) {
 	s := testScheme(t, "insecure-6")
 	p, v := proving(t, s, 2, 1)
@@ -141,7 +143,8 @@ func TestEveryResponseCounts(t *testing.T) {
 			}
 		}
 	}
-	// A response for s is in all equations but that of h0, where it is turned: any of them sees it; u in h0 and the last.
+	// A response for s occurs in all equations except that of h0, where it is rotated, so any of
+	// them detects the change; u occurs in h0 and the last.
 	for rep := range v.proof.V {
 		for half := range 2 {
 			_, v := p, fresh(t, s)
@@ -158,14 +161,14 @@ func TestEveryResponseCounts(t *testing.T) {
 				kind := v.equations[i].kind
 				in := half == 0 || kind == relinH0 || kind == relinSecond
 				if (v.blame != nil) != in {
-					t.Errorf("equation %d sees response %d of repetition %d: %v", i, half, rep, v.blame)
+					t.Errorf("equation %d detects response %d of repetition %d: %v", i, half, rep, v.blame)
 				}
 			}
 		}
 	}
 }
 
-// fresh is a verifier that has seen nothing.
+// fresh returns a verifier that has received nothing.
 func fresh(t *testing.T, s *gbfv.Scheme) *proofs {
 	_, v := proving(t, s, 2, 1)
 	return v
@@ -175,7 +178,7 @@ func fresh(t *testing.T, s *gbfv.Scheme) *proofs {
 func TestEachFieldChangesTheChallenge(t *testing.T) {
 	s := testScheme(t, "insecure-6")
 	base, seen := round.Hash("transcript"), map[string]string{}
-	bound := map[round.Digest]string{} // what the challenge hashes, whatever the space that it is drawn from
+	bound := map[round.Digest]string{} // the input of the challenge's hash, for every challenge space
 	for name, change := range map[string]func(st *statement, transcript *round.Digest){
 		"nothing":           func(*statement, *round.Digest) {},
 		"session":           func(st *statement, _ *round.Digest) { st.Session.ID[31] ^= 1 },
@@ -197,7 +200,7 @@ func TestEachFieldChangesTheChallenge(t *testing.T) {
 		change(st, &d)
 		hashed := round.Hash("bound", st.bound(d)...)
 		if other, ok := bound[hashed]; ok {
-			t.Errorf("the challenge hashes the same with another %s and %s", name, other)
+			t.Errorf("the input of the hash is the same for another %s and another %s", name, other)
 		}
 		bound[hashed] = name
 		w, err := st.challenge(st.bound(d))
@@ -212,13 +215,14 @@ func TestEachFieldChangesTheChallenge(t *testing.T) {
 			}
 		}
 		if other, ok := seen[fmt.Sprint(e)]; ok {
-			t.Errorf("the challenge is the same with another %s and %s", name, other)
+			t.Errorf("the challenge is the same for another %s and another %s", name, other)
 		}
 		seen[fmt.Sprint(e)] = name
 	}
 }
 
-// Every response has a mask of its own, of the prescribed width; no nonce is a piece of one.
+// Every response has a fresh mask of the prescribed width. No nonce is the beginning of a mask's
+// stream.
 func TestMasks(t *testing.T) {
 	const n, dim = 2, 4
 	s := testScheme(t, "insecure-8")
@@ -243,7 +247,7 @@ func TestMasks(t *testing.T) {
 				defer mu.Unlock()
 				where, value := fmt.Sprintf("%s of party %d", name, i), fmt.Sprint(v)
 				if other, ok := seen[value]; ok {
-					t.Errorf("a mask of %s is one of %s", where, other)
+					t.Errorf("a mask of %s is equal to one of %s", where, other)
 				}
 				seen[value] = where
 				counts[name]++
@@ -259,7 +263,7 @@ func TestMasks(t *testing.T) {
 		}
 	}
 	if got, count := width(all); math.Abs(got/p.MaskWidth-1) > 6/math.Sqrt(2*float64(count)) {
-		t.Errorf("masks of width %.3f, want %.3f", got, p.MaskWidth)
+		t.Errorf("the masks have width %.3f, want %.3f", got, p.MaskWidth)
 	}
 	own := source("run", 0)
 	first := make([]byte, 32)
@@ -268,7 +272,7 @@ func TestMasks(t *testing.T) {
 		nonces[string(out.Recording.Frames(0, roundtest.Any, step+"/open")[0][:32])] = true
 	}
 	if len(nonces) != 3 {
-		t.Error("two steps have one nonce")
+		t.Error("two steps have the same nonce")
 	}
 	for v := range uint64(p.V) {
 		for _, stream := range []*sample.Stream{own.Stream("mask secret", v), own.Stream("mask relinearisation secret", v), own.Stream("mask public", v)} {
@@ -279,7 +283,7 @@ func TestMasks(t *testing.T) {
 	}
 }
 
-// However a run with proofs ends, secrets and masks are erased.
+// Whenever a run with proofs ends, secrets and masks are erased.
 func TestEveryEndOfProvedKeyGenerationErases(t *testing.T) {
 	const culprit, watched = round.Party(0), round.Party(1)
 	s := testScheme(t, "insecure-6")
@@ -307,11 +311,11 @@ func TestEveryEndOfProvedKeyGenerationErases(t *testing.T) {
 		out := runProved(s, 2, 1, options...)
 		success := out.Errors[watched] == nil
 		if success != (c.fault == nil) || own == nil {
-			t.Fatalf("%s: the party ends with %v", c.name, out.Errors[watched])
+			t.Fatalf("%s: the party returned %v", c.name, out.Errors[watched])
 		}
 		zero := func(v []int64) bool { return slices.Max(v) == 0 && slices.Min(v) == 0 }
 		if !own.s.Equal(s.Q.NewNTT()) || !own.u.Equal(s.Q.NewNTT()) || !zero(own.ephemeral) || zero(secret) == success {
-			t.Errorf("%s: secrets are still there, or the result is not", c.name)
+			t.Errorf("%s: secrets were not erased, or the result was", c.name)
 		}
 		if proof == nil {
 			if c.name != "no h0" {
@@ -321,18 +325,18 @@ func TestEveryEndOfProvedKeyGenerationErases(t *testing.T) {
 		}
 		for v, x := range proof.masks {
 			if !x.s.Equal(s.Q.NewNTT()) || !x.u.Equal(s.Q.NewNTT()) || slices.Max(x.small.C) != 0 || slices.Max(proof.u[v].C) != 0 {
-				t.Errorf("%s: mask %d is still there", c.name, v)
+				t.Errorf("%s: mask %d was not erased", c.name, v)
 			}
 		}
 		for i, frame := range proof.sent {
 			if !proof.answered && len(frame) > 0 && slices.Max(frame) != 0 {
-				t.Errorf("%s: the masks of frame %d are still there", c.name, i)
+				t.Errorf("%s: the masks of frame %d were not erased", c.name, i)
 			}
 		}
 	}
 }
 
-// A frame of proofs is blamed on its sender, or is the one encoding of what it says.
+// A frame of proofs is the unique encoding of its contents, or its sender is blamed.
 func FuzzProofs(f *testing.F) {
 	s := testScheme(f, "insecure-6")
 	p, v := proving(f, s, 1, 1)
@@ -357,14 +361,14 @@ func FuzzProofs(f *testing.F) {
 		case err != nil && (!errors.As(err, &blame) || blame.Party != 0 || blame.Check != round.CheckShape && blame.Check != CheckBound):
 			t.Errorf("got %v", err)
 		case err == nil && i < v.proof.V && len(data) != v.headSize():
-			t.Error("a head of another size")
+			t.Error("accepted a head of another size")
 		case err == nil && i >= v.proof.V && v.blame == nil && !bytes.Equal(data, p.sent[i]):
-			t.Error("another proof was accepted")
+			t.Error("accepted another proof")
 		}
 	})
 }
 
-// Time for one equation, with all repetitions, at the sizes of the default set.
+// BenchmarkEquation measures one equation, with all repetitions, at the sizes of the default set.
 func BenchmarkEquation(b *testing.B) {
 	s := testScheme(b, "S14-32")
 	p, v := proving(b, s, 2, 1)

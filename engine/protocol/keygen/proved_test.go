@@ -12,7 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// runProved runs key generation with proofs, which is what sets whose keys can be proved get unless asked.
+// runProved runs key generation with proofs, the default for sets that support them.
 func runProved(s *gbfv.Scheme, n, dim int, options ...roundtest.Option) *roundtest.Outcome[Result] {
 	return roundtest.Lockstep(n, func(rs round.Session) (round.Transition[Result], error) {
 		return Start(Config{Session: rs, Scheme: s, Dim: dim, Source: source("run", rs.Self), Workers: 2})
@@ -69,7 +69,7 @@ func TestProvedKeysWork(t *testing.T) {
 			works(t, s, out.Results, c.dim)
 			for _, r := range out.Results {
 				if r.Security != Proved {
-					t.Errorf("the result says %q", r.Security)
+					t.Errorf("the result has security %q", r.Security)
 				}
 				for _, x := range r.Secret {
 					if x%2 != 0 {
@@ -81,25 +81,27 @@ func TestProvedKeysWork(t *testing.T) {
 	}
 }
 
-// The keys of a run with proofs are those of the same run without, doubled as their proofs ask for.
+// The keys of a run with proofs are the keys of the same run without proofs, doubled as the proofs
+// require.
 func TestProvedKeysAreDoubled(t *testing.T) {
 	const n, dim = 3, 4
 	s := testScheme(t, "insecure-8")
 	passive, proved := run(s, n, dim).OK(t).Results, runProved(s, n, dim).OK(t).Results
 	for p := range passive {
 		if passive[p].Security != Passive {
-			t.Errorf("the result says %q", passive[p].Security)
+			t.Errorf("the result has security %q", passive[p].Security)
 		}
 		for i, x := range passive[p].Secret {
 			if proved[p].Secret[i] != 2*x {
-				t.Fatal("another secret")
+				t.Fatal("the secrets differ")
 			}
 		}
 	}
-	// Both runs draw the same secrets and errors, and have the same seed as session and sources are the same.
+	// Both runs sample the same secrets and errors, and have the same seed because session and
+	// sources are the same.
 	a, b := passive[0].Keys, proved[0].Keys
 	if a.Seed != b.Seed {
-		t.Fatal("another reference string")
+		t.Fatal("the reference strings differ")
 	}
 	times := func(factor int, x ring.NTT) ring.NTT {
 		sum := s.Q.NewNTT()
@@ -125,18 +127,18 @@ func TestProvedKeysAreDoubled(t *testing.T) {
 	}
 }
 
-// What a run gives when nothing is asked for, and what cannot be asked for.
+// The test checks the default security of a run, and the options that a set does not support.
 func TestSecurityOfARun(t *testing.T) {
 	if got := run2(testScheme(t, "insecure-8-64"), "").OK(t).Results[0].Security; got != Passive {
-		t.Errorf("a set whose keys cannot be proved has %q", got)
+		t.Errorf("a set without proofs of keys has security %q", got)
 	}
 	if got := run2(testScheme(t, "insecure-6"), "").OK(t).Results[0].Security; got != Proved {
-		t.Errorf("a set whose keys can be proved has %q", got)
+		t.Errorf("a set with proofs of keys has security %q", got)
 	}
 	for set, security := range map[string]string{"insecure-8-64": Proved, "insecure-6": "active"} {
 		s := testScheme(t, set)
 		if _, err := Start(Config{Session: round.Session{Parties: 2}, Scheme: s, Dim: 1, Security: security, Source: source("x", 0)}); err == nil {
-			t.Errorf("%s keys of %s", security, set)
+			t.Errorf("got %s keys of %s", security, set)
 		}
 	}
 }
@@ -147,7 +149,7 @@ func run2(s *gbfv.Scheme, security string) *roundtest.Outcome[Result] {
 	})
 }
 
-// Parties that want different security do not end with keys.
+// Parties with different security settings do not obtain keys.
 func TestModesAreNotMixed(t *testing.T) {
 	s := testScheme(t, "insecure-6")
 	out := roundtest.Lockstep(2, func(rs round.Session) (round.Transition[Result], error) {
@@ -162,7 +164,8 @@ func TestModesAreNotMixed(t *testing.T) {
 	}
 }
 
-// Matrices of 128 x 128 under the default set, at full size: 521 equations.
+// This test makes keys for matrices of 128 x 128 under the default set, at full size: 521
+// equations.
 func TestProvedKeysOfFullSize(t *testing.T) {
 	var cases []longtest.Case
 	for _, n := range []int{2, 3} {

@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// The last party waits for the others' shares and opens minus their sum plus a public key of its own.
+// The last party waits for the others' shares and opens its chosen public key minus their sum.
 func rogue(s *gbfv.Scheme, n int, own ring.Poly) (byzantine.Hooks, *roundtest.View) {
 	v := &roundtest.View{}
 	h := byzantine.On(byzantine.New(), stepFirst+"/open", func(b *round.Body) {
@@ -38,8 +38,9 @@ func TestARogueKeyShareIsRefused(t *testing.T) {
 		h, v := rogue(s, n, own)
 		run(s, n, 1, roundtest.Cheat(culprit, h), roundtest.Rushing(culprit, v)).Blamed(t, culprit, round.CheckCommitment)
 
-		// Without the commitment it succeeds: the joint public key is the one that the last party chose. (The culprit of this
-		// test computes its own keys from its honest share, so the comparison of keys is off too.)
+		// Without the commitment the attack succeeds: the last party chooses the joint public key.
+		// (The culprit of this test computes its own keys from its honest share, so the test also
+		// disables the comparison of keys.)
 		h, v = rogue(s, n, own)
 		options := []roundtest.Option{roundtest.Cheat(culprit, h), roundtest.Rushing(culprit, v)}
 		for p := range culprit {
@@ -56,14 +57,15 @@ func TestARogueKeyShareIsRefused(t *testing.T) {
 	}
 }
 
-// The first part of the relinearisation key: the last party waits for the others' h0 and h1 and makes, for every digit, the
-// sum of all h0 a constant K and the sum of all h1 zero. The second part of an honest party, s H0 + (u-s) H1 + e, is then
-// K s + e: that the two terms are sent as their sum does not help, as H1 = 0 takes u away. Rounding K s + e by K gives s.
-// The commitment is what stops it.
+// The attack on the first part of the relinearisation key: the last party waits for the others' h0
+// and h1. For every digit it makes the sum of all h0 a constant K and the sum of all h1 zero. The
+// second part of an honest party, s H0 + (u-s) H1 + e, is then K s + e. Sending the sum of the two
+// terms does not help, because H1 = 0 removes u. Rounding K s + e by K reveals s. The commitment
+// prevents this attack.
 func TestARushingPeerInTheRelinearisationKeyIsRefused(t *testing.T) {
 	s := testScheme(t, "insecure-6")
 	digits := s.GadgetDigits()
-	k := new(big.Int).Rsh(s.Q.Modulus(), 30) // above the errors, and K s does not wrap
+	k := new(big.Int).Rsh(s.Q.Modulus(), 30) // larger than the errors, and K s does not wrap
 	constant := s.Q.NewPoly()
 	coefficients := make([]*big.Int, s.N())
 	for i := range coefficients {
@@ -121,7 +123,8 @@ func TestARushingPeerInTheRelinearisationKeyIsRefused(t *testing.T) {
 	}
 }
 
-// minusOthers is target minus the others' polynomials at place i of their openings in the first round.
+// minusOthers returns target minus the others' polynomials at place i of their openings in the
+// first round.
 func minusOthers(s *gbfv.Scheme, v *roundtest.View, self round.Party, i int, target ring.Poly) ring.Poly {
 	sum, p := target.Clone(), s.Q.NewPoly()
 	for from := range self {

@@ -37,8 +37,8 @@ func scaled(v []int64) {
 // noise is the log2 of the largest phase error at several places.
 type noise struct{ fresh, product, rotated, decrypted int }
 
-// batch makes keys with these hooks at the last party, a MAC key and a batch of matrix triples, and measures. It fails
-// the test unless every check passes and c = a b.
+// batch makes keys with these hooks at the last party, a MAC key and a batch of matrix triples, and
+// measures the noise. It fails the test unless every check passes and c = a b.
 func batch(t *testing.T, s *gbfv.Scheme, n int, security string, h byzantine.Hooks) (v noise) {
 	t.Helper()
 	set := s.Set
@@ -91,7 +91,7 @@ func batch(t *testing.T, s *gbfv.Scheme, n int, security string, h byzantine.Hoo
 	return v
 }
 
-// phaseError is the largest coefficient of c0 + c1 s - q'/P mu for the mu that it decodes to.
+// phaseError returns the largest coefficient of c0 + c1 s - q'/P mu for the decoded mu.
 func phaseError(s *gbfv.Scheme, ct *gbfv.Ciphertext, secret ring.NTT) *big.Int {
 	k := len(ct.C0.C)
 	b := s.Prefix(k)
@@ -138,11 +138,13 @@ func multiplied(t *testing.T, f *field.Field, results []triple.Result) {
 	}
 }
 
-// What passive security means: nothing proves that the shares of keys are short. A peer that scales a secret or an error
-// by 2^30 passes every check and the products are right, but phase errors grow. With a scaled secret the error that is
-// decrypted exceeds the bound that flooding is made for by tens of bits, and the key leaks with every batch. (Errors
-// grow as much before the switch to the modulus of decryption, whose own rounding is larger in this small set.) Where key
-// shares are proved these rows are refused: see TestScaledSharesAreRefusedWhereKeysAreProved.
+// This test demonstrates the limits of passive security: nothing proves that the shares of keys are
+// short. A peer that scales a secret or an error by 2^30 passes every check and the products are
+// right, but phase errors grow. With a scaled secret the decrypted error exceeds the bound of
+// flooding by tens of bits, and every batch leaks information about the key. (Errors grow as much
+// before the switch to the modulus of decryption, whose rounding is larger in this small set.) If
+// key shares are proved, these cases are rejected: see
+// TestScaledSharesAreRefusedWhereKeysAreProved.
 func TestScaledSharesPassEveryCheck(t *testing.T) {
 	s := unprovedScheme(t)
 	for _, n := range []int{2, 3} {
@@ -158,12 +160,12 @@ func TestScaledSharesPassEveryCheck(t *testing.T) {
 		for _, c := range []struct {
 			share string
 			place func(v noise) int
-			least int // bits that are gained there
+			least int // least growth in bits
 		}{
 			{"secret", func(v noise) int { return v.decrypted }, 25},
 			{"secret", func(v noise) int { return v.product }, 25},
 			{"secret/relin", func(v noise) int { return v.product }, 25},
-			{"error/public", func(v noise) int { return v.fresh }, 6}, // rounding of Delta comes to 27 bits
+			{"error/public", func(v noise) int { return v.fresh }, 6}, // the rounding of Delta accounts for 27 bits
 			{"error/rotation", func(v noise) int { return v.rotated }, 25},
 			{"error/relin h0", func(v noise) int { return v.product }, 25},
 			{"error/relin h1", func(v noise) int { return v.product }, 25},
@@ -176,18 +178,19 @@ func TestScaledSharesPassEveryCheck(t *testing.T) {
 					t.Fatal("the cheat did not run")
 				}
 				if c.place(got) < c.place(honest)+c.least {
-					t.Errorf("log2 of phase errors: %+v, of honest parties %+v", got, honest)
+					t.Errorf("log2 of phase errors: %+v; with honest parties %+v", got, honest)
 				}
 				if c.share == "secret" && got.decrypted < bound+20 {
-					t.Errorf("an error of %d bits is decrypted, the bound has %d", got.decrypted, bound)
+					t.Errorf("the decrypted error has %d bits, the bound %d", got.decrypted, bound)
 				}
 			})
 		}
 	}
 }
 
-// Triples under keys that were proved: twice the secrets and errors, and four times those of the relinearisation key, are
-// within what the instance bounds, with room, and every check of a batch passes.
+// Under proved keys secrets and errors are twice as large, and those of the relinearisation key
+// four times. They are within the instance's bounds with a margin, and every check of a batch
+// passes.
 func TestTriplesUnderProvedKeys(t *testing.T) {
 	s := unprovedScheme(t)
 	for _, n := range []int{2, 3} {
@@ -203,8 +206,8 @@ func TestTriplesUnderProvedKeys(t *testing.T) {
 	}
 }
 
-// The rows of TestScaledSharesPassEveryCheck where keys are proved. Responses to what is so long do not fit; the party
-// sends what does.
+// These are the cases of TestScaledSharesPassEveryCheck with proved keys. Responses for such long
+// values do not fit, so the party sends zeros in their place.
 func TestScaledSharesAreRefusedWhereKeysAreProved(t *testing.T) {
 	s := unprovedScheme(t)
 	for _, n := range []int{2, 3} {

@@ -16,8 +16,8 @@ func alone(b *bench, prover round.Party) *bench {
 	return b
 }
 
-// One party proves: every party gets its ciphertexts, it keeps the messages, and the other parties get
-// zero shares and send only a few bytes.
+// One party proves: every party receives its ciphertexts, the prover keeps the messages, and the
+// other parties have zero shares and send only a few bytes.
 func TestOneProver(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
 		for _, prover := range []round.Party{0, round.Party(n / 2), round.Party(n - 1)} {
@@ -81,7 +81,7 @@ func TestCheatsOfAVerifier(t *testing.T) {
 		}{
 			{"another nonce after the commitment", roundtest.Rewrite(culprit, open, roundtest.Flip(0)), round.CheckCommitment},
 			{"a truncated nonce", roundtest.Rewrite(culprit, open, roundtest.Truncate(1)), round.CheckCommitment},
-			{"a statement of its own", roundtest.Rewrite(culprit, open, roundtest.Extend(statementSize(b.instance.Proof))), round.CheckSize},
+			{"a statement", roundtest.Rewrite(culprit, open, roundtest.Extend(statementSize(b.instance.Proof))), round.CheckSize},
 			{"a truncated commitment", roundtest.Rewrite(culprit, commit, roundtest.Truncate(1)), round.CheckShape},
 			{"ciphertexts", roundtest.Deliver(culprit, round.All, open, roundtest.Renamed("p/ciphertexts")), round.CheckShape},
 		} {
@@ -98,7 +98,7 @@ func TestCheatsOfAVerifier(t *testing.T) {
 }
 
 // Start rejects a single prover outside the session and a single prover of a MAC key.
-func TestOneProverIsOfTheSession(t *testing.T) {
+func TestSingleProverMustBeInTheSession(t *testing.T) {
 	for _, c := range []struct {
 		only round.Party
 		mac  bool

@@ -215,7 +215,7 @@ func (p *clientProof) verify(t *testing.T) error {
 }
 
 // The challenge hashes all ciphertexts and all digests: responses open their masks for no other values.
-func TestClientChallengeIsOfTheWholeStatement(t *testing.T) {
+func TestClientChallengeCoversTheStatement(t *testing.T) {
 	p := newClientProof(t)
 	s, sizes, h := p.Scheme, p.Instance.Proof, p.Instance.Hash()
 	w, err := newChallenge(s, sizes, round.XOF("lodge popk client challenge",
@@ -246,7 +246,7 @@ func TestClientChallengeIsOfTheWholeStatement(t *testing.T) {
 // Verify rejects a prover that changes a mask and its response after it knows the challenge, because
 // the challenge hashes the digest of each mask. Otherwise the prover could choose responses first and
 // would need no witness.
-func TestClientMaskIsBeforeItsChallenge(t *testing.T) {
+func TestClientMaskPrecedesItsChallenge(t *testing.T) {
 	p := newClientProof(t)
 	s := p.Scheme
 	for j := range p.answers {

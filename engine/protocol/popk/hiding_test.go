@@ -196,7 +196,7 @@ func TestEverythingIsDrawnAfresh(t *testing.T) {
 }
 
 // The nonce of the commitment is independent of all samples, because the opening publishes it.
-func TestTheNonceIsNoRandomnessOfTheProof(t *testing.T) {
+func TestNonceIsNotProofRandomness(t *testing.T) {
 	b := newBench(t, 2)
 	f := b.scheme.Field
 	for _, mac := range []bool{false, true} {

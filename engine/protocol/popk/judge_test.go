@@ -97,7 +97,7 @@ func TestJudge(t *testing.T) {
 }
 
 // NewJudge rejects a party that does not prove, and a configuration without scheme or instance.
-func TestJudgeOfWhom(t *testing.T) {
+func TestJudgeConfigurations(t *testing.T) {
 	b := alone(newBench(t, 3), 1)
 	c := Config{Session: round.Session{Parties: 3}, Step: "p", Scheme: b.scheme, Instance: b.instance, Only: b.only}
 	for p, proves := range map[round.Party]bool{0: false, 1: true, 2: false} {

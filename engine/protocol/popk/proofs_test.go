@@ -37,7 +37,7 @@ func (b *bench) receiver(t testing.TB, mac, folded bool) *proofs {
 }
 
 // Verification gives the same result whether ciphertexts are stored or accumulated.
-func TestFoldedIsKept(t *testing.T) {
+func TestStoredAndAccumulatedAgree(t *testing.T) {
 	b := newBench(t, 2)
 	frames := recorded(t, b, false, "p/ciphertexts")
 	kept, folded := b.receiver(t, false, false), b.receiver(t, false, true)
@@ -60,7 +60,7 @@ func TestFoldedIsKept(t *testing.T) {
 }
 
 // Ciphertexts are stored if their number is at most that of the repetitions, and accumulated otherwise.
-func TestTheFewerAreHeld(t *testing.T) {
+func TestSmallerListIsStored(t *testing.T) {
 	b := newBench(t, 2)
 	for _, c := range []struct {
 		u, v, held int

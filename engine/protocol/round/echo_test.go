@@ -76,7 +76,7 @@ func TestEchoNamesWithSignatures(t *testing.T) {
 			},
 			want: map[Party]verdict{0: {3, false}, 1: {3, false}, 2: {3, false}},
 		},
-		"another version of its own": {
+		"another version of the reporter's broadcast": {
 			report: func(all []echo, reports [][]byte) {
 				at := 3 * (digest + ed25519.SignatureSize)
 				copy(reports[3][at:], other[:])
@@ -153,7 +153,7 @@ func proves(s Signatures, c Conflict, p Party) bool {
 }
 
 // A report that omits a broadcast or covers other broadcasts is malformed.
-func TestReportsAreOfTheirNames(t *testing.T) {
+func TestReportsMustCoverTheirNames(t *testing.T) {
 	names := []string{"a", "b"}
 	about := Hash("lodge echo names", []byte("a"), []byte("b"))
 	sent := append(make([]byte, 2*3*(32+64)), about[:]...)

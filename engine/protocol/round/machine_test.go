@@ -240,7 +240,7 @@ func TestDigestVectors(t *testing.T) {
 }
 
 // The body of an outgoing broadcast carries its digest; the body of any other message does not.
-func TestBroadcastsKnowTheirDigest(t *testing.T) {
+func TestBroadcastsRecordTheirDigest(t *testing.T) {
 	content := bytes.Repeat([]byte{5}, 1000)
 	m := machine(t, pair, plain{}, Broadcast("all", content), Message{To: 1, Name: "one", Body: Bytes(content)})
 	out := m.Outgoing()

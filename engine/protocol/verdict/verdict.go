@@ -14,15 +14,15 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// Name is the name of the message, whose content is the digest.
+// Name is the name of the message. The message contains the digest.
 const Name = "verdict"
 
-// Check fails if a party accepts a digest other than the one that this party computed. Equal transcripts
-// give equal digests.
+// Check fails if a party accepts another digest than this party computed. Equal transcripts give
+// equal digests.
 const Check = "verdict"
 
-// Accept says that this party, whose own checks have passed, accepts, and gives its result when all others do. The hook Name
-// gets the digest (*round.Digest) before it is sent.
+// Accept states that this party, whose own checks have passed, accepts, and returns the digest when all other
+// parties accept too. The hook Name receives the digest (*round.Digest) before it is sent.
 func Accept(s round.Session, digest round.Digest) round.Transition[round.Digest] {
 	return round.Next(round.Local(func(context.Context) (round.Transition[round.Digest], error) {
 		said := digest
@@ -31,7 +31,7 @@ func Accept(s round.Session, digest round.Digest) round.Transition[round.Digest]
 	}))
 }
 
-// verdicts waits for the other parties' verdicts.
+// verdicts is the round in which the other parties' verdicts arrive.
 type verdicts struct {
 	round.Session
 	digest round.Digest

@@ -11,7 +11,7 @@ import (
 
 var digest = round.Hash("a result")
 
-// accept is the chain of a party that is ready at once.
+// accept starts a party that is ready at once.
 func accept(s round.Session) (round.Transition[round.Digest], error) {
 	return verdict.Accept(s, digest), nil
 }

@@ -88,7 +88,7 @@ var codes = []rpc.Code{
 	rpc.Forbidden, rpc.Invalid, rpc.TooLarge, rpc.PolicyRefused, rpc.RateLimited, rpc.OverQuota, rpc.Busy, rpc.PinMismatch, rpc.PassiveKeygen,
 	rpc.KeyPurpose, rpc.NotFound, rpc.Conflict, rpc.Delivered, rpc.Taken, rpc.Expired, rpc.OutOfStock, rpc.Quarantined, rpc.Stopped, rpc.Excluded, rpc.Burnt,
 	rpc.SessionOver, rpc.WrongQuorum, rpc.Foreign, rpc.BadCiphertext, rpc.MaskSpent, rpc.ApprovalNeeded, rpc.UnknownKey, rpc.RetiredKey, rpc.WrongOwner, rpc.BadProof,
-	rpc.Unavailable, rpc.TimedOut,
+	rpc.Unavailable, rpc.TimedOut, rpc.DiskLow, rpc.CheckFailed, rpc.Erased,
 }
 
 // What a method's comment promises: whether it is idempotent, which codes it ends with, and who may call it, which is what

@@ -24,8 +24,8 @@ func New() Hooks {
 	return Hooks{&set{hooks: map[string]any{}, skips: map[string]bool{}, fired: map[string]int{}}}
 }
 
-// On sets the cheat at the named hook. T is the type that the protocol passes to Apply there: a pointer,
-// or something else that can be changed in place.
+// On sets the cheat at the named hook. T is the type that the protocol passes to Apply there: a
+// pointer, or another type that a function can change in place.
 func On[T any](h Hooks, name string, cheat func(v T)) Hooks {
 	h.set.mu.Lock()
 	defer h.set.mu.Unlock()
@@ -58,7 +58,7 @@ func Apply[T any](h Hooks, name string, v T) {
 	}
 	cheat, ok := f.(func(T))
 	if !ok {
-		panic(fmt.Sprintf("byzantine: hook %s has a %T and wants a %T", name, f, cheat))
+		panic(fmt.Sprintf("byzantine: hook %s has a cheat of type %T, but the protocol needs %T", name, f, cheat))
 	}
 	cheat(v)
 }
@@ -73,7 +73,8 @@ func (h Hooks) Skips(check string) bool {
 	return h.set.skips[check]
 }
 
-// Fired counts how often the cheat of this name has run, so that a test notices a hook that is gone.
+// Fired returns the number of times that the cheat of this name has run, so that a test can detect
+// a hook that no longer exists.
 func (h Hooks) Fired(name string) int {
 	if h.set == nil {
 		return 0

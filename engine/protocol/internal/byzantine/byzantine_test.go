@@ -6,7 +6,7 @@ func TestHooks(t *testing.T) {
 	x := 1
 	Apply(Hooks{}, "a", &x)
 	if x != 1 || (Hooks{}).Skips("c") || (Hooks{}).Fired("a") != 0 {
-		t.Fatal("the zero hooks do something")
+		t.Fatal("the zero hooks have an effect")
 	}
 	h := On(New(), "a", func(v *int) { *v++ }).Skip("c")
 	On(h, "later", func(*int) {})

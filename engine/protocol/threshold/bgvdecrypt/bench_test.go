@@ -11,8 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// BenchmarkCoefficients decrypts 64 coefficients of a ciphertext under masks that are there, by parties that run one
-// after the other on one processor: time and bytes are those of one of them, for one coefficient.
+// BenchmarkCoefficients decrypts 64 coefficients of a ciphertext under existing masks, by parties
+// that run sequentially on one processor. Time and bytes are per party and coefficient.
 func BenchmarkCoefficients(b *testing.B) {
 	const count = 64
 	for _, name := range bgv.Names() {
@@ -59,7 +59,8 @@ func BenchmarkCoefficients(b *testing.B) {
 	}
 }
 
-// BenchmarkFlooding decrypts a whole ciphertext: time and bytes are those of one party, and of the recipient.
+// BenchmarkFlooding decrypts a whole ciphertext. Time and bytes are those of one party, and of the
+// recipient.
 func BenchmarkFlooding(b *testing.B) {
 	for _, name := range bgv.Names() {
 		for _, t := range []int{1, 2} {

@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 )
 
-// Chosen coefficients of what Lattigo has evaluated, in both modes, by every quorum.
+// Every quorum decrypts chosen coefficients of ciphertexts that Lattigo evaluated, in both modes.
 func TestCoefficients(t *testing.T) {
 	for _, c := range []struct {
 		set  string
@@ -27,7 +27,7 @@ func TestCoefficients(t *testing.T) {
 				degrees := []int{0, w.N() - 1, i + 1, i + 1, 7}
 				message := w.message(e.Cipher)
 				if got, err := w.Slots(message); err != nil || !slices.Equal(got, e.Slots) {
-					t.Fatalf("%s is of something else", e.Name)
+					t.Fatalf("%s has another secret key", e.Name)
 				}
 				var m []uint64
 				for _, k := range degrees {
@@ -36,7 +36,7 @@ func TestCoefficients(t *testing.T) {
 				list, want = append(list, Chosen{e.Cipher, degrees}), append(want, m)
 			}
 			for i, quorum := range quorums(c.n, c.t+1) {
-				to := round.Party(i%(c.t+2)) - 1 // one of the quorum, or outside
+				to := round.Party(i%(c.t+2)) - 1 // one of the quorum, or Outside
 				got := w.coefficients(t, quorum, list, to)
 				if !slices.EqualFunc(got, want, slices.Equal[[]uint64]) {
 					t.Fatalf("quorum %v: %v, want %v", quorum, got, want)
@@ -46,7 +46,7 @@ func TestCoefficients(t *testing.T) {
 	}
 }
 
-// The shipped sets, with every coefficient of a ciphertext.
+// The shipped sets decrypt every coefficient of a ciphertext.
 func TestShippedSets(t *testing.T) {
 	var cases []longtest.Case
 	for _, name := range bgv.Names() {
@@ -71,7 +71,7 @@ func TestShippedSets(t *testing.T) {
 				one := []*bgv.Ciphertext{e.Cipher}
 				all := w.flooded(t, one, Outside, w.flood(t, []int{i % 2, 2}, one, Outside))[0]
 				if !slices.Equal(all, message) {
-					t.Fatalf("%s: another message under a flood", e.Name)
+					t.Fatalf("%s: decryption with flooding yields another message", e.Name)
 				}
 			}
 		}})
@@ -79,8 +79,8 @@ func TestShippedSets(t *testing.T) {
 	longtest.Run(t, cases)
 }
 
-// Noise of the largest size that is allowed, of either sign, at every level, does not matter, and more is another
-// message.
+// Noise of the largest allowed size, of either sign, does not change the message at any level.
+// Larger noise does.
 func TestNoiseOfCoefficients(t *testing.T) {
 	w := newWorld(t, "insecure-B6-31", 3, 1)
 	ct, err := w.FromLattigo(w.user.Encrypt(t, w.user.Values(5)))
@@ -95,7 +95,7 @@ func TestNoiseOfCoefficients(t *testing.T) {
 		}
 		basis := w.Level(level)
 		most := w.MaxNoise(level, 0, w.n)
-		most.Sub(most, big.NewInt(100)) // of the ciphertext itself
+		most.Sub(most, big.NewInt(100)) // the noise of the ciphertext itself
 		if level < w.MaxLevel() {
 			most.Sub(most, big.NewInt(int64(w.Rounding(w.n))))
 		}

@@ -1,65 +1,78 @@
-// Package bgvdecrypt is threshold decryption of BGV and BFV ciphertexts (package bgv) by the t+1 parties of a quorum of
-// those that hold keys of package bgvkeys, to one recipient, in two modes.
+// Package bgvdecrypt implements threshold decryption of BGV and BFV ciphertexts (package bgv) to
+// one recipient, by a quorum of t+1 of the parties that hold keys of package bgvkeys. It has two
+// modes.
 //
-// Masks: chosen coefficients, each of which is a ciphertext of learning with errors, are opened by the exact form of
-// package decrypt. Nothing is learnt but plaintexts. Each costs a record of package masks.
+// Masks: the exact form of package decrypt opens chosen coefficients, each of which is an LWE
+// ciphertext. It reveals only plaintexts. Each coefficient costs a record of package masks.
 //
-// Flooding: whole ciphertexts; the answers of the parties have noise added that is so much larger than that of the
-// ciphertext that nearly nothing of that is seen. It is by far cheaper for a coefficient, and wants a large modulus, a
-// count of decryptions, and keys and ciphertexts whose noise is bounded.
+// Flooding: the quorum decrypts whole ciphertexts. The parties add noise to their answers that is
+// much larger than the noise of the ciphertext and hides it almost completely. This mode is far
+// cheaper per coefficient. It needs a large modulus, a count of decryptions, and bounds
+// on the noise of keys and ciphertexts.
 //
 // # Coefficients
 //
-// Select switches a ciphertext to level 0, modulo q_0. With c_0 + c_1 s = (q_0 mu + d)/T + e, |d| < T, coefficient k is
-// b - <a, s> for b = c_0k and the coefficients of -c_1 in the order of the product, of dimension N. Parties have the
-// shares lambda_i s_i modulo q_0 of their quorum (Additive), and package decrypt opens mu, with eta = Phi T
-// (masks.OddKind). Messages turns mu into m = -mu Q_l modulo T and takes the ciphertext's scale off. It never fails
-// while the noise of the ciphertext, at its level l, is at most bgv.Scheme.MaxNoise(l, 0, n), which is 2^LogNoise less
-// R, times Q_l/q_0. q_0 is so much larger than T 2^LogNoise that masks have two to four bits.
+// Select switches a ciphertext to level 0, modulo q_0. With c_0 + c_1 s = (q_0 mu + d)/T + e, |d| <
+// T, coefficient k is b - <a, s> for b = c_0k, where a has the coefficients of -c_1 in the order of
+// the product, and dimension N. Parties hold the shares lambda_i s_i modulo q_0 of their quorum
+// (Additive), and package decrypt opens mu, with eta = Phi T (masks.OddKind). Messages computes m =
+// -mu Q_l modulo T and removes the ciphertext's scale. This never fails while the noise of the
+// ciphertext at its level l is at most bgv.Scheme.MaxNoise(l, 0, n), which is 2^LogNoise - R, times
+// Q_l/q_0. q_0 exceeds T 2^LogNoise by enough that masks have only two to four bits.
 //
-// Who wants slots decrypts all coefficients of a ciphertext, or has the message moved to a few with Lattigo first.
+// A client that needs slots decrypts all coefficients of a ciphertext, or first moves the message
+// to a few coefficients with Lattigo.
 //
 // # Flooding
 //
-// At level l = FloodLevel of the set, with the modulus Q_l, and for each ciphertext, party i of the quorum answers
+// At level l = FloodLevel of the set, with the modulus Q_l, and for each ciphertext, party i of the
+// quorum answers
 //
 //	d_i = lambda_i s_i c_1 + f_i + sum_{j>i} z_ij - sum_{j<i} z_ji   modulo Q_l
 //
-// with f_i uniform in [-E, E] for each coefficient (sample.Flood), and z_ij uniform modulo Q_l, which i and j expand
-// from a seed that i has sent j in the flight before. The recipient decodes c_0 + sum d_i, which is the phase plus sum
-// f_i. E is the largest with which that works (NewFlooding).
+// Each coefficient of f_i is uniform in [-E, E] (sample.Flood). The z_ij are uniform modulo Q_l; i
+// and j expand them from a seed that i sent to j in the flight before. The recipient decodes c_0 +
+// sum d_i, which is the phase plus sum f_i. E is the largest bound for which decoding works
+// (NewFlooding).
 //
-// What t parties and the recipient see is c_0 + sum d_i, less what they add themselves: m/T + e + f for the sum f of
-// the honest parties' floods, of which there is one at least. Without e that says nothing but m. e moves it by |e| <= B
-// = 2^LogNoise, and so the statistical distance is at most B/(2E+1) for a coefficient, N B/(2E+1) for a ciphertext and
-// 2^LogDecryptions as much for all that may be decrypted under a key: at most 2^-40, or NewFlooding refuses. So whoever
-// runs this keeps a ledger, durably: every Key once, by one quorum, and no more than 2^LogDecryptions. The answers of
-// two runs for one Key have two floods of one noise, which count as two decryptions; anything that asks often enough
-// finds the mean.
+// The view of t parties and the recipient is c_0 + sum d_i minus their own contributions: m/T + e +
+// f for the sum f of the honest parties' floods, of which there is at least one. Without e this
+// reveals only m. e shifts it by |e| <= B = 2^LogNoise. So the statistical distance is at most
+// B/(2E+1) for a coefficient, N B/(2E+1) for a ciphertext, and 2^LogDecryptions times that for all
+// decryptions that a key permits. If this exceeds 2^-40, NewFlooding returns an error. So the
+// caller must keep a durable ledger: every Key is decrypted once, by one quorum, and at most
+// 2^LogDecryptions Keys in total. The answers of two runs for one Key contain two floods and the
+// same noise, which counts as two decryptions; with enough answers a client can average the floods
+// away.
 //
-// The shares of zero are not for decoration. A holder of a share outside the quorum knows a linear relation between
-// s_i c_1 and s c_1 with coefficients that are large modulo Q_l, or small fractions, and the noise of s c_1 comes with
-// those: with three parties one answer would tell the noise modulo 3, whatever the flood
-// (TestSharesOfZeroHideTheNoise). With them every answer is uniform, and what all honest parties answer together is
-// their phase and their floods.
+// The shares of zero are essential. The holder of a share outside the quorum knows a linear
+// relation between s_i c_1 and s c_1 whose coefficients are large modulo Q_l, or small fractions,
+// and they multiply the noise of s c_1 too. With three parties a single answer would reveal the
+// noise modulo 3, whatever the flood (TestSharesOfZeroHideTheNoise). With shares of zero every
+// answer is uniform, and the sum of all honest parties' answers contains only their part of the
+// phase and their floods.
 //
-// # What an active adversary can do
+// # Active adversaries
 //
-// Parties that follow the protocol are assumed. Whoever does not can change what the recipient gets by a number that it
-// likes, in both modes, and nobody can be named; the parties' messages begin with a digest of what they decrypt, so
-// that a party with other ciphertexts, parameters or another recipient is blamed (CheckAgreement), as is the sender of
-// what does not decode. Where one leaves its flood away, those of the others hide the noise.
+// The protocol assumes parties that follow it. A party that deviates can, in both modes, add a
+// number of its choice to the recipient's result, and cannot be identified. The parties' messages
+// begin with a digest of the decryption, so a party with other ciphertexts, other parameters or
+// another recipient is blamed (CheckAgreement), and so is the sender of a message that does not
+// decode. If one party omits its flood, the floods of the others hide the noise.
 //
-// Decryption is an oracle. Whoever may choose ciphertexts that are no encryptions (with e_1 s of the size of Q_l/T,
-// say) learns of s whether the message comes out right, in either mode; and under a flood more, long before that: noise
-// beyond MaxNoise(l, FloodLevel, n) is not hidden, and if it has a multiple of s in it, s is not. So ciphertexts come
-// from those who are trusted to encrypt and from circuits whose noise is known, and only they are decrypted; the same
-// goes for the keys (package bgvkeys, Security). A plaintext that depends on noise is as good as the noise.
+// Decryption is an oracle. An adversary that can choose ciphertexts that are not encryptions (with
+// e_1 s of the size of Q_l/T, for example) learns about s from whether the message is correct, in
+// either mode. With flooding it learns more, and much earlier: noise beyond MaxNoise(l, FloodLevel,
+// n) is not hidden, and neither is s if this noise contains a multiple of s. So decrypt only
+// ciphertexts from clients that are trusted to encrypt, and from circuits whose noise is known; the
+// same applies to the keys (package bgvkeys, Security). A plaintext that depends on noise is as
+// sensitive as the noise.
 //
 // # Cost
 //
-// For one coefficient of 64, a party sends 4 to 8 bytes in all and takes 5 to 55 us on one core, most of it for the
-// switch to level 0 and the inner product of N terms; and before, for its mask, 70 bytes and 3 us a peer (package
-// masks). For one ciphertext under a flood it sends N log2 Q_l bits: 113 kB in 2 ms with the set B13-17, 326 kB in 8 ms
-// with B14-31; the recipient takes 1 and 3 ms (BenchmarkCoefficients, BenchmarkFlooding).
+// For one coefficient of 64, a party sends 4 to 8 bytes in total and computes for 5 to 55 us on one
+// core, most of it for the switch to level 0 and the inner product of N terms. Its mask costs 70
+// bytes and 3 us for each peer in advance (package masks). For one ciphertext with flooding a party
+// sends N log2 Q_l bits: 113 kB in 2 ms with the set B13-17, 326 kB in 8 ms with B14-31. The
+// recipient needs 1 and 3 ms (BenchmarkCoefficients, BenchmarkFlooding).
 package bgvdecrypt

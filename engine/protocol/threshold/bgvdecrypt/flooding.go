@@ -12,11 +12,11 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// LogDistance is log2 of the statistical distance between what is opened under floods and what says nothing of the
-// noise, for all decryptions under one key that the set allows together.
+// LogDistance is log2 of the allowed statistical distance between the opened values and values that
+// are independent of the noise, for all decryptions together that the set permits under one key.
 const LogDistance = -40
 
-// Flooding is how whole ciphertexts are decrypted by a quorum.
+// Flooding decrypts whole ciphertexts by a quorum.
 type Flooding struct {
 	scheme *bgv.Scheme
 	quorum int
@@ -24,20 +24,22 @@ type Flooding struct {
 	basis  *ring.Basis
 }
 
-// NewFlooding prepares decryption by so many parties. The bound E of the flood is the largest with which it decodes:
+// NewFlooding prepares decryption by a quorum of the given size. The bound E of the flood is the
+// largest for which decoding works:
 //
 //	T (2^LogNoise + quorum E + 1) < Q_l/2 (1 - 2^-56)
 //
-// at the set's FloodLevel l (ring.Extender is exact there). The error wraps ErrParams if there is no such level, or if that E is not enough: with N
-// coefficients and 2^LogDecryptions ciphertexts, the distance is at most
+// at the set's FloodLevel l (ring.Extender is exact there). The error wraps ErrParams if the set
+// has no such level, or if this E is too small: with N coefficients and 2^LogDecryptions
+// ciphertexts, the distance must be at most
 //
 //	N 2^LogDecryptions 2^LogNoise/(2E+1) <= 2^-40.
 func NewFlooding(s *bgv.Scheme, quorum int) (*Flooding, error) {
 	if s.FloodLevel < 0 || quorum < 2 || quorum > bgv.MaxParties {
-		return nil, fmt.Errorf("%w: set %s has no flooding by %d parties", ErrParams, s.Name, quorum)
+		return nil, fmt.Errorf("%w: set %s supports no flooding by %d parties", ErrParams, s.Name, quorum)
 	}
 	f := &Flooding{scheme: s, quorum: quorum, basis: s.Level(s.FloodLevel)}
-	half := new(big.Int).Sub(f.basis.Modulus(), big.NewInt(1)) // T x < Q/2 if x <= (Q-1)/2T, as Q is odd
+	half := new(big.Int).Sub(f.basis.Modulus(), big.NewInt(1)) // T x < Q/2 if x <= (Q-1)/2T, because Q is odd
 	half.Div(half, new(big.Int).SetUint64(2*s.T))
 	f.bound = new(big.Int).Sub(half, new(big.Int).Rsh(half, 56))
 	f.bound.Sub(f.bound, f.noise()).Sub(f.bound, big.NewInt(1))
@@ -45,41 +47,42 @@ func NewFlooding(s *bgv.Scheme, quorum int) (*Flooding, error) {
 	//lodge:check bgvdecrypt/distance [drop=f.Distance().Cmp(new(big.Rat).SetFrac64(1,
 	//  1<<-LogDistance)) > 0] the flooding is too small for the statistical distance
 	if f.bound.Sign() <= 0 || f.Distance().Cmp(new(big.Rat).SetFrac64(1, 1<<-LogDistance)) > 0 {
-		return nil, fmt.Errorf("%w: a flood of %d bits by %d parties is too little for set %s", ErrParams,
+		return nil, fmt.Errorf("%w: a flood of %d bits by %d parties is too small for set %s", ErrParams,
 			f.bound.BitLen(), quorum, s.Name)
 	}
 	return f, nil
 }
 
-// noise bounds that of ciphertexts at the level where they are flooded.
+// noise returns the bound on the noise of ciphertexts at the level where they are flooded.
 func (f *Flooding) noise() *big.Int { return new(big.Int).Lsh(big.NewInt(1), uint(f.scheme.LogNoise)) }
 
-// Bound is E.
+// Bound returns E.
 func (f *Flooding) Bound() *big.Int { return new(big.Int).Set(f.bound) }
 
-// Distance is the statistical distance: a coefficient of the flood plus one of the noise, |e| <= B, is |e|/(2E+1) from
-// the flood alone.
+// Distance returns the statistical distance. For one coefficient, the flood plus a noise e, |e| <=
+// B, has distance |e|/(2E+1) from the flood alone.
 func (f *Flooding) Distance() *big.Rat {
 	all := new(big.Int).Lsh(f.noise(), uint(f.scheme.LogN+f.scheme.LogDecryptions))
 	width := new(big.Int).Lsh(f.bound, 1)
 	return new(big.Rat).SetFrac(all, width.Add(width, big.NewInt(1)))
 }
 
-// Secret is a party's additive share of the key (Additive) as floods need it.
+// Secret transforms a party's additive share of the key (Additive) for flooding.
 func (f *Flooding) Secret(additive ring.Poly) (ring.NTT, error) {
 	if len(additive.C) != f.basis.Len() {
-		return ring.NTT{}, fmt.Errorf("%w: a share modulo %d primes, want %d", ErrParams, len(additive.C), f.basis.Len())
+		return ring.NTT{}, fmt.Errorf("%w: the share is modulo %d primes, want %d", ErrParams, len(additive.C), f.basis.Len())
 	}
 	s := f.basis.NewNTT()
 	f.basis.Forward(s, additive)
 	return s, nil
 }
 
-// Primes is how many primes the additive share of the key has.
+// Primes returns the number of primes of the additive share of the key.
 func (f *Flooding) Primes() int { return f.basis.Len() }
 
-// Key names what parties' answers for a ciphertext depend on besides their shares: c_1 after the switch of the modulus.
-// Ciphertexts of one Key are one ciphertext for whoever counts, whatever else they differ in.
+// Key identifies the part of a ciphertext that determines the parties' answers, apart from their
+// shares: c_1 after the modulus switch. The count of decryptions must treat ciphertexts with the
+// same Key as one ciphertext, whatever else differs.
 func (f *Flooding) Key(c *bgv.Ciphertext) (round.Digest, error) {
 	low, err := f.lower(c)
 	if err != nil {
@@ -91,21 +94,21 @@ func (f *Flooding) Key(c *bgv.Ciphertext) (round.Digest, error) {
 	return round.Hash("lodge bgv flooded ciphertext", set[:], codec.AppendPoly(nil, low.C1.C, f.basis.Primes())), nil
 }
 
-// lower brings a ciphertext to the level where it is flooded.
+// lower switches a ciphertext to the level where it is flooded.
 func (f *Flooding) lower(c *bgv.Ciphertext) (*bgv.Ciphertext, error) {
 	//lodge:check bgvdecrypt/level ciphertexts are flooded at a level without enough modulus
 	if c.Level < f.scheme.FloodLevel {
-		return nil, fmt.Errorf("%w: a ciphertext of level %d, floods are at %d", ErrParams, c.Level, f.scheme.FloodLevel)
+		return nil, fmt.Errorf("%w: the ciphertext has level %d, flooding needs at least %d", ErrParams, c.Level, f.scheme.FloodLevel)
 	}
 	return f.scheme.Switch(c, f.scheme.FloodLevel)
 }
 
-// AnswerSize is the size in bytes of a party's answer for a ciphertext.
+// AnswerSize returns the size in bytes of a party's answer for a ciphertext.
 func (f *Flooding) AnswerSize() int {
 	return headerSize + codec.PolySize(f.scheme.N(), f.basis.Primes())
 }
 
-// share is c_1 s_i + e for a fresh flood e, without shares of zero.
+// share returns c_1 s_i + e for a fresh flood e, without shares of zero.
 func (f *Flooding) share(c1 ring.Poly, secret ring.NTT, flood *sample.Stream) ring.Poly {
 	e := intpoly.New(f.scheme.N(), (f.bound.BitLen()+1+64)/64)
 	//lodge:check bgvdecrypt/flood answers reveal the noise
@@ -121,11 +124,12 @@ func (f *Flooding) share(c1 ring.Poly, secret ring.NTT, flood *sample.Stream) ri
 	return d
 }
 
-// CombineFlooding gives a recipient outside the quorum the N coefficients of the message of ciphertext k of a run, from
-// the answers for it of all parties of the quorum. The error wraps ErrAnswers or ErrParams.
+// CombineFlooding returns to a recipient outside the quorum the N coefficients of the message of
+// ciphertext k of a run, from the answers of all parties of the quorum for this ciphertext. The
+// error wraps ErrAnswers or ErrParams.
 func (f *Flooding) CombineFlooding(c *bgv.Ciphertext, k int, answers [][]byte) ([]uint64, error) {
 	if len(answers) != f.quorum {
-		return nil, fmt.Errorf("%w: %d of %d", ErrAnswers, len(answers), f.quorum)
+		return nil, fmt.Errorf("%w: %d answers from a quorum of %d", ErrAnswers, len(answers), f.quorum)
 	}
 	low, err := f.lower(c)
 	if err != nil {
@@ -136,7 +140,7 @@ func (f *Flooding) CombineFlooding(c *bgv.Ciphertext, k int, answers [][]byte) (
 		//lodge:check bgvdecrypt/combine [drop=string(a[:headerSize]) !=
 		//  string(answers[0][:headerSize])] the recipient combines answers of different runs
 		if len(a) != f.AnswerSize() || string(a[:headerSize]) != string(answers[0][:headerSize]) {
-			return nil, fmt.Errorf("%w: answer %d to ciphertext %d", ErrAnswers, i, k)
+			return nil, fmt.Errorf("%w: answer %d to ciphertext %d has the wrong length or belongs to another run", ErrAnswers, i, k)
 		}
 		//lodge:check bgvdecrypt/combine-residues the recipient accepts answers with several
 		//  encodings

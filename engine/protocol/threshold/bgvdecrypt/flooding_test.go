@@ -17,7 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// Whole ciphertexts of what Lattigo has evaluated, in both modes, by every quorum.
+// Every quorum decrypts whole ciphertexts that Lattigo evaluated, in both modes.
 func TestFlooding(t *testing.T) {
 	for _, c := range []struct {
 		set  string
@@ -42,8 +42,9 @@ func TestFlooding(t *testing.T) {
 	}
 }
 
-// The distance of what is opened from what says nothing, for one coefficient, counted value by value for small floods,
-// is what Distance takes for it; and in all sets, for all quorums, what it gives for all decryptions is below 2^-40.
+// Distance bounds the distance correctly. For small floods the test counts the distance for one
+// coefficient value by value. In all sets and for all quorums the distance for all decryptions is
+// below 2^-40.
 func TestDistance(t *testing.T) {
 	for _, c := range []struct{ e, b int64 }{{1, 1}, {5, 2}, {100, 7}, {1000, 1000}} {
 		worst := int64(0)
@@ -90,8 +91,8 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-// edge fails the test unless the largest sum of noise and floods decodes, of either sign and for every message, and one
-// that is larger by 2^-50 does not.
+// edge fails the test unless the largest sum of noise and floods decodes, for either sign and every
+// message, and a sum that is larger by 2^-50 does not.
 func edge(t *testing.T, f *Flooding) {
 	t.Helper()
 	s, basis := f.scheme, f.basis
@@ -129,14 +130,14 @@ func edge(t *testing.T, f *Flooding) {
 	}
 }
 
-// zeroCiphertext is one of zeros where floods are, of scale 1.
+// zeroCiphertext returns an encryption of zero at the level of flooding, of scale 1.
 func zeroCiphertext(s *bgv.Scheme) []byte {
 	b := make([]byte, s.CiphertextSize(s.FloodLevel))
 	b[0], b[1] = byte(s.FloodLevel), 1
 	return b
 }
 
-// Where the flood would be too little, there is none.
+// NewFlooding returns an error where the flood would be too small.
 func TestFloodingIsRefused(t *testing.T) {
 	set, _ := bgv.Lookup("insecure-B5-17")
 	set.LogDecryptions = 40
@@ -144,7 +145,7 @@ func TestFloodingIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewFlooding(s, 2); !errors.Is(err, ErrParams) { // 5 + 40 + 12 + 40 bits, and the flood has 92
+	if _, err := NewFlooding(s, 2); !errors.Is(err, ErrParams) { // needs 5 + 40 + 12 + 40 bits, and the flood has 92
 		t.Errorf("too many decryptions: %v", err)
 	}
 	set.LogDecryptions, set.LogNoise = 20, 30
@@ -161,7 +162,7 @@ func TestFloodingIsRefused(t *testing.T) {
 	}
 }
 
-// flat is a chi-square test of 16 classes of numbers in [0, 1).
+// flat applies a chi-square test with 16 classes to numbers in [0, 1).
 func flat(t *testing.T, what string, values []float64) {
 	t.Helper()
 	var counts [16]float64
@@ -182,9 +183,9 @@ func fraction(v, of *big.Int) float64 {
 	return min(x, math.Nextafter(1, 0))
 }
 
-// An answer alone is uniform modulo Q, even to somebody who knows the share of the key that it is made with: the
-// shares of zero are in it. The answers of a quorum together are the phase and a flood of each party, uniform in [-E,
-// E], fresh for every ciphertext and run.
+// A single answer is uniform modulo Q, even to an observer that knows the party's share of the key,
+// because it contains shares of zero. The answers of a quorum together are the phase plus a flood
+// from each party, uniform in [-E, E] and fresh for every ciphertext and run.
 func TestAnswersAreFlooded(t *testing.T) {
 	w := newWorld(t, "insecure-B6-31", 5, 2)
 	quorum, f := []int{0, 2, 3}, w.flooding(t)
@@ -192,7 +193,7 @@ func TestAnswersAreFlooded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := []*bgv.Ciphertext{ct, ct, ct, ct} // which a caller must not do
+	list := []*bgv.Ciphertext{ct, ct, ct, ct} // a caller must not repeat a ciphertext
 	low, err := f.lower(ct)
 	if err != nil {
 		t.Fatal(err)
@@ -231,15 +232,16 @@ func TestAnswersAreFlooded(t *testing.T) {
 				v.Sub(v, phase[i])
 				v.Add(v, new(big.Int).Mul(f.Bound(), big.NewInt(3)))
 				if seen[v.String()] || v.Sign() < 0 {
-					t.Fatalf("a sum of floods twice, or of more than 3 E")
+					t.Fatalf("the same sum of floods twice, or one larger than 3 E")
 				}
 				seen[v.String()] = true
 				sums = append(sums, fraction(v, new(big.Int).Mul(f.Bound(), big.NewInt(6))))
 			}
 		}
 	}
-	flat(t, "answers without the share of the key", alone)
-	// Three uniform values add up to a variance of 3 (2E)^2/12, here 1/36 of 36 E^2/12... with 6E as the unit: 1/36.
+	flat(t, "answers minus the share of the key", alone)
+	// The sum of three floods, uniform in an interval of length 2E each, has variance 3 (2E)^2/12 =
+	// E^2. With 6E as the unit this is 1/36.
 	mean, square := 0.0, 0.0
 	for _, v := range sums {
 		mean += v / float64(len(sums))
@@ -250,7 +252,7 @@ func TestAnswersAreFlooded(t *testing.T) {
 	}
 }
 
-// The floods are those of this package's distribution: each party's share without the shares of zero.
+// Each party's share without the shares of zero has a flood of this package's distribution.
 func TestFloodIsUniform(t *testing.T) {
 	w := newWorld(t, "insecure-B6-31", 3, 1)
 	f := w.flooding(t)
@@ -260,7 +262,7 @@ func TestFloodIsUniform(t *testing.T) {
 		d := f.share(f.basis.NewPoly(), f.basis.NewNTT(), source("flood", 0).Stream("flood", uint64(k)))
 		for _, v := range f.basis.ToBig(d) {
 			if v.CmpAbs(f.Bound()) > 0 {
-				t.Fatal("a flood beyond the bound")
+				t.Fatal("a flood is larger than the bound")
 			}
 			values = append(values, fraction(v.Add(v, f.Bound()), width))
 		}
@@ -274,7 +276,7 @@ func named(t *testing.T, out *roundtest.Outcome[*Result], by, culprit round.Part
 	t.Helper()
 	var blame *round.Blame
 	if !errors.As(out.Errors[by], &blame) || blame.Party != culprit || blame.Check != check {
-		t.Errorf("party %d ends with %v, want blame of %d for %s", by, out.Errors[by], culprit, check)
+		t.Errorf("party %d returned %v, want blame of party %d for %s", by, out.Errors[by], culprit, check)
 	}
 }
 
@@ -319,7 +321,7 @@ func TestMalformedMessagesAreBlamed(t *testing.T) {
 	}
 }
 
-// Parties that decrypt different things, or for different recipients, answer nothing.
+// Parties with different ciphertexts or recipients do not answer.
 func TestDisagreement(t *testing.T) {
 	w := newWorld(t, "insecure-B5-17", 3, 1)
 	f := w.flooding(t)
@@ -333,10 +335,10 @@ func TestDisagreement(t *testing.T) {
 	other.C0.C[0][5] ^= 1
 	key := f.basis.NewNTT()
 	for name, change := range map[string]func(c *FloodingConfig){
-		"another ciphertext": func(c *FloodingConfig) { c.Ciphertexts = []*bgv.Ciphertext{same[0], &other} },
-		"another order":      func(c *FloodingConfig) { c.Ciphertexts = []*bgv.Ciphertext{same[1], same[0]} },
-		"one more":           func(c *FloodingConfig) { c.Ciphertexts = list[:3] },
-		"recipient":          func(c *FloodingConfig) { c.Recipient = 0 },
+		"another ciphertext":  func(c *FloodingConfig) { c.Ciphertexts = []*bgv.Ciphertext{same[0], &other} },
+		"another order":       func(c *FloodingConfig) { c.Ciphertexts = []*bgv.Ciphertext{same[1], same[0]} },
+		"one ciphertext less": func(c *FloodingConfig) { c.Ciphertexts = list[:3] },
+		"recipient":           func(c *FloodingConfig) { c.Recipient = 0 },
 		"flood": func(c *FloodingConfig) {
 			g := *f
 			g.bound = new(big.Int).Sub(f.bound, big.NewInt(1))
@@ -373,14 +375,14 @@ func TestConfigurationsAreRefused(t *testing.T) {
 		Secret: f.basis.NewNTT(), Recipient: 1, Source: source("x", 0),
 	}
 	for name, change := range map[string]func(c *FloodingConfig){
-		"no parameters":   func(c *FloodingConfig) { c.Flooding = nil },
-		"no source":       func(c *FloodingConfig) { c.Source = nil },
-		"no ciphertexts":  func(c *FloodingConfig) { c.Ciphertexts = nil },
-		"another quorum":  func(c *FloodingConfig) { c.Session.Parties = 3 },
-		"a key too short": func(c *FloodingConfig) { c.Secret = w.Level(0).NewNTT() },
-		"no recipient":    func(c *FloodingConfig) { c.Recipient = -2 },
-		"a third party":   func(c *FloodingConfig) { c.Recipient = 2 },
-		"a low level":     func(c *FloodingConfig) { c.Ciphertexts = []*bgv.Ciphertext{ct, low} },
+		"no parameters":     func(c *FloodingConfig) { c.Flooding = nil },
+		"no source":         func(c *FloodingConfig) { c.Source = nil },
+		"no ciphertexts":    func(c *FloodingConfig) { c.Ciphertexts = nil },
+		"another quorum":    func(c *FloodingConfig) { c.Session.Parties = 3 },
+		"a key too short":   func(c *FloodingConfig) { c.Secret = w.Level(0).NewNTT() },
+		"no recipient":      func(c *FloodingConfig) { c.Recipient = -2 },
+		"no such recipient": func(c *FloodingConfig) { c.Recipient = 2 },
+		"a low level":       func(c *FloodingConfig) { c.Ciphertexts = []*bgv.Ciphertext{ct, low} },
 	} {
 		c := good
 		change(&c)
@@ -399,7 +401,7 @@ func TestConfigurationsAreRefused(t *testing.T) {
 	}
 }
 
-// A Key is what answers depend on: c_1, where it is used.
+// A Key depends on what determines the answers, c_1 after the switch, and on nothing else.
 func TestKey(t *testing.T) {
 	w := newWorld(t, "insecure-B5-17", 3, 1)
 	f := w.flooding(t)
@@ -423,13 +425,13 @@ func TestKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d, err := f.Key(low); err != nil || d != same {
-		t.Error("switched before, it has another key")
+		t.Error("a ciphertext that was switched before has another key")
 	}
 	if key(func(c *bgv.Ciphertext) { c.C0.C[0][3] ^= 1; c.Scale = 7 }) != same {
-		t.Error("c_0 and the scale are in the key")
+		t.Error("the key depends on c_0 and the scale")
 	}
 	if key(func(c *bgv.Ciphertext) { c.C1.C[0][3] ^= 1 }) == same {
-		t.Error("c_1 is not in the key")
+		t.Error("the key does not depend on c_1")
 	}
 }
 
@@ -449,13 +451,13 @@ func TestCombineFlooding(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(a [][]byte) [][]byte{
-		"one less":           func(a [][]byte) [][]byte { return a[:1] },
-		"one more":           func(a [][]byte) [][]byte { return append(a, a[0]) },
-		"short":              func(a [][]byte) [][]byte { a[1] = a[1][1:]; return a },
-		"nothing":            func(a [][]byte) [][]byte { a[0] = nil; return a },
-		"long":               func(a [][]byte) [][]byte { a[1] = append(a[1], 0); return a },
-		"another run":        func(a [][]byte) [][]byte { a[1][0] ^= 1; return a },
-		"another ciphertext": func(a [][]byte) [][]byte { a[1] = out.Results[1].Answers[1]; return a },
+		"one answer missing":  func(a [][]byte) [][]byte { return a[:1] },
+		"one answer too many": func(a [][]byte) [][]byte { return append(a, a[0]) },
+		"short":               func(a [][]byte) [][]byte { a[1] = a[1][1:]; return a },
+		"nothing":             func(a [][]byte) [][]byte { a[0] = nil; return a },
+		"long":                func(a [][]byte) [][]byte { a[1] = append(a[1], 0); return a },
+		"another run":         func(a [][]byte) [][]byte { a[1][0] ^= 1; return a },
+		"another ciphertext":  func(a [][]byte) [][]byte { a[1] = out.Results[1].Answers[1]; return a },
 		"residue": func(a [][]byte) [][]byte {
 			for i := range 8 {
 				a[0][headerSize+i] = 0xff
@@ -493,6 +495,6 @@ func TestResultsAreErasedAndNotShown(t *testing.T) {
 	}
 	r.Wipe()
 	if slices.Max(r.Messages[0]) != 0 || r.Answers[0][0] != 0 {
-		t.Error("still there")
+		t.Error("the result was not erased")
 	}
 }

@@ -16,32 +16,35 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// Outside is a recipient that is not in the quorum: it gets the parties' answers as their results, and combines them.
+// Outside denotes a recipient that is not in the quorum: it receives the parties' answers as their
+// results and combines them.
 const Outside round.Party = -1
 
-// CheckAgreement fails where a party's message belongs to another run than this party's: other ciphertexts, another
-// set, flood or recipient.
+// CheckAgreement fails if another party's message belongs to a different run: with other
+// ciphertexts, or another set, flood or recipient.
 const CheckAgreement = "flooding-agreement"
 
-// FloodingConfig is what all parties of a run agree on, and what is this party's own. The parties of the session are
-// the quorum.
+// FloodingConfig holds the values that all parties of a run agree on, and the party's own values.
+// The parties of the session are the quorum.
 type FloodingConfig struct {
 	Session     round.Session
 	Step        string
 	Flooding    *Flooding
 	Ciphertexts []*bgv.Ciphertext
-	// Secret is this party's additive share of the key among the quorum, see Flooding.Secret. The caller keeps it.
+	// Secret is this party's additive share of the key among the quorum, see Flooding.Secret. The
+	// caller keeps ownership.
 	Secret    ring.NTT
-	Recipient round.Party // in the quorum, or Outside
+	Recipient round.Party // a party of the quorum, or Outside
 	Source    *sample.Source
 	Workers   int
 }
 
-// Result is what a party has at the end.
+// Result is the output of a party.
 type Result struct {
-	// Messages are N coefficients for each ciphertext, at the recipient in the quorum; nil elsewhere.
+	// Messages has N coefficients for each ciphertext if this party is the recipient, and is nil
+	// otherwise.
 	Messages [][]uint64
-	// Answers are this party's for a recipient outside, one for each ciphertext.
+	// Answers are this party's answers for a recipient outside the quorum, one for each ciphertext.
 	Answers [][]byte
 }
 
@@ -55,22 +58,22 @@ func (r *Result) Wipe() {
 	}
 }
 
-// Format shows nothing, whatever the verb.
+// Format prints a placeholder, whatever the verb, so that a log cannot reveal the result.
 func (*Result) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, secret.Redacted) }
 
 const headerSize = len(round.Digest{})
 
-// flooding is this party's state.
+// flooding is the state of one party.
 type flooding struct {
 	FloodingConfig
 	low   []*bgv.Ciphertext // at the level where they are flooded
 	head  round.Digest
 	seeds []*sample.Source // of shares of zero, by party
-	// answers are this party's; at the recipient, what the others' are added to.
+	// answers are this party's answers. The recipient adds the other parties' answers to its own.
 	answers []ring.Poly
 }
 
-// Wipe erases everything but the share of the key.
+// Wipe erases everything except the share of the key.
 func (r *flooding) Wipe() {
 	for _, s := range r.seeds {
 		if s != nil {
@@ -84,10 +87,11 @@ func (r *flooding) Wipe() {
 
 func (c *FloodingConfig) name(message string) string { return c.Step + "/" + message }
 
-// StartFlooding begins a run. Whoever starts it must not have started one, with this quorum or another, for a
-// ciphertext of the same Key, and have counted it: Distance is for so many answers as the set allows.
+// StartFlooding begins a run. Before, the caller must have counted each ciphertext, and must make
+// sure that no run, with this quorum or another, was ever started for a ciphertext with the same
+// Key: Distance holds only for the number of answers that the set permits.
 //
-// The hook STEP/answer of tests gets this party's answers before they are sent ([]ring.Poly).
+// The test hook STEP/answer receives this party's answers before they are sent ([]ring.Poly).
 func StartFlooding(c FloodingConfig) (round.Transition[*Result], error) {
 	none := round.Transition[*Result]{}
 	if c.Flooding == nil || c.Source == nil || len(c.Ciphertexts) == 0 {
@@ -96,9 +100,9 @@ func StartFlooding(c FloodingConfig) (round.Transition[*Result], error) {
 	f := c.Flooding
 	switch {
 	case c.Session.Parties != f.quorum || len(c.Secret.C) != f.basis.Len():
-		return none, fmt.Errorf("%w: a session of %d, a key modulo %d primes", ErrParams, c.Session.Parties, len(c.Secret.C))
+		return none, fmt.Errorf("%w: the session has %d parties, the key %d primes", ErrParams, c.Session.Parties, len(c.Secret.C))
 	case c.Recipient < Outside || int(c.Recipient) >= c.Session.Parties:
-		return none, fmt.Errorf("%w: recipient %d", ErrParams, c.Recipient)
+		return none, fmt.Errorf("%w: recipient %d is not a party of the quorum", ErrParams, c.Recipient)
 	}
 	r := &flooding{FloodingConfig: c, seeds: make([]*sample.Source, c.Session.Parties)}
 	for _, ct := range c.Ciphertexts {
@@ -130,7 +134,7 @@ func StartFlooding(c FloodingConfig) (round.Transition[*Result], error) {
 	return round.Next(round.Round[*Result](seeded{r}), send...), nil
 }
 
-// header is what the parties of a run must agree on.
+// header returns a digest of the values on which the parties of a run must agree.
 func (r *flooding) header() round.Digest {
 	f := r.Flooding
 	set := f.scheme.Hash()
@@ -149,12 +153,12 @@ func (r *flooding) header() round.Digest {
 	return round.Hash("lodge bgv flooding", fields...)
 }
 
-// of is what the answers for ciphertext k begin with.
+// of returns the prefix of the answers for ciphertext k.
 func (r *flooding) of(k int) round.Digest {
 	return round.Hash("lodge bgv flooded answer", r.head[:], round.Uint(uint64(k)))
 }
 
-// seeded waits for the seeds of shares of zero, and for what the others take to be the run.
+// seeded is the round in which the seeds of shares of zero arrive, with each party's header.
 type seeded struct{ *flooding }
 
 func (r seeded) size(from round.Party) int {
@@ -183,7 +187,7 @@ func (r seeded) Step(ctx context.Context, in round.Inbox) (round.Transition[*Res
 		//lodge:check bgvdecrypt/agreement parties answer for different ciphertexts or different
 		//  recipients
 		if round.Digest(b[:headerSize]) != r.head {
-			blame := &round.Blame{Party: w.From, Check: CheckAgreement, Reason: "its message is of another run"}
+			blame := &round.Blame{Party: w.From, Check: CheckAgreement, Reason: "its message belongs to another run (other ciphertexts, set, flood or recipient)"}
 			return round.Transition[*Result]{}, blame
 		}
 		if w.From < r.Session.Self {
@@ -194,7 +198,7 @@ func (r seeded) Step(ctx context.Context, in round.Inbox) (round.Transition[*Res
 	return r.answer(ctx)
 }
 
-// answer makes this party's answers, and sends them to the recipient.
+// answer computes this party's answers and sends them to the recipient.
 func (r *flooding) answer(ctx context.Context) (round.Transition[*Result], error) {
 	f := r.Flooding
 	r.answers = make([]ring.Poly, len(r.low))
@@ -240,7 +244,7 @@ func (r *flooding) answer(ctx context.Context) (round.Transition[*Result], error
 	return round.Next(last, round.Message{To: r.Recipient, Name: r.name("answer"), Body: body}), nil
 }
 
-// answers is the round of the recipient in the quorum.
+// answers is the round in which a recipient in the quorum receives the answers.
 type answers struct {
 	*flooding
 	part ring.Poly
@@ -258,12 +262,12 @@ func (r *answers) Frame(_ context.Context, from round.Party, _ string, k int, la
 	//lodge:check bgvdecrypt/frame [drop=last != (k == len(r.low)-1)] a ciphertext can lack its
 	//  answer
 	if last != (k == len(r.low)-1) || len(frame) != f.AnswerSize() {
-		return round.Malformed(from, errors.New("an answer of the wrong length"))
+		return round.Malformed(from, errors.New("an answer has the wrong length"))
 	}
 	//lodge:check bgvdecrypt/agreement-of-answers answers of another run or another ciphertext are
 	//  combined
 	if round.Digest(frame[:headerSize]) != r.of(k) {
-		return &round.Blame{Party: from, Check: CheckAgreement, Reason: "its answer is of another run"}
+		return &round.Blame{Party: from, Check: CheckAgreement, Reason: "its answer belongs to another run"}
 	}
 	//lodge:check bgvdecrypt/residues an answer has several encodings
 	if err := codec.DecodePoly(r.part.C, f.basis.Primes(), frame[headerSize:]); err != nil {

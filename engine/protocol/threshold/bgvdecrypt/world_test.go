@@ -18,13 +18,13 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 )
 
-// world are n parties with keys of a degree, and a user.
+// world has n parties with threshold keys, and a user.
 type world struct {
 	*bgv.Scheme
 	n, t   int
 	user   *bgvtest.User
 	shares []share.Vec
-	secret []*big.Int // which nobody has
+	secret []*big.Int // known to no party
 	random *rand.Rand
 }
 
@@ -61,7 +61,7 @@ func newWorld(t testing.TB, name string, n, threshold int) *world {
 	return w
 }
 
-// reconstruct is s.
+// reconstruct returns s.
 func (w *world) reconstruct(t testing.TB) []*big.Int {
 	t.Helper()
 	quorum := quorums(w.n, w.t+1)[0]
@@ -81,7 +81,7 @@ func (w *world) reconstruct(t testing.TB) []*big.Int {
 	return w.Basis().ToBig(out)
 }
 
-// quorums lists the sets of so many of n parties.
+// quorums returns the subsets of n parties with the given size.
 func quorums(n, size int) (list [][]int) {
 	for mask := range 1 << n {
 		var q []int
@@ -97,7 +97,7 @@ func quorums(n, size int) (list [][]int) {
 	return list
 }
 
-// message is what a ciphertext is of, coefficient by coefficient, by the secret key.
+// message decrypts a ciphertext with the secret key, coefficient by coefficient.
 func (w *world) message(c *bgv.Ciphertext) []uint64 {
 	basis := w.Level(c.Level)
 	phase, message := basis.NewPoly(), make([]uint64, w.N())
@@ -106,7 +106,7 @@ func (w *world) message(c *bgv.Ciphertext) []uint64 {
 	return message
 }
 
-// additive are the additive shares of a quorum modulo the first primes.
+// additive returns the additive shares of a quorum modulo the first primes.
 func (w *world) additive(t testing.TB, quorum []int, primes int) (list []ring.Poly) {
 	t.Helper()
 	for _, p := range quorum {
@@ -119,7 +119,7 @@ func (w *world) additive(t testing.TB, quorum []int, primes int) (list []ring.Po
 	return list
 }
 
-// masks are made by the protocol of package masks.
+// masks makes masks by the protocol of package masks.
 func (w *world) masks(t testing.TB, k masks.Kind, count int) []*masks.Batch {
 	t.Helper()
 	return roundtest.Lockstep(w.t+1, func(s round.Session) (round.Transition[*masks.Batch], error) {
@@ -130,7 +130,7 @@ func (w *world) masks(t testing.TB, k masks.Kind, count int) []*masks.Batch {
 	}).OK(t).Results
 }
 
-// coefficients decrypts chosen ones to a recipient.
+// coefficients decrypts chosen coefficients to a recipient.
 func (w *world) coefficients(
 	t testing.TB, quorum []int, list []Chosen, to round.Party, options ...roundtest.Option,
 ) [][]uint64 {
@@ -173,7 +173,7 @@ func (w *world) flooding(t testing.TB) *Flooding {
 	return f
 }
 
-// flood runs decryption by flooding.
+// flood runs decryption with flooding.
 func (w *world) flood(
 	t testing.TB, quorum []int, list []*bgv.Ciphertext, to round.Party, options ...roundtest.Option,
 ) *roundtest.Outcome[*Result] {
@@ -196,7 +196,7 @@ func (w *world) flood(
 	}, options...)
 }
 
-// flooded are the messages that the recipient of a run has.
+// flooded returns the messages of a run's recipient.
 func (w *world) flooded(
 	t testing.TB, list []*bgv.Ciphertext, to round.Party, out *roundtest.Outcome[*Result],
 ) [][]uint64 {

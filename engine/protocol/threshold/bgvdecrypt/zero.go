@@ -5,13 +5,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Shares of zero: each two parties of a quorum have a seed, which the one with the lower number has drawn for this run,
-// and expand a polynomial of it for each ciphertext, which that one adds to its answer and the other takes off.
+// Shares of zero: each pair of parties in a quorum has a seed, which the party with the lower
+// number sampled for this run. For each ciphertext both expand it to a polynomial. The party with
+// the lower number adds the polynomial to its answer and the other subtracts it.
 
-// expander is what two parties expand shares of zero from.
+// expander returns the source from which two parties expand shares of zero.
 func expander(seed []byte) *sample.Source { return sample.NewSource(seed) }
 
-// zero sets p to what two parties have for ciphertext k.
+// zero sets p to the polynomial of two parties for ciphertext k.
 func (f *Flooding) zero(p ring.Poly, seed *sample.Source, k int) {
 	for i, q := range f.basis.Primes() {
 		stream := seed.Stream("zero", uint64(k), uint64(i))

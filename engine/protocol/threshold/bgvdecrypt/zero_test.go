@@ -12,13 +12,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// Why answers have shares of zero. Of three parties, 0 and 1 decrypt, and 2 is in league with the recipient. With s(X)
-// = s + r X, 2 s_0 = (4 s + 2 s_2)/3, so that 2 knows, of the answer d = 2 s_0 c_1 + f of party 0,
+// This attack shows why answers contain shares of zero. Of three parties, 0 and 1 decrypt, and 2
+// colludes with the recipient. With s(X) = s + r X, 2 s_0 = (4 s + 2 s_2)/3. So from the answer d =
+// 2 s_0 c_1 + f of party 0, party 2 computes
 //
-//	3 d - 2 s_2 c_1 - 4 (m/T - c_0) = 4 e + 3 f,
+//	3 d - 2 s_2 c_1 - 4 (m/T - c_0) = 4 e + 3 f.
 //
-// small integers, whose remainder modulo 3 is that of the noise e. The flood hides nothing of that. With shares of zero
-// the answer is uniform, and so is the remainder.
+// These are small integers, and their remainder modulo 3 is that of the noise e, which the flood
+// does not hide. With shares of zero the answer is uniform, and so is the remainder.
 func TestSharesOfZeroHideTheNoise(t *testing.T) {
 	w := newWorld(t, "insecure-B6-31", 3, 1)
 	f := w.flooding(t)
@@ -80,7 +81,7 @@ func TestSharesOfZeroHideTheNoise(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := right(f.share(low.C1, bare, source("bare", 0).Stream("flood", 0))); n != w.N() {
-		t.Errorf("without shares of zero %d of %d remainders are known: the attack is out of date", n, w.N())
+		t.Errorf("without shares of zero only %d of %d remainders are known: the attack no longer works as described", n, w.N())
 	}
 	n, count := 0, 0
 	for range 20 {
@@ -90,6 +91,6 @@ func TestSharesOfZeroHideTheNoise(t *testing.T) {
 		n, count = n+right(answer), count+w.N()
 	}
 	if want := float64(count) / 3; math.Abs(float64(n)-want) > 5*math.Sqrt(want) {
-		t.Errorf("%d of %d remainders are guessed", n, count)
+		t.Errorf("with shares of zero %d of %d remainders are guessed", n, count)
 	}
 }

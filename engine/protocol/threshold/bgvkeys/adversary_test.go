@@ -12,18 +12,19 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// cheat gives a party one hook.
+// cheat adds one hook to a party.
 func cheat[T any](p round.Party, name string, f func(v T)) roundtest.Option {
 	return roundtest.Cheat(p, byzantine.On(byzantine.New(), name, f))
 }
 
-// verdict is how an honest party's run may end: with blame of the culprit, or with suspicion of the culprit and others.
+// verdict describes the expected end of an honest party's run: blame of the culprit, or suspicion
+// of the culprit and others.
 type verdict struct {
 	blame    bool
 	suspects []round.Party
 }
 
-// judged fails the test unless every honest party ends as its verdict says, for this check.
+// judged fails the test unless every honest party ends with its verdict for this check.
 func judged(
 	t *testing.T, out *roundtest.Outcome[Result], culprit round.Party, check string, of func(p round.Party) verdict,
 ) {
@@ -46,12 +47,13 @@ func judged(
 				t.Errorf("party %d: %v, want %+v for %s", p, err, want, check)
 			}
 		default:
-			t.Errorf("party %d ends with %v, want %+v for %s", p, err, want, check)
+			t.Errorf("party %d returned %v, want %+v for %s", p, err, want, check)
 		}
 	}
 }
 
-// between is the verdict about two who accuse each other: they know, the others suspect both.
+// between returns the verdicts about two parties that accuse each other: each blames the other, and
+// the rest suspect both.
 func between(a, b round.Party) func(p round.Party) verdict {
 	return func(p round.Party) verdict {
 		if p == a || p == b {
@@ -72,8 +74,8 @@ func others(n int, p round.Party) (list []round.Party) {
 	return list
 }
 
-// A dealer whose sharings are not of their degree is blamed by whom it gave the wrong share; the others suspect both;
-// and if it gave wrong shares to more parties than may lie, all blame it.
+// A dealer whose sharings do not have their degree is blamed by the receivers of wrong shares, and
+// the others suspect both. If it gave wrong shares to more than t parties, all blame it.
 func TestWrongDegree(t *testing.T) {
 	s := small(t)
 	for _, c := range []struct{ n, t int }{{3, 1}, {5, 1}, {5, 2}, {7, 2}} {
@@ -93,7 +95,7 @@ func TestWrongDegree(t *testing.T) {
 				}
 			}
 			if len(to) == 0 {
-				continue // all expand their shares
+				continue // all receivers expand their shares
 			}
 			for _, victims := range [][]int{to[:1], to} {
 				t.Run(fmt.Sprint(c, at, " to ", victims), func(t *testing.T) {
@@ -123,7 +125,8 @@ func TestWrongDegree(t *testing.T) {
 	}
 }
 
-// A dealer that announces another polynomial than it dealt is blamed by those whose shares are off it.
+// A dealer that announces another polynomial than it dealt is blamed by the parties whose shares do
+// not lie on it.
 func TestWrongPolynomial(t *testing.T) {
 	s := small(t)
 	const n, threshold, culprit = 3, 1, 2
@@ -134,7 +137,8 @@ func TestWrongPolynomial(t *testing.T) {
 				v[k][i] = p.fields[k].Add(v[k][i], 1)
 			}))
 			if i == threshold+1 {
-				// With n = 2t+1 nobody else's share of degree 2t depends on the value at 0: any is of some polynomial.
+				// With n = 2t+1 no other party's share of degree 2t depends on the value at 0: any
+				// value gives a polynomial of that degree.
 				out.OK(t)
 				continue
 			}
@@ -146,18 +150,18 @@ func TestWrongPolynomial(t *testing.T) {
 				case errors.As(err, &blame) && blame.Party == culprit && blame.Check == CheckDegree:
 					blamed++
 				case !errors.As(err, &suspect) || !suspect.Suspect(culprit) || suspect.Suspect(round.Party(q)):
-					t.Errorf("value %d modulo prime %d: party %d ends with %v", i, k, q, err)
+					t.Errorf("value %d modulo prime %d: party %d returned %v", i, k, q, err)
 				}
 			}
 			if blamed == 0 {
-				t.Errorf("value %d modulo prime %d: nobody blames the dealer", i, k)
+				t.Errorf("value %d modulo prime %d: no party blames the dealer", i, k)
 			}
 		}
 	}
 }
 
-// A party that complains of right shares is blamed by the dealer that it accuses, and a complaint is about another, or
-// none.
+// A party that complains about correct shares is blamed by the dealer that it accuses. A complaint
+// must name another party or none.
 func TestFalseComplaint(t *testing.T) {
 	s := small(t)
 	const n, threshold, culprit = 5, 2, 3
@@ -172,13 +176,15 @@ func TestFalseComplaint(t *testing.T) {
 	}
 }
 
-// A dealer that sends other shares than it was bound to when the coin was tossed is blamed by those who got them.
+// A dealer that sends other shares than those it was bound to before the coin toss is blamed by
+// their receivers.
 func TestBound(t *testing.T) {
 	run(small(t), 3, 1, roundtest.Rewrite(1, nameShares, roundtest.Flip(77))).Blamed(t, 1, CheckBound)
 }
 
-// A party that opens another share than it has is seen where more shares than one are left over: it is blamed if no
-// others can be to blame, and else the suspects are those that can. A product has no share left over if n = 2t+1.
+// A party that opens another share than it holds is detected if there are redundant shares. It is
+// blamed if no other set of parties can explain the fault; otherwise all parties that can are
+// suspects. A product has no redundant share if n = 2t+1.
 func TestWrongShareOpened(t *testing.T) {
 	const culprit = 2
 	s := small(t)
@@ -203,7 +209,8 @@ func TestWrongShareOpened(t *testing.T) {
 			judged(t, out, culprit, CheckOpened, c.of)
 		})
 	}
-	// More parties than the threshold: nothing is explained, and everybody else is a suspect.
+	// With more cheating parties than the threshold no set explains the fault, and all other
+	// parties are suspects.
 	wrong := func(o *Opened) { o.Shares[0][5]++ }
 	out := run(s, 5, 1, cheat(1, "bgvkeys/open", wrong), cheat(2, "bgvkeys/open", wrong))
 	var abort *round.Abort
@@ -213,8 +220,8 @@ func TestWrongShareOpened(t *testing.T) {
 	}
 }
 
-// What doc.go says that no check sees with n = 2t+1: a wrong share of a product adds a number that its sender knows to
-// the sample, as dealing a large error does.
+// doc.go describes what no check detects with n = 2t+1: a wrong share of a product adds a number
+// that its sender knows to the sample, as dealing a large error does.
 func TestAdditiveFaults(t *testing.T) {
 	s := small(t)
 	const n, threshold, culprit, delta = 3, 1, 2, 1000
@@ -223,8 +230,9 @@ func TestAdditiveFaults(t *testing.T) {
 	honest := run(s, n, threshold).OK(t)
 	before := noises(p, honest.Results[0].Keys, secrets(honest))
 
-	// In coefficient 0 of the product, modulo the one prime of its digit: the same everywhere in evaluation form. Modulo
-	// all primes at once it is no small number, so it is dealt instead.
+	// The fault is in coefficient 0 of the product, modulo the one prime of its digit: the same
+	// everywhere in evaluation form. Modulo all primes at once it is not a small number, so it is
+	// dealt instead.
 	out := run(s, n, threshold, cheat(culprit, "bgvkeys/drawn", func(d *Drawn) {
 		if d.Frame == 1+2 {
 			d.Values[0] = 100
@@ -250,25 +258,25 @@ func TestAdditiveFaults(t *testing.T) {
 	}
 }
 
-// Two versions of a broadcast are seen before anything depends on it.
+// Two versions of a broadcast are detected before anything depends on it.
 func TestEquivocation(t *testing.T) {
 	for _, name := range []string{namePolynomial, nameComplaints, nameOpened} {
 		run(small(t), 3, 1, roundtest.Link(1, 2, name, roundtest.Flip(0))).Aborted(t, 1, round.CheckEcho)
 	}
 }
 
-// Who ends with other keys than the others is a suspect.
+// A party that ends with other keys than the rest is a suspect.
 func TestOtherKeys(t *testing.T) {
 	run(small(t), 3, 1, roundtest.Rewrite(1, nameAgree, roundtest.Flip(9))).Aborted(t, 1, CheckAgree)
 }
 
-// Frames that are too short, too long, too many or not canonical are refused, of every message that is streamed, and so
-// are seeds and announcements of another length.
+// Frames of every streamed message that are too short, too long, too many or not canonical are
+// rejected, and so are seeds and announcements of the wrong length.
 func TestMalformedMessages(t *testing.T) {
 	const culprit = 1
 	ones := func(_ *roundtest.View, frames [][]byte) [][]byte {
 		for i := range frames[0][:8] {
-			frames[0][i] = 0xff // 2^55-1 is no residue
+			frames[0][i] = 0xff // 2^55-1 is not a residue
 		}
 		return frames
 	}
@@ -281,7 +289,7 @@ func TestMalformedMessages(t *testing.T) {
 		{streamed, roundtest.Truncate(1), round.CheckShape},
 		{streamed, roundtest.Payload(nil), round.CheckShape},
 		{streamed, roundtest.Extend(1), round.CheckSize},
-		{streamed, roundtest.ExtraFrame(nil), round.CheckShape}, // the frame before is not the last, as it should be
+		{streamed, roundtest.ExtraFrame(nil), round.CheckShape}, // the frame before is not marked as the last
 		{streamed, ones, round.CheckShape},
 		{[]string{nameSeeds, namePolynomial}, roundtest.Truncate(1), round.CheckShape},
 		{[]string{nameSeeds, namePolynomial}, roundtest.Extend(1), round.CheckSize},

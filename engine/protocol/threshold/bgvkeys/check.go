@@ -13,10 +13,11 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 )
 
-// weights are the coefficients of the check of what is dealt, which a coin gives that is tossed when all dealers are
-// bound: modulo each prime frame f counts alpha[f], column c counts beta[c], and the masks 1. A combination that a
-// dealer cannot foresee is a polynomial of degree 2 in them, so that it hides a fault with probability at most 2/q for
-// the smallest prime q.
+// weights are the coefficients of the check of dealt sharings. They come from a coin that is tossed
+// when all dealers are bound: modulo each prime, frame f has weight alpha[f], column c has weight
+// beta[c], and the masks have weight 1. A combination that the dealer cannot foresee is a
+// polynomial of degree 2 in the weights, so it hides a fault with probability at most 2/q for the
+// smallest prime q.
 type weights struct {
 	alpha [][]kernel.Factor // by prime and frame
 	beta  [][]uint64        // by prime
@@ -42,8 +43,8 @@ func (p *plan) factors(prime int, v []uint64) []kernel.Factor {
 	return list
 }
 
-// combinations are a vector for each of so many parties, both degrees and every prime, in which rows are added up with
-// their weights.
+// combinations holds, for each of n parties, both degrees and every prime, a vector: the weighted
+// sum of rows.
 type combinations [][2][][]uint64
 
 func (p *plan) combinations(n int) combinations {
@@ -68,8 +69,9 @@ func group(r row) int {
 	return 0
 }
 
-// announced is how many numbers a dealer says modulo a prime: the values at 0 and at those that expand their shares of
-// its combination of degree t, and of that of degree 2t, if there is one.
+// announced returns how many numbers a dealer announces modulo a prime. For each of its
+// combinations, of degree t and possibly of degree 2t, these are the values at 0 and at the points
+// of the parties that expand their shares.
 func (p *plan) announced(prime int) int {
 	if prime < len(p.scheme.Q) {
 		return 3*p.t + 2
@@ -84,7 +86,8 @@ func (p *plan) announcedSize() (n int) {
 	return n
 }
 
-// announce gives the combinations of the dealer's secrets and of the shares that others expand, in own.
+// announce returns the combinations of the dealer's secrets and of the shares that other parties
+// expand, from own.
 func (p *party) announce() (values [][]uint64) {
 	for k := range p.primes {
 		var list []uint64
@@ -125,8 +128,8 @@ func (p *plan) unpackAnnounced(from round.Party, b []byte) ([][]uint64, error) {
 	return values, nil
 }
 
-// fits reports whether this party's combinations of what a dealer gave it are values of the polynomials that it
-// announced.
+// fits reports whether this party's combinations of its shares from a dealer lie on the polynomials
+// that the dealer announced.
 func (p *party) fits(from int, said [][]uint64) bool {
 	for k, values := range said {
 		lists := [][]uint64{values[:p.t+1], values[p.t+1:]}
@@ -143,7 +146,8 @@ func (p *party) fits(from int, said [][]uint64) bool {
 	return true
 }
 
-// fold adds this party's share v of a dealer's row to what it is due to. room is overwritten.
+// fold adds this party's share v of a dealer's row to the combinations, and to the secret or the
+// shares of errors. room is overwritten.
 func (p *party) fold(from, f int, r row, v, room []uint64) {
 	p.add(p.received[from][group(r)][r.prime], v, r.prime, p.check.alpha[r.prime][f], room)
 	field := p.fields[r.prime]
@@ -156,7 +160,8 @@ func (p *party) fold(from, f int, r row, v, room []uint64) {
 	}
 }
 
-// foldKnown folds what this party need not be sent: its own shares of what it deals, and those that it expands.
+// foldKnown folds the shares that no dealer sends to this party: its own shares of its dealings,
+// and those that it expands.
 func (p *party) foldKnown(ctx context.Context) error {
 	return parallel.Try(ctx, p.Workers, len(p.primes), func(k int) error {
 		b := p.dealer.bench()
@@ -189,8 +194,9 @@ func (p *party) foldRow(b *bench, f int, r row) {
 	}
 }
 
-// locate judges the shares of the keys by all parties, combined: those modulo each prime must be of polynomials of the
-// degrees t and 2t, slot by slot.
+// locate checks the combinations of all parties' shares of the keys. Modulo each prime, they must
+// lie on polynomials of degrees t and 2t, slot by slot. It returns the degree of the first fault,
+// and the parties that explain it.
 func (p *plan) locate(c combinations, self int) (degree int, faults share.Faults) {
 	all, value := make([]int, p.n), make([]uint64, p.n)
 	for i := range all {
@@ -213,7 +219,7 @@ func (p *plan) locate(c combinations, self int) (degree int, faults share.Faults
 					return degree, f
 				}
 			}
-			// More than t are wrong: nothing explains it.
+			// More than t shares are wrong: no set of parties explains the fault.
 			return degree, share.Faults{Possible: slices.Delete(all, self, self+1)}
 		}
 	}

@@ -11,20 +11,20 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 )
 
-// The checks of this protocol, beside those of package round.
+// The checks of this protocol, in addition to those of package round.
 const (
-	CheckBound  = "bgv-bound"  // shares that are sent are those that their dealer was bound to
-	CheckDegree = "bgv-degree" // dealt sharings are of their degree
-	CheckOpened = "bgv-opened" // the shares of the keys are of polynomials
-	CheckAgree  = "bgv-agree"  // all have the same keys
+	CheckBound  = "bgv-bound"  // a dealer sends the shares to which it was bound
+	CheckDegree = "bgv-degree" // dealt sharings have the right degree
+	CheckOpened = "bgv-opened" // the shares of the keys lie on polynomials
+	CheckAgree  = "bgv-agree"  // all parties have the same keys
 )
 
-// Config is what all parties of a run agree on, and what is this party's own.
+// Config holds the values that all parties of a run agree on, and the party's own values.
 type Config struct {
 	Session   round.Session
 	Scheme    *bgv.Scheme
-	Threshold int      // t: any t+1 parties have the secret, t have nothing; 2t < n
-	Galois    []uint64 // the automorphisms that keys are made for, see bgv.Set.CheckGalois
+	Threshold int      // t: any t+1 parties determine the secret, any t learn nothing; 2t < n
+	Galois    []uint64 // the automorphisms for which keys are made, see bgv.Set.CheckGalois
 
 	Source  *sample.Source // this party's randomness
 	Workers int
@@ -37,24 +37,25 @@ func (c *Config) check() error {
 		return errors.New("bgvkeys: configuration without a scheme or a source")
 	//lodge:check bgvkeys/majority [drop=n < 2*t+1] keys are made without an honest majority
 	case t < 1 || n < 2*t+1 || n > bgv.MaxParties:
-		return fmt.Errorf("bgvkeys: no keys for %d of %d parties: there must be an honest majority", t+1, n)
+		return fmt.Errorf("bgvkeys: cannot make keys for quorums of %d of %d parties: an honest majority is required", t+1, n)
 	}
 	return c.Scheme.CheckGalois(c.Galois)
 }
 
-// Result is one party's outcome.
+// Result is the output of one party.
 type Result struct {
 	Keys *bgv.Keys
-	// Share are this party's shares, of degree t at the point of its index plus one, of the coefficients of s: N residues
-	// modulo each prime, those of ciphertexts first.
+	// Share contains this party's shares, of degree t at the point of its index plus one, of the
+	// coefficients of s: N residues modulo each prime, those of ciphertexts first.
 	Share secret.Box[share.Vec]
 }
 
 // Wipe erases the share.
 func (r *Result) Wipe() { r.Share.Wipe() }
 
-// MemoryBytes estimates what a run holds at one party, in bytes: its shares of the keys, the keys, its errors and the
-// combinations of the check; and as much again for what waits for the garbage collector.
+// MemoryBytes estimates the bytes that a run needs at one party: its shares of the keys, the keys,
+// its errors and the combinations of the check. It adds the same again for garbage that is not yet
+// collected.
 func MemoryBytes(s *bgv.Scheme, parties, threshold, galois int) int64 {
 	element := int64(8 * s.N() * len(s.QP()))
 	samples := int64(s.Samples(galois))

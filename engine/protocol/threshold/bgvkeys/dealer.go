@@ -15,8 +15,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 )
 
-// dealer makes what a party deals. Its secret and errors are kept, a byte each; everything else is made again, the
-// same, whenever it is needed.
+// dealer makes a party's dealings. It stores the secret and the errors, one byte each, and
+// recomputes everything else deterministically when needed.
 type dealer struct {
 	*plan
 	self   int
@@ -28,8 +28,8 @@ type dealer struct {
 	hooks  byzantine.Hooks
 }
 
-// Deal is what the hook bgvkeys/deal of tests gets: the shares, by party, of one row that is dealt, where they are
-// computed, just before they are sent.
+// Deal is the argument of the test hook bgvkeys/deal: the shares, by party, of one dealt row. The
+// hook runs where the shares are computed, just before they are sent.
 type Deal struct {
 	Frame, Prime int
 	High         bool
@@ -51,7 +51,7 @@ func newDealer(ctx context.Context, c *Config, p *plan) (d *dealer, err error) {
 	return d, d.draw(ctx, c)
 }
 
-// draw draws the secret and the errors.
+// draw samples the secret and the errors.
 func (d *dealer) draw(ctx context.Context, c *Config) error {
 	errs, err := lwe.NewErrors(lwe.PartyVariance(c.Scheme.Variance, d.n, d.t))
 	if err != nil {
@@ -69,7 +69,7 @@ func (d *dealer) draw(ctx context.Context, c *Config) error {
 		d.drawn[f] = make([]int8, d.width)
 		for i, v := range e {
 			if d.drawn[f][i] = int8(v); int64(d.drawn[f][i]) != v {
-				return errors.New("bgvkeys: an error beyond all probability")
+				return errors.New("bgvkeys: a sampled error does not fit one byte (negligible probability)")
 			}
 		}
 		clear(e)
@@ -77,13 +77,14 @@ func (d *dealer) draw(ctx context.Context, c *Config) error {
 	})
 }
 
-// Drawn is what the hook bgvkeys/drawn of tests gets: a secret (frame 0) or the error of sample Frame-1.
+// Drawn is the argument of the test hook bgvkeys/drawn: a secret (frame 0) or the error of sample
+// Frame-1.
 type Drawn struct {
 	Frame  int
 	Values []int64
 }
 
-// Wipe erases what everything is made of.
+// Wipe erases the seeds, the secret and the errors.
 func (d *dealer) Wipe() {
 	d.source.Wipe()
 	for _, e := range d.drawn {
@@ -92,7 +93,7 @@ func (d *dealer) Wipe() {
 	d.seeds.Wipe()
 }
 
-// bench is where a dealer makes a row: the secrets, and the shares by party.
+// bench is the workspace in which a dealer makes a row: the secrets, and the shares by party.
 type bench struct {
 	secrets, room []uint64
 	shares        [][]uint64
@@ -109,7 +110,7 @@ func (b *bench) wipe() {
 	table.Wipe(b.shares)
 }
 
-// secrets sets those of a row.
+// secrets sets dst to the secrets of a row.
 func (d *dealer) secrets(dst []uint64, f int, r row) {
 	if f < len(d.drawn) {
 		for i, v := range d.drawn[f] {
@@ -136,7 +137,7 @@ func (d *dealer) dealing(r row) *share.Dealing {
 	return d.low[r.prime]
 }
 
-// expand sets dst to the shares of a row that a seed gives.
+// expand sets dst to the shares of a row that a seed determines.
 func (p *plan) expand(dst []uint64, seed *sample.Source, f int, r row) {
 	label := "bgvkeys share t"
 	if r.high {
@@ -145,8 +146,8 @@ func (p *plan) expand(dst []uint64, seed *sample.Source, f int, r row) {
 	p.fields[r.prime].Expand(dst, seed, label, uint64(f), uint64(r.prime))
 }
 
-// make sets the secrets of a row and the shares of those that expand theirs, and computes those of the parties in to.
-// What it gives holds these shares alone beside the expanded ones.
+// make sets the secrets of a row and the shares of the parties that expand theirs, and computes
+// those of the parties in to. In the result only these shares and the expanded ones are valid.
 func (d *dealer) make(b *bench, f int, r row, to ...int) [][]uint64 {
 	dealing := d.dealing(r)
 	d.secrets(b.secrets, f, r)
@@ -162,7 +163,7 @@ func (d *dealer) make(b *bench, f int, r row, to ...int) [][]uint64 {
 	return shares
 }
 
-// frame is frame f of the shares that go to each of these parties, to all of which shares are sent.
+// frame returns frame f of the shares for each of these parties, all of which are sent shares.
 func (d *dealer) frame(f int, to ...int) [][]byte {
 	frames := make([][]byte, len(to))
 	for i, p := range to {
@@ -171,7 +172,7 @@ func (d *dealer) frame(f int, to ...int) [][]byte {
 	b := d.bench()
 	defer b.wipe()
 	for _, r := range d.rows(f) {
-		var takers []int // of this row
+		var takers []int // the parties that are sent shares of this row
 		for _, p := range to {
 			if d.distance(d.self, p) > d.degree(r) {
 				takers = append(takers, p)
@@ -191,15 +192,16 @@ func (d *dealer) frame(f int, to ...int) [][]byte {
 	return frames
 }
 
-// receivers are the parties that are sent shares.
+// receivers returns the parties that are sent shares.
 func (d *dealer) receivers() []int { return d.low[0].Sent() }
 
-// body is the message with the shares of a party.
+// body returns the message with the shares of a party.
 func (d *dealer) body(to int) round.Body {
 	return round.Frames(d.frames(), func(f int) ([]byte, error) { return d.frame(f, to)[0], nil })
 }
 
-// digests makes all frames once, to bind the dealer to what it will send.
+// digests makes all frames once and hashes them, to bind the dealer to the frames that it will
+// send.
 func (d *dealer) digests(ctx context.Context, workers int) (sums []round.Digest, err error) {
 	to := d.receivers()
 	each := make([][]round.Digest, d.frames())

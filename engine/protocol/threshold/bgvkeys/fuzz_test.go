@@ -9,7 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// A frame of dealt or opened shares, and an announcement, is the one encoding of its residues, or its sender is blamed.
+// A frame of dealt or opened shares, or an announcement, is the unique encoding of its residues, or
+// its sender is blamed.
 func FuzzFrames(f *testing.F) {
 	s := small(f)
 	p := testPlan(f, s, 3, 1)
@@ -30,7 +31,7 @@ func FuzzFrames(f *testing.F) {
 		var again []byte
 		rows := p.table()
 		switch kind {
-		case 0: // party 1 is sent nothing by 0, and 0 by 1
+		case 0: // party 0 sends no shares to party 1, but party 1 sends shares to party 0
 			r := &dealt{party: q, row: make([]uint64, p.width), room: make([]uint64, p.width)}
 			err = r.Frame(context.Background(), 1, nameShares, 0, false, data)
 		case 1:
@@ -60,7 +61,7 @@ func FuzzFrames(f *testing.F) {
 			again = p.packSample(rows)
 		}
 		if !bytes.Equal(again, data) {
-			t.Error("another encoding was accepted")
+			t.Error("accepted another encoding")
 		}
 	})
 }

@@ -30,7 +30,7 @@ func scheme(t testing.TB, name string) *bgv.Scheme {
 	return s
 }
 
-// small is a set that is quick, with three digits.
+// small returns a fast set with three digits.
 func small(t testing.TB) *bgv.Scheme { return scheme(t, "insecure-B5-17") }
 
 func source(label string, p round.Party) *sample.Source {
@@ -38,7 +38,7 @@ func source(label string, p round.Party) *sample.Source {
 	return sample.NewSource(d[:])
 }
 
-// galois are the automorphisms of a rotation and of the exchange of rows.
+// galois returns the automorphisms of a rotation and of the exchange of rows.
 func galois(s *bgv.Scheme) []uint64 {
 	list := []uint64{s.Galois(3), s.RotateRows()}
 	slices.Sort(list)
@@ -53,7 +53,7 @@ func run(s *bgv.Scheme, n, t int, options ...roundtest.Option) *roundtest.Outcom
 	}, options...)
 }
 
-// quorums lists the sets of so many of n parties.
+// quorums returns the subsets of n parties with the given size.
 func quorums(n, size int) (list [][]int) {
 	for mask := range 1 << n {
 		var q []int
@@ -69,7 +69,7 @@ func quorums(n, size int) (list [][]int) {
 	return list
 }
 
-// secretOf is s as a quorum reconstructs it.
+// secretOf returns s as reconstructed by a quorum.
 func secretOf(p *plan, results []Result, quorum []int) []*big.Int {
 	out := ring.Poly{C: p.table()}
 	for k, f := range p.fields {
@@ -91,7 +91,7 @@ func testPlan(t testing.TB, s *bgv.Scheme, n, threshold int) *plan {
 	return p
 }
 
-// noises are the errors of samples, by sample, as integers.
+// noises returns the errors of samples, by sample, as integers.
 func noises(p *plan, keys *bgv.Keys, secret []*big.Int) (list [][]*big.Int) {
 	basis := p.scheme.Basis()
 	coefficients, s := basis.NewPoly(), basis.NewNTT()
@@ -129,8 +129,8 @@ func noises(p *plan, keys *bgv.Keys, secret []*big.Int) (list [][]*big.Int) {
 	return list
 }
 
-// Every quorum has the same secret, which is a sum of ternary ones; all parties have the same keys; and every sample
-// decrypts to its message with an error of its size.
+// Every quorum has the same secret, a sum of ternary secrets; all parties have the same keys; and
+// every sample decrypts to its message with an error of the expected size.
 func TestKeys(t *testing.T) {
 	for _, c := range []struct {
 		set  string
@@ -170,7 +170,7 @@ func TestKeys(t *testing.T) {
 				for _, v := range e {
 					x, _ := new(big.Float).SetInt(v).Float64()
 					if math.Abs(x) > 10*math.Sqrt(variance) {
-						t.Fatalf("an error of sample %d of %v where the variance is %g", i, v, variance)
+						t.Fatalf("sample %d has an error of %v, with variance %g", i, v, variance)
 					}
 					squares += x * x
 					count++
@@ -183,8 +183,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// The keys are ones that Lattigo's users can use: products and rotations, of both modes, have the noise that can be
-// decrypted, and the right phase.
+// Users of Lattigo can compute with the keys: products and rotations, in both modes, have noise
+// that permits decryption, and the right phase.
 func TestKeysEvaluate(t *testing.T) {
 	var cases []longtest.Case
 	for _, set := range bgv.Sets() {
@@ -195,7 +195,7 @@ func TestKeysEvaluate(t *testing.T) {
 			out := run(s, n, 1).OK(t)
 			secret := secretOf(testPlan(t, s, n, 1), out.Results, []int{0, 2})
 			for _, e := range bgvtest.NewUser(s, out.Results[1].Keys).Evaluate(t) {
-				for _, level := range []int{0, max(0, s.FloodLevel)} { // where ciphertexts are decrypted
+				for _, level := range []int{0, max(0, s.FloodLevel)} { // the levels of decryption
 					noise, most := bgvtest.Noise(s, e.Cipher, secret), s.MaxNoise(e.Cipher.Level, level, n)
 					if noise.Cmp(most) > 0 {
 						t.Errorf("%s: noise %v, at most %v for level %d", e.Name, noise, most, level)
@@ -205,7 +205,7 @@ func TestKeysEvaluate(t *testing.T) {
 				s.Level(e.Cipher.Level).FromBig(phase, bgvtest.Phase(s, e.Cipher, secret))
 				s.Decode(message, e.Cipher, phase)
 				if got, err := s.Slots(message); err != nil || !slices.Equal(got, e.Slots) {
-					t.Errorf("%s is of %d, want %d", e.Name, got[:4], e.Slots[:4])
+					t.Errorf("%s has slots %d, want %d", e.Name, got[:4], e.Slots[:4])
 				}
 			}
 		}})
@@ -236,8 +236,9 @@ func TestConfigurations(t *testing.T) {
 	}
 }
 
-// What parties broadcast together says nothing but the keys: any t shares of every opened row are uniform, so that two
-// runs that differ in the secret alone cannot be told by them. Here one party's shares, modulo the smallest prime.
+// The broadcasts of the parties together reveal only the keys: any t shares of every opened row are
+// uniform, so that they do not distinguish two runs that differ only in the secret. The test checks
+// one party's shares, modulo the smallest prime.
 func TestOpenedSharesAreUniform(t *testing.T) {
 	s := scheme(t, "insecure-B6-31")
 	out := run(s, 3, 1, roundtest.Record()).OK(t)
@@ -266,7 +267,7 @@ func TestOpenedSharesAreUniform(t *testing.T) {
 	}
 }
 
-// What hides the check is there: a row of uniform secrets for either degree and each prime.
+// The masks of the check are a row of uniform secrets for either degree and each prime.
 func TestMasksAreUniform(t *testing.T) {
 	s := scheme(t, "insecure-B6-31")
 	p := testPlan(t, s, 3, 1)
@@ -284,7 +285,7 @@ func TestMasksAreUniform(t *testing.T) {
 		d.secrets(row, p.frames()-1, r)
 		for _, v := range row {
 			if seen[v] || v >= p.primes[r.prime] {
-				t.Fatalf("%d is in masks twice, or no residue", v)
+				t.Fatalf("%d occurs twice in masks, or is not a residue", v)
 			}
 			seen[v] = true
 			count++
@@ -320,13 +321,13 @@ func TestSecretsAreErased(t *testing.T) {
 	for _, rows := range [][][]uint64{q.secret.C, q.shares[3].C, q.received[2][1], q.own[0][0]} {
 		for _, r := range rows {
 			if slices.Max(r) != 0 {
-				t.Error("shares are still there")
+				t.Error("the shares were not erased")
 			}
 		}
 	}
 	for _, e := range q.dealer.drawn {
 		if slices.Max(e) != 0 || slices.Min(e) != 0 {
-			t.Error("errors are still there")
+			t.Error("the errors were not erased")
 		}
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 )
 
-// open turns the shares of errors into those of the keys' samples, in place, and sends them to all.
+// open turns the shares of errors into shares of the keys' samples, in place, and sends them to all
+// parties.
 func (p *party) open(ctx context.Context) (transition, error) {
 	var err error
 	if p.keys, err = p.scheme.NewKeys(p.seed, p.galois); err != nil {
@@ -39,13 +40,14 @@ func (p *party) open(ctx context.Context) (transition, error) {
 	return round.Next(round.Round[Result](r), round.Message{To: round.All, Name: nameOpened, Body: body}), nil
 }
 
-// Opened is what the hook bgvkeys/open of tests gets: this party's shares of a sample, by prime, in evaluation form.
+// Opened is the argument of the test hook bgvkeys/open: this party's shares of a sample, by prime,
+// in evaluation form.
 type Opened struct {
 	Sample int
 	Shares [][]uint64
 }
 
-// evaluations are this party's shares of s and s^2, the latter of degree 2t.
+// evaluations returns this party's shares of s and s^2; the latter have degree 2t.
 func (p *party) evaluations() (s, squares ring.NTT) {
 	basis := p.scheme.Basis()
 	s, squares = basis.NewNTT(), basis.NewNTT()
@@ -54,13 +56,13 @@ func (p *party) evaluations() (s, squares ring.NTT) {
 	return s, squares
 }
 
-// makeSample adds to the share of an error the rest of that of the sample.
+// makeSample turns the share of an error into the share of its sample.
 func (p *party) makeSample(number int, s, squares ring.NTT) {
 	basis := p.scheme.Basis()
 	a, under, b := basis.NewNTT(), basis.NewNTT(), ring.NTT(p.shares[number])
 	defer under.Zero()
 	p.scheme.Uniform(a, (*[sample.SeedSize]byte)(&p.seed), number)
-	under.Copy(s) // what the sample is encrypted under
+	under.Copy(s) // the key under which the sample encrypts
 	message, digit := s, -1
 	if number > 0 {
 		message, digit = squares, (number-1)%p.scheme.Digits()
@@ -80,9 +82,9 @@ func (p *party) makeSample(number int, s, squares ring.NTT) {
 	}
 }
 
-// inverse is 1/g mod 2N.
+// inverse returns 1/g mod 2N.
 func (p *plan) inverse(g uint64) int {
-	inverse := g // g^2 = 1 mod 8, and each step doubles the bits that are right
+	inverse := g // g^2 = 1 mod 8, and each step doubles the number of correct bits
 	for range 5 {
 		inverse *= 2 - g*inverse
 	}
@@ -104,10 +106,10 @@ func (p *plan) packSample(rows [][]uint64) []byte {
 	return b
 }
 
-// opened waits for all parties' shares of the keys.
+// opened is the round in which all parties' shares of the keys arrive.
 type opened struct {
 	*party
-	lagrange [2][][]kernel.Factor // by degree, prime and party: what its share counts
+	lagrange [2][][]kernel.Factor // by degree, prime and party: the weight of its share
 	alpha    [][]kernel.Factor    // by prime and sample: this party's own weights of the check
 	sums     combinations
 	rows     [][]uint64
@@ -139,7 +141,7 @@ func (r *opened) Wants() []round.Want {
 	})
 }
 
-// take adds up a party's shares of a sample.
+// take adds a party's shares of a sample to the sums.
 func (r *opened) take(from, number int, rows [][]uint64) {
 	for k, v := range rows {
 		of := row{k, r.product(number, k)}
@@ -174,7 +176,7 @@ func (r *opened) Step(context.Context, round.Inbox) (transition, error) {
 		//lodge:check bgvkeys/opened-blame a party that must be wrong is not blamed
 		if len(faults.Certain) > 0 {
 			return transition{}, &round.Blame{
-				Party: round.Party(faults.Certain[0]), Check: CheckOpened, Reason: "opens other shares of the keys than it has",
+				Party: round.Party(faults.Certain[0]), Check: CheckOpened, Reason: "opened other shares of the keys than it holds",
 			}
 		}
 		var suspects []round.Party
@@ -183,14 +185,14 @@ func (r *opened) Step(context.Context, round.Inbox) (transition, error) {
 		}
 		return transition{}, &round.Abort{
 			Check: CheckOpened, Suspects: suspects,
-			Reason: fmt.Sprintf("the parties' shares of the keys are of no polynomials of degree %d", degree),
+			Reason: fmt.Sprintf("the parties' shares of the keys do not lie on polynomials of degree %d", degree),
 		}
 	}
 	digest := round.Digest(r.scheme.KeysDigest(r.party.keys))
 	return round.Next(round.Round[Result](agreed{r.party, digest}), round.Broadcast(nameAgree, digest[:])), nil
 }
 
-// agreed waits for all parties' digests of the keys.
+// agreed is the round in which all parties' digests of the keys arrive.
 type agreed struct {
 	*party
 	digest round.Digest

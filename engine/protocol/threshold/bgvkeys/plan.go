@@ -8,8 +8,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 )
 
-// plan is what is public about a run. What is dealt goes in frames: 0 is the secret, 1+i the error of sample i of the
-// keys, and the last one has the masks of the check. A frame is ring elements, in rows of N residues modulo one prime.
+// plan holds the public parameters of a run. Dealings are sent in frames: 0 is the secret, 1+i the
+// error of sample i of the keys, and the last has the masks of the check. A frame consists of ring
+// elements, in rows of N residues modulo one prime.
 type plan struct {
 	scheme *bgv.Scheme
 	n, t   int
@@ -37,24 +38,25 @@ func (p *plan) samples() int { return p.scheme.Samples(len(p.galois)) }
 
 func (p *plan) frames() int { return p.samples() + 2 }
 
-// row is one of the rows of a frame. The shares of those that are high have degree 2t.
+// row is one of the rows of a frame. If it is high, its shares have degree 2t.
 type row struct {
 	prime int
 	high  bool
 }
 
-// product reports whether the message of a sample has s^2 in it, modulo a prime: then its shares have degree 2t.
+// product reports whether the message of a sample contains s^2 modulo a prime. Then its shares have
+// degree 2t.
 func (p *plan) product(number, prime int) bool {
 	digit := number - 1 // of the relinearisation key
 	return digit >= 0 && digit < p.scheme.Digits() && p.inDigit(digit, prime)
 }
 
-// inDigit reports whether the message of a digit is there modulo a prime.
+// inDigit reports whether the message of a digit is nonzero modulo a prime.
 func (p *plan) inDigit(digit, prime int) bool {
 	return prime < len(p.scheme.Q) && p.scheme.Digit(prime) == digit
 }
 
-// rows are those of a frame.
+// rows returns the rows of a frame.
 func (p *plan) rows(f int) (list []row) {
 	for k := range p.primes {
 		list = append(list, row{k, f > 0 && f <= p.samples() && p.product(f-1, k)})
@@ -74,10 +76,11 @@ func (p *plan) degree(r row) int {
 	return p.t
 }
 
-// distance is how many places party to is behind the dealer.
+// distance returns how many places party to follows the dealer in the roster.
 func (p *plan) distance(dealer, to int) int { return (to - dealer + p.n) % p.n }
 
-// sent are the rows of a frame of which a dealer sends a party its shares. It expands those of the others.
+// sent returns the rows of a frame for which a dealer sends shares to a party. The party expands
+// its shares of the other rows.
 func (p *plan) sent(f, dealer, to int) (list []row) {
 	for _, r := range p.rows(f) {
 		if p.distance(dealer, to) > p.degree(r) {
@@ -87,10 +90,10 @@ func (p *plan) sent(f, dealer, to int) (list []row) {
 	return list
 }
 
-// sends reports whether a dealer sends a party any.
+// sends reports whether a dealer sends shares to a party.
 func (p *plan) sends(dealer, to int) bool { return p.distance(dealer, to) > p.t }
 
-// size is the length in bytes of rows.
+// size returns the length in bytes of rows.
 func (p *plan) size(rows []row) (n int) {
 	for _, r := range rows {
 		n += p.valuesSize(r.prime, p.width)
@@ -98,20 +101,20 @@ func (p *plan) size(rows []row) (n int) {
 	return n
 }
 
-// valuesSize is the length in bytes of so many residues modulo a prime.
+// valuesSize returns the length in bytes of n residues modulo a prime.
 func (p *plan) valuesSize(prime, n int) int { return codec.PolySize(n, p.primes[prime:prime+1]) }
 
 func (p *plan) pack(dst []byte, prime int, v []uint64) []byte {
 	return codec.AppendPoly(dst, [][]uint64{v}, p.primes[prime:prime+1])
 }
 
-// unpack decodes a row at the beginning of b, which is long enough, and gives the rest.
+// unpack decodes a row at the beginning of b, which must be long enough, and returns the rest of b.
 func (p *plan) unpack(dst []uint64, prime int, b []byte) ([]byte, error) {
 	n := p.valuesSize(prime, len(dst))
 	return b[n:], codec.DecodePoly([][]uint64{dst}, p.primes[prime:prime+1], b[:n])
 }
 
-// table is rows for every prime, in one piece.
+// table allocates a row for every prime, in one block.
 func (p *plan) table() [][]uint64 { return table.New(len(p.primes), p.width) }
 
 // add sets dst += weight v modulo a prime; room is overwritten.
@@ -121,7 +124,7 @@ func (p *plan) add(dst, v []uint64, prime int, weight kernel.Factor, room []uint
 	f.AddVec(dst[:len(v)], dst, room)
 }
 
-// dot is the inner product of residues modulo a prime.
+// dot returns the inner product of residues modulo a prime.
 func (p *plan) dot(prime int, a, b []uint64) uint64 {
 	f := p.fields[prime]
 	var sum uint64

@@ -7,8 +7,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/seeds"
 )
 
-// sendSeeds sends each party the seed of the shares that it expands, and the digest of those that it will be sent. With
-// that a dealer is bound to every share before the coin of its check is tossed.
+// sendSeeds sends each party the seed of the shares that it expands, and the digest of those that
+// it will be sent. This binds the dealer to every share before the coin of its check is tossed.
 func (p *party) sendSeeds(ctx context.Context) (transition, error) {
 	d, err := newDealer(ctx, p.Config, p.plan)
 	if err != nil {
@@ -24,7 +24,7 @@ func (p *party) sendSeeds(ctx context.Context) (transition, error) {
 	}, p.tossDealt), nil
 }
 
-// tossDealt tosses the coin of the check, now that all dealers are bound.
+// tossDealt tosses the coin of the check after all dealers are bound.
 func (p *party) tossDealt(context.Context) (transition, error) {
 	t, err := round.CoinToss(p.Session, stepDealt, p.Source.Stream("coin"))
 	if err != nil {

@@ -25,14 +25,15 @@ const (
 	nameAgree      = "bgvkeys/agree"
 )
 
-// transition is where a round of this protocol leads.
+// transition is the result of a round of this protocol.
 type transition = round.Transition[Result]
 
 // Start begins a run.
 //
-// Hooks of tests: bgvkeys/drawn gets what is drawn (*Drawn); bgvkeys/deal what is dealt, row by row, whenever it is
-// made (*Deal); bgvkeys/polynomial what a dealer says of its combinations ([][]uint64, by prime) and bgvkeys/complaints
-// its complaints ([]byte); bgvkeys/open the shares of a sample that are opened (*Opened).
+// Hooks for tests: bgvkeys/drawn receives the sampled values (*Drawn); bgvkeys/deal receives the
+// dealings, row by row, whenever one is made (*Deal); bgvkeys/polynomial receives a dealer's
+// announcement of its combinations ([][]uint64, by prime) and bgvkeys/complaints its complaints
+// ([]byte); bgvkeys/open receives the shares of a sample before they are opened (*Opened).
 func Start(c Config) (transition, error) {
 	if err := c.check(); err != nil {
 		return transition{}, err
@@ -50,7 +51,7 @@ func Start(c Config) (transition, error) {
 	}), nil
 }
 
-// party is one party's state during a run.
+// party is the state of one party during a run.
 type party struct {
 	*Config
 	*plan
@@ -59,8 +60,8 @@ type party struct {
 	dealer *dealer
 	given  *seeds.Given
 	check  *weights
-	// received are this party's combinations of what each dealer gave it; own those of its secrets, and of the shares of
-	// those that expand theirs.
+	// received holds this party's combinations of its shares from each dealer. own holds those of
+	// its secrets, and of the shares that other parties expand.
 	received, own combinations
 
 	secret ring.Poly   // this party's shares of s
@@ -85,7 +86,7 @@ func newParty(c *Config, seed round.Digest) (*party, error) {
 	return p, nil
 }
 
-// Wipe erases the shares of everything, those of the secret unless they were handed over.
+// Wipe erases all shares. It does not erase shares of the secret that were returned.
 func (p *party) Wipe() {
 	if p.dealer != nil {
 		p.dealer.Wipe()
@@ -99,8 +100,8 @@ func (p *party) Wipe() {
 	}
 }
 
-// deal sends the shares. With the coin that has been tossed each dealer combines all that it deals, and says to all
-// which polynomials the combinations are.
+// deal sends the shares. Each dealer combines all its dealings with weights from the coin, and
+// announces the polynomials of the combinations to all parties.
 func (p *party) deal(ctx context.Context, coin round.Digest) (transition, error) {
 	p.check = p.weights(coin)
 	if err := p.foldKnown(ctx); err != nil {
@@ -116,7 +117,7 @@ func (p *party) deal(ctx context.Context, coin round.Digest) (transition, error)
 	return round.Next(round.Round[Result](r), send...), nil
 }
 
-// dealt waits for the shares.
+// dealt is the round in which the shares arrive.
 type dealt struct {
 	*party
 	row, room []uint64
@@ -137,7 +138,7 @@ func (r *dealt) Wants() []round.Want {
 	return wants
 }
 
-var errFrame = errors.New("a frame of the wrong length")
+var errFrame = errors.New("a frame has the wrong length")
 
 func (r *dealt) Frame(_ context.Context, from round.Party, _ string, index int, last bool, frame []byte) error {
 	rows := r.sent(index, int(from), r.self)
@@ -169,7 +170,7 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 		bound := !r.sends(from, r.self) || in.Digest(p, nameShares) == r.given.Bound[from]
 		//lodge:check bgvkeys/bound a dealer can choose its shares after it knows the coin
 		if !bound && !r.Session.Hooks.Skips(CheckBound) {
-			return transition{}, &round.Blame{Party: p, Check: CheckBound, Reason: "sent other shares than it was bound to"}
+			return transition{}, &round.Blame{Party: p, Check: CheckBound, Reason: "sent other shares than those it was bound to"}
 		}
 		said, err := r.unpackAnnounced(p, in.Bytes(p, namePolynomial))
 		if err != nil {

@@ -9,17 +9,18 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// RunID names the run that a party's answer for a ciphertext is of: parts of different runs add up to nothing.
+// RunID identifies the run that produced a party's answer for a ciphertext. Answers from different
+// runs cannot be combined.
 type RunID [16]byte
 
-// Span is where a run takes masks from: records with consecutive numbers of one batch.
+// Span names masks for a run: records with consecutive numbers in one batch.
 type Span struct {
-	Batch string // as the parties call what they have stored
+	Batch string // the parties' name of a stored batch
 	First uint64
 	Count uint64
 }
 
-// MaxSpans bounds the spans of an offer.
+// MaxSpans is the largest number of spans in an offer.
 const MaxSpans = 64
 
 const (
@@ -27,7 +28,7 @@ const (
 	maxSpan      = 1 + maxBatchName + 8 + 8 // bytes
 )
 
-// Digest binds what is decrypted.
+// Digest returns a hash that binds the terms.
 func (t *Terms) Digest() round.Digest {
 	again := make([]byte, len(t.Again))
 	for i, x := range t.Again {
@@ -38,8 +39,8 @@ func (t *Terms) Digest() round.Digest {
 	return round.Hash("lodge threshold terms", again, encodeSpans(t.Records))
 }
 
-// Take gives the spans of the records that the fresh ciphertexts take, the first of those that are proposed. It is nil if
-// these are too few.
+// Take returns the spans of the records for the fresh ciphertexts, the first of the proposed ones.
+// It returns nil if there are too few records.
 func (t *Terms) Take() []Span {
 	var out []Span
 	rest := uint64(t.Fresh)
@@ -57,35 +58,36 @@ func (t *Terms) Take() []Span {
 	return out
 }
 
-// Offer is what a party says before a run.
+// Offer is the message that a party sends before a run.
 type Offer struct {
-	// Held are the runs of which this party has an answer for each ciphertext; zero where it has none. What all
-	// parties have of one run is given again, and the others are decrypted.
+	// Held has, for each ciphertext, the run for which this party stores an answer, or zero if it
+	// stores none. If all parties store an answer of the same run, they return it again. The other
+	// ciphertexts are decrypted.
 	Held []RunID
-	// Records are proposed by party 0, enough for all ciphertexts if there are so many, and no more. Nobody spends them
-	// before Agree has ended.
+	// Records are proposed by party 0: at most one for each ciphertext, and fewer if it stores
+	// fewer. No party spends them before Agree has ended.
 	Records []Span
 }
 
-// Terms are what the parties have agreed on.
+// Terms are the result of the agreement.
 type Terms struct {
-	Again   []bool // by ciphertext: all have an answer of the same run
-	Fresh   int    // ciphertexts of which that is not so
-	Records []Span // which may be too few
+	Again   []bool // by ciphertext: all parties store an answer of the same run
+	Fresh   int    // number of the other ciphertexts
+	Records []Span // may be too few
 }
 
-// Agree has the parties of a quorum find out for which of the ciphertexts they have answers in common, and where the
-// masks for the others come from. Each sends every other, in one flight,
+// Agree lets the parties of a quorum determine for which ciphertexts they store answers of a common
+// run, and which masks serve the others. Each party sends to every other, in one flight,
 //
-//	a byte, 1 if any answer is held, and then the id of a run for each ciphertext
-//	party 0: the number of spans, a byte, and for each the name of a batch, preceded by its length, the number of the
-//	first record, and how many
+//	a byte, 1 if it stores any answer, and then the id of a run for each ciphertext
+//	party 0 only: the number of spans, a byte, and for each span the length and the name of the batch, the number of
+//	the first record, and the number of records
 //
-// A party that says different things to different peers has them disagree on the terms: Config.Chosen has their digest, and
-// runs of different ones notice.
+// If a party sends different offers to different peers, they disagree on the terms: Config.Chosen
+// contains the digest of the terms, and runs with different digests fail the agreement check.
 func Agree(s round.Session, step string, o Offer) (round.Transition[Terms], error) {
 	if len(o.Held) == 0 {
-		return round.Transition[Terms]{}, errors.New("decrypt: no offer")
+		return round.Transition[Terms]{}, errors.New("decrypt: the offer lists no ciphertexts")
 	}
 	if err := checkSpans(o.Records, len(o.Held)); err != nil {
 		return round.Transition[Terms]{}, fmt.Errorf("decrypt: %w", err)
@@ -128,57 +130,57 @@ func encodeSpans(spans []Span) []byte {
 	return b
 }
 
-// decodeSpans reads spans for count ciphertexts, and nothing behind them.
+// decodeSpans decodes spans for count ciphertexts. It returns an error if bytes follow them.
 func decodeSpans(b []byte, count int) ([]Span, error) {
 	if len(b) < 1 || b[0] > MaxSpans {
-		return nil, errors.New("no records")
+		return nil, errors.New("invalid number of spans")
 	}
 	spans := make([]Span, b[0])
 	b = b[1:]
 	for i := range spans {
 		if len(b) < 1 || len(b) < 1+int(b[0])+16 {
-			return nil, errors.New("records of another length")
+			return nil, errors.New("the spans have the wrong length")
 		}
 		name := 1 + int(b[0])
 		spans[i] = Span{string(b[1:name]), binary.LittleEndian.Uint64(b[name:]), binary.LittleEndian.Uint64(b[name+8:])}
 		b = b[name+16:]
 	}
 	if len(b) > 0 {
-		return nil, errors.New("wrong length")
+		return nil, errors.New("bytes follow the spans")
 	}
 	return spans, checkSpans(spans, count)
 }
 
-// checkSpans refuses what is not proposed for count ciphertexts.
+// checkSpans returns an error if spans are not a valid proposal for count ciphertexts.
 func checkSpans(spans []Span, count int) error {
 	if len(spans) > MaxSpans {
-		return fmt.Errorf("%d spans of records", len(spans))
+		return fmt.Errorf("%d spans of records, more than the limit", len(spans))
 	}
 	left := uint64(count)
 	for _, x := range spans {
 		if x.Batch == "" || len(x.Batch) > maxBatchName {
-			return errors.New("a batch without a name, or with a long one")
+			return errors.New("the name of a batch is empty or too long")
 		}
 		for _, c := range []byte(x.Batch) {
 			if c < '!' || c > '~' {
-				return errors.New("a batch of that name is none")
+				return errors.New("the name of a batch has a character that is not allowed")
 			}
 		}
 		//lodge:check decrypt/spans [drop=x.Count > left] a party can propose more records than
 		//  there are ciphertexts
 		if x.Count == 0 || x.Count > left || x.First+x.Count < x.First {
-			return fmt.Errorf("%d records from %d on, for %d ciphertexts", x.Count, x.First, count)
+			return fmt.Errorf("%d records from number %d on do not fit %d ciphertexts", x.Count, x.First, count)
 		}
 		left -= x.Count
 	}
 	return nil
 }
 
-// decodeOffer reads the offer of a party for count ciphertexts.
+// decodeOffer decodes the offer of a party for count ciphertexts.
 func decodeOffer(b []byte, count int, first bool) (o Offer, err error) {
 	o.Held = make([]RunID, count)
 	if len(b) < 1 || b[0] > 1 {
-		return o, errors.New("no offer")
+		return o, errors.New("the offer does not say whether answers are stored")
 	}
 	held, b := b[0] == 1, b[1:]
 	if held {
@@ -191,7 +193,7 @@ func decodeOffer(b []byte, count int, first bool) (o Offer, err error) {
 			none, b = none && o.Held[i] == RunID{}, b[len(RunID{}):]
 		}
 		if none {
-			return o, errors.New("holds nothing, at length")
+			return o, errors.New("the offer lists answers but none is stored")
 		}
 	}
 	if !first {
@@ -244,14 +246,14 @@ func (r agreement) Step(_ context.Context, in round.Inbox) (round.Transition[Ter
 	return round.Done(t), nil
 }
 
-// Values reads the words of an answer, its parts of count plaintexts, and what all answers of its run begin with. The
-// error wraps ErrAnswers.
+// Values decodes an answer: the words, which are its parts of count plaintexts, and the header that
+// all answers of its run share. The error wraps ErrAnswers.
 func Values(p Params, count int, answer []byte) (head round.Digest, words []uint64, err error) {
 	if err := p.Check(); err != nil {
 		return head, nil, err
 	}
 	if len(answer) < headerSize || count < 1 {
-		return head, nil, fmt.Errorf("%w: %d bytes", ErrAnswers, len(answer))
+		return head, nil, fmt.Errorf("%w: %d bytes are too few", ErrAnswers, len(answer))
 	}
 	head, words = round.Digest(answer[:headerSize]), make([]uint64, count)
 	if _, err := unpackAnswer(words, answer, p.Kind, head); err != nil {
@@ -260,19 +262,19 @@ func Values(p Params, count int, answer []byte) (head round.Digest, words []uint
 	return head, words, nil
 }
 
-// Sum gives the plaintexts of which all parties of a quorum have given words, of the same run for each ciphertext. The
-// error wraps ErrAnswers.
+// Sum returns the plaintexts from the words of all parties of a quorum, which must be from the same
+// run for each ciphertext. The error wraps ErrAnswers.
 func Sum(p Params, parts [][]uint64) ([]uint64, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
 	if len(parts) != p.Parties {
-		return nil, fmt.Errorf("%w: %d of %d", ErrAnswers, len(parts), p.Parties)
+		return nil, fmt.Errorf("%w: %d answers from a quorum of %d", ErrAnswers, len(parts), p.Parties)
 	}
 	sum, eta := make([]uint64, len(parts[0])), residues(p.Kind.Eta())
 	for _, part := range parts {
 		if len(part) != len(sum) || !eta.all(part) {
-			return nil, fmt.Errorf("%w: of %d ciphertexts and of %d, or no residues", ErrAnswers, len(part), len(sum))
+			return nil, fmt.Errorf("%w: one has %d words and the first %d, or a word is not a residue", ErrAnswers, len(part), len(sum))
 		}
 		for i, x := range part {
 			sum[i] = eta.add(sum[i], x)
@@ -280,7 +282,7 @@ func Sum(p Params, parts [][]uint64) ([]uint64, error) {
 	}
 	if !plaintexts(sum, p.Kind) {
 		clear(sum)
-		return nil, fmt.Errorf("%w: they add up to no plaintext", ErrAnswers)
+		return nil, fmt.Errorf("%w: they do not sum to a plaintext", ErrAnswers)
 	}
 	return sum, nil
 }

@@ -28,18 +28,18 @@ func agree(held [][]RunID, o ...roundtest.Option) *roundtest.Outcome[Terms] {
 	}, o...)
 }
 
-// What all have of one run is given again, and nothing else.
+// Exactly the answers that all parties store for a common run are returned again.
 func TestAgree(t *testing.T) {
 	a, b, none := runID(1), runID(2), RunID{}
 	for name, c := range map[string]struct {
 		held  [][]RunID
 		again []bool
 	}{
-		"nothing":        {[][]RunID{{none, none}, {none, none}, {none, none}}, []bool{false, false}},
-		"everything":     {[][]RunID{{a, b}, {a, b}, {a, b}}, []bool{true, true}},
-		"one has lost":   {[][]RunID{{a, b}, {a, none}, {a, b}}, []bool{true, false}},
-		"the first has":  {[][]RunID{{a, b}, {none, none}, {none, none}}, []bool{false, false}},
-		"different runs": {[][]RunID{{a, a}, {a, b}, {a, a}}, []bool{true, false}},
+		"nothing":                  {[][]RunID{{none, none}, {none, none}, {none, none}}, []bool{false, false}},
+		"everything":               {[][]RunID{{a, b}, {a, b}, {a, b}}, []bool{true, true}},
+		"one party lost an answer": {[][]RunID{{a, b}, {a, none}, {a, b}}, []bool{true, false}},
+		"only party 0 has answers": {[][]RunID{{a, b}, {none, none}, {none, none}}, []bool{false, false}},
+		"different runs":           {[][]RunID{{a, a}, {a, b}, {a, a}}, []bool{true, false}},
 	} {
 		out := agree(c.held).OK(t)
 		for p, r := range out.Results {
@@ -53,13 +53,13 @@ func TestAgree(t *testing.T) {
 				}
 			}
 			if r.Fresh != fresh {
-				t.Errorf("%s, party %d: %d fresh, want %d", name, p, r.Fresh, fresh)
+				t.Errorf("%s, party %d: %d fresh ciphertexts, want %d", name, p, r.Fresh, fresh)
 			}
 		}
 	}
 }
 
-// The fresh ciphertexts take the first of the records that are proposed, if these are enough.
+// The fresh ciphertexts use the first of the proposed records, if there are enough.
 func TestTake(t *testing.T) {
 	terms := Terms{Records: []Span{{"a", 5, 3}, {"b", 0, 1}, {"c", 9, 4}}}
 	for fresh, want := range [][]Span{
@@ -68,28 +68,28 @@ func TestTake(t *testing.T) {
 	} {
 		terms.Fresh = fresh
 		if got := terms.Take(); !slices.Equal(got, want) || (got == nil) != (len(want) == 0) {
-			t.Errorf("%d fresh ones: %v", fresh, got)
+			t.Errorf("%d fresh ciphertexts: got %v", fresh, got)
 		}
 	}
 	if terms.Records[0].Count != 3 {
-		t.Error("what was proposed has changed")
+		t.Error("Take changed the proposed records")
 	}
 }
 
-// Terms of other records are others.
+// Terms with different records have different digests.
 func TestTermsBindRecords(t *testing.T) {
 	seen := map[round.Digest]bool{}
 	for i, spans := range [][]Span{nil, {{"a", 5, 3}}, {{"a", 4, 3}}, {{"a", 5, 2}}, {{"b", 5, 3}}, {{"a", 5, 1}, {"a", 6, 2}}, {{"a", 6, 2}, {"a", 5, 1}}} {
 		terms := Terms{Again: []bool{false, false, false}, Fresh: 3, Records: spans}
 		if d := terms.Digest(); seen[d] {
-			t.Errorf("the digest of terms %d is that of others", i)
+			t.Errorf("terms %d have the digest of other terms", i)
 		} else {
 			seen[d] = true
 		}
 	}
 }
 
-// spans is what the first party sends that holds no answers.
+// spans returns the offer of party 0 when it stores no answers.
 func spans(list ...Span) []byte { return append([]byte{0}, encodeSpans(list)...) }
 
 func TestMalformedOffers(t *testing.T) {
@@ -113,7 +113,7 @@ func TestMalformedOffers(t *testing.T) {
 	}
 	for _, bad := range []Offer{{}, {Held: []RunID{{}}, Records: []Span{{"x", 0, 2}}}, {Held: make([]RunID, 100), Records: slices.Repeat([]Span{{"x", 0, 1}}, MaxSpans+1)}} {
 		if _, err := Agree(round.Session{}, "agree", bad); err == nil {
-			t.Errorf("offers %+v", bad)
+			t.Errorf("accepted the offer %+v", bad)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func FuzzOffer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, first bool) {
 		o, err := decodeOffer(b, 2, first)
 		if err == nil && !bytes.Equal(o.encode(first), b) {
-			t.Errorf("%x has another encoding, %x", b, o.encode(first))
+			t.Errorf("%x is encoded again as %x", b, o.encode(first))
 		}
 	})
 }
@@ -146,7 +146,7 @@ func answerParams(t *testing.T) Params {
 	return p
 }
 
-// Answers of several runs come back as they were, and add up by run.
+// Answers of several runs survive encoding, and are summed by run.
 func TestAnswers(t *testing.T) {
 	p := answerParams(t)
 	eta, phi := uint64(1)<<p.Kind.LogEta, uint64(1)<<p.Kind.LogPhi
@@ -180,7 +180,7 @@ func TestAnswers(t *testing.T) {
 		bad := bytes.Clone(b)
 		bad[at] = 3
 		if _, err := DecodeAnswer(p, len(want), bad); !errors.Is(err, ErrAnswers) {
-			t.Errorf("a run that is none: %v", err)
+			t.Errorf("a run that does not exist: %v", err)
 		}
 	}
 	got, err := Plaintexts(p, read)
@@ -193,24 +193,24 @@ func TestAnswers(t *testing.T) {
 	}
 	read[1][2] = Part{read[0][2].Run, parts[1][2].Word + 1}
 	if _, err := Plaintexts(p, read); !errors.Is(err, ErrAnswers) {
-		t.Errorf("no plaintext: %v", err)
+		t.Errorf("a sum that is not a plaintext: %v", err)
 	}
 	if _, err := Plaintexts(p, read[:1]); !errors.Is(err, ErrAnswers) {
-		t.Errorf("one of two: %v", err)
+		t.Errorf("one answer of two: %v", err)
 	}
 	if _, err := Plaintexts(p, [][]Part{read[0], read[1][:1]}); !errors.Is(err, ErrAnswers) {
-		t.Errorf("of two lengths: %v", err)
+		t.Errorf("answers of two lengths: %v", err)
 	}
 	Wipe(read[0])
 	if read[0][0].Word != 0 {
-		t.Error("a word is left")
+		t.Error("Wipe left a word")
 	}
 	if _, err := EncodeAnswer(p, nil); !errors.Is(err, ErrAnswers) {
 		t.Errorf("no parts: %v", err)
 	}
 }
 
-// The values of a run's answer are its words.
+// Values returns the words of a run's answer.
 func TestValues(t *testing.T) {
 	for _, k := range kinds(t, q50, 4, 2, 1<<20) {
 		w := newWorld(q50, 16, 2, k)
@@ -237,7 +237,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// Everything that parties must have been asked alike is bound.
+// The digest binds everything that the client must send to all parties alike.
 func TestQuestionBindsEverything(t *testing.T) {
 	make := func(change func(*Question)) *Question {
 		q := &Question{ID: []byte("id"), Epoch: 3, Keys: [32]byte{1}, Quorum: []uint32{0, 2}, Count: 4, Each: 1, Recipient: []byte("to"), Ciphertexts: [32]byte{2}}
@@ -254,20 +254,20 @@ func TestQuestionBindsEverything(t *testing.T) {
 	} {
 		q := make(change)
 		if d := q.Digest(); seen[d] {
-			t.Errorf("change %d is not bound", i)
+			t.Errorf("the digest does not bind change %d", i)
 		} else {
 			seen[d] = true
 		}
 		same := q.Request("c", "x") == plain.Request("c", "x")
 		if whoever := i == 0 || i == 3; same != whoever {
-			t.Errorf("change %d: the request is the same: %v", i, same)
+			t.Errorf("change %d: the same request is %v", i, same)
 		}
 	}
 	if plain.Request("c", "x") == plain.Request("d", "x") || plain.Request("c", "x") == plain.Request("c", "y") {
-		t.Error("a request is somebody's, for a circuit")
+		t.Error("a request does not bind the client or the circuit")
 	}
 	if bytes.Equal(plain.Info(0), plain.Info(1)) {
-		t.Error("answers are of a party")
+		t.Error("the context of an answer does not bind the party")
 	}
 	said := map[string]bool{}
 	for _, q := range []*Question{plain, {}, {Ring: true, Each: 1}, {Ring: true, Each: 2}, {Epoch: 1}, {Keys: [32]byte{1}}, {Ciphertexts: [32]byte{1}}} {
@@ -290,13 +290,13 @@ func TestQuestionBindsEverything(t *testing.T) {
 	}
 }
 
-// The digest of ciphertexts names each of them, in their order.
+// The digest of ciphertexts depends on each of them and on their order.
 func TestCiphertextsDigest(t *testing.T) {
 	encoded := []byte("one two three ")
 	seen := map[[32]byte]bool{CiphertextsDigest(encoded, 7): true}
 	for i, size := range []int{1, 2, 14, 100} {
 		d := CiphertextsDigest(encoded, size)
-		if same := size == 100; seen[d] != same { // which is all in one, as 14
+		if same := size == 100; seen[d] != same { // a size of 100 covers all bytes at once, as 14 does
 			t.Errorf("%d: ciphertexts of %d bytes: seen is %v", i, size, seen[d])
 		}
 		seen[d] = true
@@ -305,22 +305,22 @@ func TestCiphertextsDigest(t *testing.T) {
 		changed := bytes.Clone(encoded)
 		changed[i]++
 		if d := CiphertextsDigest(changed, 7); seen[d] {
-			t.Errorf("byte %d is not bound", i)
+			t.Errorf("the digest does not bind byte %d", i)
 		} else {
 			seen[d] = true
 		}
 	}
 	if swapped := CiphertextsDigest(append(bytes.Clone(encoded[7:]), encoded[:7]...), 7); seen[swapped] {
-		t.Error("the order is not bound")
+		t.Error("the digest does not bind the order")
 	}
 	one := sha256.Sum256(encoded[:7])
 	two := sha256.Sum256(encoded[7:])
 	if CiphertextsDigest(encoded, 7) != sha256.Sum256(append(one[:], two[:]...)) {
-		t.Error("it is not the hash of the ciphertexts' hashes")
+		t.Error("the digest is not the hash of the ciphertexts' hashes")
 	}
 }
 
-// Quorums of up to seven have an exact form at the noise that is promised, in every set.
+// Quorums of up to seven parties have an exact form for NoiseBound in every set.
 func TestParamsOfEverySet(t *testing.T) {
 	for _, set := range lwe.Sets() {
 		s, err := lwe.New(set)
@@ -342,7 +342,7 @@ func TestParamsOfEverySet(t *testing.T) {
 	}
 }
 
-// Parties that were told different things about what is decrypted again notice it with the first message.
+// Parties with different terms about stored answers detect it with the first message.
 func TestDifferentChoices(t *testing.T) {
 	for _, k := range kinds(t, q50, 4, 2, 1<<20) {
 		w := newWorld(q50, 16, 2, k)
@@ -362,7 +362,7 @@ func TestDifferentChoices(t *testing.T) {
 	}
 }
 
-// Masks of several batches serve one run, if all join them alike.
+// Masks of several batches serve one run if all parties join them in the same order.
 func TestMasksOfSeveralBatches(t *testing.T) {
 	for _, k := range kinds(t, q50, 4, 3, 1<<20) {
 		w := newWorld(q50, 16, 3, k)
@@ -388,7 +388,7 @@ func TestMasksOfSeveralBatches(t *testing.T) {
 		}
 		var b *round.Blame
 		if out := w.run(l, deal(1), 0); !errors.As(out.Errors[0], &b) || b.Check != CheckAgreement || b.Party != 1 {
-			t.Errorf("%s, joined the other way at party 1: %v", describe(k), out.Errors)
+			t.Errorf("%s, joined in the other order at party 1: %v", describe(k), out.Errors)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// Part is a party's part of one plaintext: a word modulo eta, and the run that it is of.
+// Part is a party's part of one plaintext: a word modulo eta and the run that produced it.
 type Part struct {
 	Run  RunID
 	Word uint64
@@ -21,21 +21,21 @@ func Wipe(parts []Part) {
 	}
 }
 
-// What a party answers with is, after a byte with the length of a word in bits,
+// The encoding of a party's answer is one byte with the length of a word in bits, followed by
 //
-//	the number of runs (2 bytes) and their ids (16 bytes each), in the order in which they first come
+//	the number of runs (2 bytes) and their ids (16 bytes each), in the order of their first use
 //	for each message the number of its run (2 bytes), if there are several
 //	the words, packed
 //
-// numbers least significant byte first.
+// Numbers are encoded least significant byte first.
 
 const (
 	runSize = len(RunID{})
-	// MaxRuns is how many different runs the messages of an answer can be of.
+	// MaxRuns is the largest number of different runs in one answer.
 	MaxRuns = 1<<16 - 1
 )
 
-// EncodeAnswer is an answer as it leaves a party. The error wraps ErrAnswers.
+// EncodeAnswer encodes an answer as a party sends it. The error wraps ErrAnswers.
 func EncodeAnswer(p Params, parts []Part) ([]byte, error) {
 	numbers, runs := map[RunID]int{}, []RunID(nil)
 	words := make([]uint64, len(parts))
@@ -47,7 +47,7 @@ func EncodeAnswer(p Params, parts []Part) ([]byte, error) {
 		words[i] = x.Word
 	}
 	if len(runs) > MaxRuns || len(runs) == 0 {
-		return nil, fmt.Errorf("%w: %d runs", ErrAnswers, len(runs))
+		return nil, fmt.Errorf("%w: %d runs in one answer", ErrAnswers, len(runs))
 	}
 	b := binary.LittleEndian.AppendUint16([]byte{byte(p.Kind.LogEta)}, uint16(len(runs)))
 	for _, id := range runs {
@@ -63,12 +63,12 @@ func EncodeAnswer(p Params, parts []Part) ([]byte, error) {
 	return append(b, packed...), nil
 }
 
-// MaxAnswer bounds an encoded answer for count messages.
+// MaxAnswer returns an upper bound on the size of an encoded answer for count messages.
 func MaxAnswer(p Params, count int) int {
 	return 3 + min(count, MaxRuns)*runSize + 2*count + kernel.PackedSize(count, p.Kind.LogEta)
 }
 
-// DecodeAnswer reads an answer for count messages. The error wraps ErrAnswers.
+// DecodeAnswer decodes an answer for count messages. The error wraps ErrAnswers.
 func DecodeAnswer(p Params, count int, b []byte) ([]Part, error) {
 	parts, err := decodeAnswer(p, count, b)
 	if err != nil {
@@ -82,11 +82,11 @@ func decodeAnswer(p Params, count int, b []byte) ([]Part, error) {
 		return nil, err
 	}
 	if count < 1 || len(b) < 3 || int(b[0]) != p.Kind.LogEta {
-		return nil, errors.New("no answer of these parameters")
+		return nil, errors.New("the answer does not have these parameters")
 	}
 	n := int(binary.LittleEndian.Uint16(b[1:]))
 	if b = b[3:]; n < 1 || n > count || len(b) < n*runSize {
-		return nil, fmt.Errorf("of %d runs", n)
+		return nil, fmt.Errorf("invalid number of runs: %d", n)
 	}
 	runs := make([]RunID, n)
 	for i := range runs {
@@ -98,12 +98,12 @@ func decodeAnswer(p Params, count int, b []byte) ([]Part, error) {
 	}
 	if n > 1 {
 		if len(b) < 2*count {
-			return nil, errors.New("too short")
+			return nil, errors.New("too short for the numbers of the runs")
 		}
 		for i := range parts {
 			k := int(binary.LittleEndian.Uint16(b[2*i:]))
 			if k >= n {
-				return nil, fmt.Errorf("run %d of %d", k, n)
+				return nil, fmt.Errorf("run %d of %d does not exist", k, n)
 			}
 			parts[i].Run = runs[k]
 		}
@@ -112,7 +112,7 @@ func decodeAnswer(p Params, count int, b []byte) ([]Part, error) {
 	words := make([]uint64, count)
 	defer clear(words)
 	if len(b) != kernel.PackedSize(count, p.Kind.LogEta) || !kernel.Unpack(words, b, p.Kind.LogEta) {
-		return nil, errors.New("words of another length")
+		return nil, errors.New("the words have the wrong length")
 	}
 	for i := range parts {
 		parts[i].Word = words[i]
@@ -120,15 +120,17 @@ func decodeAnswer(p Params, count int, b []byte) ([]Part, error) {
 	return parts, nil
 }
 
-// ErrRuns says that parties have answered for a message in different runs, as when one of them has lost its answer.
+// ErrRuns is returned if parties answered for a message in different runs, for example because one
+// of them lost its answer.
 var ErrRuns = errors.New("decrypt: answers of different runs")
 
-// Plaintexts combines the answers of all parties of a quorum. The error wraps ErrAnswers, or ErrRuns.
+// Plaintexts combines the answers of all parties of a quorum. The error wraps ErrAnswers or
+// ErrRuns.
 func Plaintexts(p Params, answers [][]Part) ([]uint64, error) {
 	words := make([][]uint64, len(answers))
 	for k, answer := range answers {
 		if len(answer) != len(answers[0]) {
-			return nil, fmt.Errorf("%w: of %d messages and of %d", ErrAnswers, len(answer), len(answers[0]))
+			return nil, fmt.Errorf("%w: one is for %d messages, another for %d", ErrAnswers, len(answer), len(answers[0]))
 		}
 		words[k] = make([]uint64, len(answer))
 		defer clear(words[k])

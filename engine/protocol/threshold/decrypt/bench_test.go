@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/masks"
 )
 
-// repeated is a batch that is a few ciphertexts over and over, so that it fits in memory.
+// repeated is a batch that repeats a few ciphertexts, so that it fits in memory.
 type repeated struct {
 	list
 	count int
@@ -17,8 +17,8 @@ type repeated struct {
 func (r repeated) Len() int                    { return r.count }
 func (r repeated) At(i int) ([]uint64, uint64) { return r.list.At(i % len(r.list)) }
 
-// BenchmarkDecrypt decrypts 20,000 ciphertexts by parties that run one after the other: the time is that of all of
-// them, divided by their number and by the ciphertexts.
+// BenchmarkDecrypt decrypts 20,000 ciphertexts by parties that run sequentially. The
+// reported time is the total divided by the numbers of parties and ciphertexts.
 func BenchmarkDecrypt(b *testing.B) {
 	const count = 20000
 	for _, q := range []uint64{q50, q53} {

@@ -26,7 +26,8 @@ type ciphertexts []*lwe.LWE
 func (c ciphertexts) Len() int                    { return len(c) }
 func (c ciphertexts) At(i int) ([]uint64, uint64) { return c[i].A, c[i].B }
 
-// computed has fresh ciphertexts, and results of look-ups and gates, under the keys of a run, with what they decrypt to.
+// computed returns fresh ciphertexts and results of look-ups and gates under the keys of a run, and
+// their plaintexts.
 func computed(t *testing.T, s *lwe.Scheme, keys *lwe.Keys) (list ciphertexts, want []uint64) {
 	t.Helper()
 	must := func(err error) {
@@ -61,10 +62,10 @@ func computed(t *testing.T, s *lwe.Scheme, keys *lwe.Keys) (list ciphertexts, wa
 	for i, in := range encrypted(lwe.Padded, inputs...) {
 		looked, twice := s.NewLWE(), s.NewLWE()
 		must(evaluator.Lookup(looked, in, table))
-		s.Add(twice, looked, looked) // what is padded becomes plain
+		s.Add(twice, looked, looked) // the padded encoding becomes a plain one
 		list, want = append(list, twice), append(want, values[inputs[i]])
 	}
-	truth := func(b bool) uint64 { // p/8 is true, and -p/8 false
+	truth := func(b bool) uint64 { // p/8 means true, -p/8 means false
 		if b {
 			return s.P / 8
 		}
@@ -83,8 +84,8 @@ func computed(t *testing.T, s *lwe.Scheme, keys *lwe.Keys) (list ciphertexts, wa
 	return list, want
 }
 
-// Keys of three, five and seven holders encrypt, look up and evaluate gates, and every quorum decrypts what comes of it, in
-// the exact form.
+// Keys of three, five and seven holders encrypt, look up and evaluate gates, and every quorum
+// decrypts the results in the exact form.
 func TestEveryQuorumDecryptsWhatIsComputed(t *testing.T) {
 	set, err := lwe.Lookup("insecure-L8-50")
 	if err != nil {
@@ -110,7 +111,8 @@ func TestEveryQuorumDecryptsWhatIsComputed(t *testing.T) {
 				t.Fatal(err)
 			}
 			all := map[int]int{3: 3, 5: 10, 7: 35}[n]
-			// Whose masks they are does not matter to the plaintexts, so that one run makes them for all quorums here.
+			// The plaintexts do not depend on the masks' quorum, so one run makes the masks for all
+			// quorums here.
 			records := roundtest.Lockstep(threshold+1, func(rs round.Session) (round.Transition[*masks.Batch], error) {
 				return masks.Start(masks.Config{
 					Session: rs, Step: "masks", Kind: p.Kind, Count: all * len(list), Sacrifice: 8, Source: seeded("masks", rs.Self), Workers: 1,
@@ -144,7 +146,7 @@ func TestEveryQuorumDecryptsWhatIsComputed(t *testing.T) {
 				decrypted++
 			}
 			if decrypted != all {
-				t.Errorf("%d quorums, not %d", decrypted, all)
+				t.Errorf("decrypted by %d quorums, want %d", decrypted, all)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// every lists every message four times.
+// every returns every message, four times each.
 func every(logP int) (m []uint64) {
 	for i := range uint64(4) << logP {
 		m = append(m, i%(1<<logP))
@@ -23,7 +23,7 @@ func every(logP int) (m []uint64) {
 	return m
 }
 
-// Every message, to every recipient, for moduli of all sorts and both forms.
+// The parties decrypt every message to every recipient, for moduli of all sorts and both forms.
 func TestEveryMessage(t *testing.T) {
 	for _, c := range []struct {
 		q             uint64
@@ -47,7 +47,7 @@ func TestEveryMessage(t *testing.T) {
 	}
 }
 
-// Whoever of the key's holders come together decrypt.
+// Every quorum of the key's holders decrypts.
 func TestEveryQuorum(t *testing.T) {
 	for _, k := range kinds(t, q53, 4, 3, 1<<20) {
 		w := newWorld(q53, 20, 3, k)
@@ -63,7 +63,7 @@ func TestEveryQuorum(t *testing.T) {
 	}
 }
 
-// One ciphertext, and batches that do not fill their words.
+// A batch may have one ciphertext, or not fill its last word.
 func TestBatches(t *testing.T) {
 	for _, k := range kinds(t, q50, 4, 2, 1<<20) {
 		for _, n := range []int{1, 2, 63, 64, 65, 200} {
@@ -76,7 +76,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// Masks that the protocol has made, for both forms.
+// Both forms work with masks that the protocol made.
 func TestWithMasksOfTheProtocol(t *testing.T) {
 	for _, k := range kinds(t, q53, 4, 3, 1<<20) {
 		w := newWorld(q53, 16, 3, k)
@@ -86,7 +86,7 @@ func TestWithMasksOfTheProtocol(t *testing.T) {
 				Session: s, Step: "masks", Kind: k, Count: 500, Sacrifice: 8, Source: sample.NewSource(seed[:]), Workers: 2,
 			})
 		}).OK(t)
-		for part := range 2 { // of one stock
+		for part := range 2 { // two batches of the same masks
 			m := w.messages(250)
 			taken := make([]*masks.Batch, 3)
 			for p, b := range made.Results {
@@ -103,8 +103,8 @@ func TestWithMasksOfTheProtocol(t *testing.T) {
 	}
 }
 
-// In the exact form every noise e' in [-Phi/2, Phi/2) is taken off whatever the mask, and the ones beyond give the next
-// message. The modulus is eta: nothing is switched, and e' is e.
+// In the exact form every noise e' in [-Phi/2, Phi/2) is removed, whatever the mask, and noise
+// beyond it yields the next message. The modulus is eta, so there is no switch and e' is e.
 func TestEdgesOfTheExactForm(t *testing.T) {
 	for _, logPhi := range []int{1, 2, 3, 5, 6, 7} {
 		k := masks.Kind{Form: masks.Exact, LogEta: logPhi + 4, LogPhi: logPhi}
@@ -132,7 +132,8 @@ func TestEdgesOfTheExactForm(t *testing.T) {
 	}
 }
 
-// The largest noise of the stated bound, of either sign, for every message, at moduli that are switched.
+// The exact form decrypts every message with the largest noise of the stated bound, of either sign,
+// at moduli that need a switch.
 func TestWorstNoiseOfTheExactForm(t *testing.T) {
 	for _, q := range []uint64{q20, q50, q53} {
 		for _, parties := range []int{2, 4, 7} {
@@ -140,7 +141,7 @@ func TestWorstNoiseOfTheExactForm(t *testing.T) {
 				k := masks.Kind{Form: masks.Exact, LogEta: logPhi + 4, LogPhi: logPhi}
 				worst := int64(MaxNoise(k, q, parties))
 				if worst < 1 {
-					t.Fatalf("no noise for %d parties", parties)
+					t.Fatalf("no noise is allowed for %d parties", parties)
 				}
 				w := newWorld(q, 10, parties, k)
 				var m []uint64
@@ -156,8 +157,8 @@ func TestWorstNoiseOfTheExactForm(t *testing.T) {
 	}
 }
 
-// In the paper's form masks at the ends of the interval, which are sums with the sign extended, work, and one step
-// beyond them is off by one in the direction of the noise.
+// In the paper's form masks at the ends of the interval, which are sums with the sign extended,
+// work. One step beyond the interval the plaintext is off by one in the direction of the noise.
 func TestEdgesOfThePaperForm(t *testing.T) {
 	k := masks.Kind{Form: masks.Paper, LogEta: 12, LogPhi: 8}
 	w := newWorld(1<<12, 3, 3, k)
@@ -183,8 +184,8 @@ func TestEdgesOfThePaperForm(t *testing.T) {
 	}
 }
 
-// The paper's form fails as often as predicted, with noises that are large on purpose, and in their direction; the
-// exact form, at the same Phi, does not.
+// With deliberately large noise, the paper's form fails as often as predicted and in the direction
+// of the noise. The exact form with the same Phi does not fail.
 func TestFailuresOfThePaperForm(t *testing.T) {
 	const count = 20000
 	for _, c := range []struct {
@@ -211,9 +212,9 @@ func TestFailuresOfThePaperForm(t *testing.T) {
 		}
 		want := count * FailureProbability(k, c.q, 2, c.deviation*c.deviation)
 		if math.Abs(float64(failed)-want) > 6*math.Sqrt(want)+1 {
-			t.Errorf("modulus %d: %d failures, %.1f predicted", c.q, failed, want)
+			t.Errorf("modulus %d: %d failures, predicted %.1f", c.q, failed, want)
 		}
-		if wrong > failed/50+1 { // the roundings may turn the sign of a small noise
+		if wrong > failed/50+1 { // the roundings may change the sign of a small noise
 			t.Errorf("modulus %d: %d of %d failures are in the other direction", c.q, wrong, failed)
 		}
 		if k.LogPhi > 16 {
@@ -224,14 +225,14 @@ func TestFailuresOfThePaperForm(t *testing.T) {
 			t.Errorf("modulus %d: the exact form fails", c.q)
 		}
 	}
-	// The figure of Ajax, 2^-30.27, is that of noise with the standard deviation 2^19.05 at their parameters.
+	// Ajax gives 2^-30.27, for noise with standard deviation 2^19.05 at its parameters.
 	if p := math.Log2(FailureProbability(PaperKind(q53, 4), q53, 2, math.Exp2(2*19.055))); math.Abs(p+30.27) > 0.01 {
 		t.Errorf("2^%.3f", p)
 	}
 	if p := FailureProbability(PaperKind(1<<50, 4), 1<<50, 2, 0); p != 0 {
 		t.Error(p)
 	}
-	// Noise that decrypts to anything.
+	// With this noise the plaintext is random.
 	if p := FailureProbability(PaperKind(q20, 4), q20, 2, math.Exp2(60)); p < 0.99 || p > 1 {
 		t.Error(p)
 	}
@@ -246,10 +247,10 @@ func TestMasksAreSpent(t *testing.T) {
 		w.run(l, batches, 0).OK(t)
 		for p, err := range w.run(l, batches, 0).Errors {
 			if !errors.Is(err, masks.ErrSpent) {
-				t.Errorf("party %d uses masks twice: %v", p, err)
+				t.Errorf("party %d used masks twice: %v", p, err)
 			}
 		}
-		// A run that fails has spent them too.
+		// A failed run has spent its masks too.
 		bad := slices.Clone(l)
 		bad[3].b = q50
 		batches = w.deal(t, w.uniform(10))
@@ -285,7 +286,7 @@ func TestConfigurationsAreRefused(t *testing.T) {
 		{"another quorum", ErrParams, func(c *Config) { c.Session.Parties = 3 }},
 		{"no such recipient", ErrParams, func(c *Config) { c.Recipient = 2 }},
 		{"no recipient", ErrParams, func(c *Config) { c.Recipient = -2 }},
-		{"no such parameters", ErrParams, func(c *Config) { c.Params.LogP = 3 }},
+		{"invalid parameters", ErrParams, func(c *Config) { c.Params.LogP = 3 }},
 		{"no masks", nil, func(c *Config) { c.Masks = nil }},
 		{"no ciphertexts", nil, func(c *Config) { c.Ciphertexts = list{} }},
 	} {
@@ -303,7 +304,7 @@ func TestConfigurationsAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if cfg.Masks != nil && cfg.Masks.Count() != before {
-			t.Errorf("%s: masks are spent", c.name)
+			t.Errorf("%s: the masks are spent", c.name)
 		}
 	}
 	short := slices.Clone(l)
@@ -322,6 +323,6 @@ func TestResultsAreNotShown(t *testing.T) {
 	}
 	r.Wipe()
 	if slices.Max(r.Messages) != 0 || !bytes.Equal(r.Answer, []byte{0}) {
-		t.Error("still there")
+		t.Error("the result was not erased")
 	}
 }

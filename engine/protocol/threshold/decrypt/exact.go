@@ -9,18 +9,18 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/masks"
 )
 
-// group holds this party's shares over GF(2), packed 64 ciphertexts a word, of g = [v < rho] and e = [v = rho] for
-// some of the bits of v and rho; the group of the lowest bits has no use for e.
+// group holds this party's shares over GF(2), packed 64 ciphertexts to a word, of g = [v < rho] and
+// e = [v = rho] for some of the bits of v and rho. The group of the lowest bits does not need e.
 type group struct{ g, e []uint64 }
 
 // comparison is the state of the comparison of v with rho, level by level.
 type comparison struct {
 	*run
 	v      []uint64 // public in the quorum
-	groups []group  // from the lowest bits on
+	groups []group  // lowest bits first
 	levels [][]masks.And
-	done   int // levels
-	spent  int // triples
+	done   int // levels finished
+	spent  int // triples spent
 }
 
 // Wipe erases the shares.
@@ -33,12 +33,12 @@ func (c *comparison) Wipe() {
 
 func (r *run) words() int { return (r.count + 63) / 64 }
 
-// valid takes a word's bits that belong to no ciphertext away.
+// valid returns a mask of the bits of a word that belong to a ciphertext.
 func (r *run) valid(word int) uint64 {
 	return ^uint64(0) >> max(0, 64*(word+1)-r.count)
 }
 
-// compare begins the comparison: it joins pairs of bits with the products that the records have.
+// compare begins the comparison: it joins pairs of bits with the products that the records contain.
 func (r *run) compare(v []uint64) (round.Transition[*Result], error) {
 	k := r.Params.Kind
 	bits := make([][]uint64, k.LogPhi) // of v
@@ -53,7 +53,8 @@ func (r *run) compare(v []uint64) (round.Transition[*Result], error) {
 	for low := 0; low < k.LogPhi; low += 2 {
 		g := group{make([]uint64, r.words()), make([]uint64, r.words())}
 		for i := range g.g {
-			// With a = 1 + v_i over GF(2): g_i = a rho_i and e_i = a + rho_i. The public summand is party 0's.
+			// With a = 1 + v_i over GF(2): g_i = a rho_i and e_i = a + rho_i. Party 0 adds the
+			// public summand.
 			a0, r0 := ^bits[low][i]&r.valid(i), r.values.Bits[low][i]
 			if low+1 == k.LogPhi {
 				g.g[i], g.e[i] = a0&r0, r0^r.public(a0)
@@ -69,7 +70,7 @@ func (r *run) compare(v []uint64) (round.Transition[*Result], error) {
 	return c.next()
 }
 
-// public is this party's share of a public word.
+// public returns this party's share of a public word.
 func (r *run) public(w uint64) uint64 {
 	if r.first() {
 		return w
@@ -77,7 +78,7 @@ func (r *run) public(w uint64) uint64 {
 	return 0
 }
 
-// toAll is a message to every other party, without an echo.
+// toAll returns a message to every other party, without an echo.
 func (r *run) toAll(name string, b []byte) []round.Message {
 	var send []round.Message
 	for p := range round.Party(r.Session.Parties) {
@@ -88,7 +89,8 @@ func (r *run) toAll(name string, b []byte) []round.Message {
 	return send
 }
 
-// next opens the factors of the next level's products, masked, or the masked carry.
+// next opens the masked factors of the next level's products, or the masked carry after the last
+// level.
 func (c *comparison) next() (round.Transition[*Result], error) {
 	if c.done == len(c.levels) {
 		return c.carry()
@@ -113,7 +115,7 @@ func (c *comparison) factors(a masks.And) (x, y []uint64) {
 	return c.groups[a.High].e, c.groups[a.Low].g
 }
 
-// collect adds the other parties' planes of this name to the list.
+// collect adds the other parties' planes with this name to the list.
 func (r *run) collect(in round.Inbox, name string, list [][]uint64) error {
 	for _, w := range r.wants(name, len(list)) {
 		b := in.Bytes(w.From, w.Name)
@@ -211,7 +213,7 @@ func (r *carried) Step(_ context.Context, in round.Inbox) (round.Transition[*Res
 			one = 1
 			r.w[i] = r.eta.sub(r.w[i], r.v[i])
 		}
-		if r.y[i/64]>>(i%64)&1 == 1 { // which all know
+		if r.y[i/64]>>(i%64)&1 == 1 { // y is known to all parties
 			c = p.sub(one, d)
 		}
 		r.w[i] = r.eta.sub(r.w[i], c<<phi)

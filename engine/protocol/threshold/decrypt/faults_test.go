@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/masks"
 )
 
-// small is a world of three parties with ten ciphertexts.
+// small returns a world of three parties with ten ciphertexts.
 func small(t testing.TB, form masks.Form) (*world, list) {
 	t.Helper()
 	k := PaperKind(q50, 4)
@@ -22,12 +22,12 @@ func small(t testing.TB, form masks.Form) (*world, list) {
 	return w, w.encryptAll(w.messages(10), w.gaussian(10, 10))
 }
 
-// named fails the test unless a party blames the culprit for this check.
+// named fails the test unless party by blames culprit for this check.
 func named(t *testing.T, out *roundtest.Outcome[*Result], by, culprit round.Party, check string) {
 	t.Helper()
 	var blame *round.Blame
 	if !errors.As(out.Errors[by], &blame) || blame.Party != culprit || blame.Check != check {
-		t.Errorf("party %d ends with %v, want blame of %d for %s", by, out.Errors[by], culprit, check)
+		t.Errorf("party %d returned %v, want blame of party %d for %s", by, out.Errors[by], culprit, check)
 	}
 }
 
@@ -47,7 +47,7 @@ func TestMalformedMessagesAreBlamed(t *testing.T) {
 		} {
 			for i, e := range edit {
 				if i == 1 && (10*w.Kind.LogPhi%8 == 0 && c.name == "masked" || 10*w.Kind.LogEta%8 == 0 && c.name == "answer") {
-					continue // there is no padding
+					continue // the words have no padding
 				}
 				out := w.run(l, w.deal(t, w.uniform(10)), 2, roundtest.Link(c.from, c.to, "test/"+c.name, e))
 				named(t, out, c.to, c.from, check)
@@ -61,7 +61,8 @@ func TestMalformedMessagesAreBlamed(t *testing.T) {
 	}
 }
 
-// Messages that belong to another run are named: another session, records or recipient.
+// A party whose message belongs to another run is identified: another session, other records or
+// another recipient.
 func TestDisagreement(t *testing.T) {
 	for _, form := range []masks.Form{masks.Paper, masks.Exact} {
 		w, l := small(t, form)
@@ -86,8 +87,8 @@ func TestDisagreement(t *testing.T) {
 	}
 }
 
-// Parties that decrypt with different parameters find it out with the first message: another eta or Phi, form, plaintext
-// modulus, modulus, or recipient; nobody has an answer then.
+// Parties with different parameters detect this with the first message, for another eta or Phi,
+// form, plaintext modulus, modulus, or recipient. Then no party has an answer.
 func TestOtherParameters(t *testing.T) {
 	exact := masks.Kind{Form: masks.Exact, LogEta: 11, LogPhi: 7}
 	for name, change := range map[string]func(*Config){
@@ -108,7 +109,7 @@ func TestOtherParameters(t *testing.T) {
 			if s.Self == 1 {
 				change(&c)
 				other := newWorld(q50, 8, 3, c.Params.Kind)
-				c.Masks = other.deal(t, other.uniform(10))[1] // of the same number, name and kind as it believes
+				c.Masks = other.deal(t, other.uniform(10))[1] // of the number, name and kind that party 1 expects
 			}
 			return Start(c)
 		})
@@ -117,17 +118,18 @@ func TestOtherParameters(t *testing.T) {
 				t.Errorf("another %s at party 1: party %d has an answer", name, p)
 			}
 			if name == "form" && p == 2 {
-				continue // it gets nothing then
+				continue // it receives nothing in this case
 			}
 			var b *round.Blame
 			if !errors.As(out.Errors[p], &b) || b.Party != 1 || b.Check != CheckAgreement && b.Check != round.CheckShape && b.Check != round.CheckSize {
-				t.Errorf("another %s at party 1: party %d ends with %v", name, p, out.Errors[p])
+				t.Errorf("another %s at party 1: party %d returned %v", name, p, out.Errors[p])
 			}
 		}
 	}
 }
 
-// A change of a message changes plaintexts, and nothing else: only sums that are no multiples of Phi are noticed.
+// A changed message changes plaintexts and nothing else. The recipient only notices sums that are
+// not multiples of Phi.
 func TestChangedAnswers(t *testing.T) {
 	for _, form := range []masks.Form{masks.Paper, masks.Exact} {
 		w, l := small(t, form)
@@ -164,13 +166,13 @@ func TestCombine(t *testing.T) {
 		t.Errorf("%v, %v", same, err)
 	}
 	for name, change := range map[string]func([][]byte) [][]byte{
-		"one less":    func(a [][]byte) [][]byte { return a[:2] },
-		"one more":    func(a [][]byte) [][]byte { return append(a, a[0]) },
-		"short":       func(a [][]byte) [][]byte { a[1] = a[1][1:]; return a },
-		"long":        func(a [][]byte) [][]byte { a[1] = append(a[1], 0); return a },
-		"another run": func(a [][]byte) [][]byte { a[1][0] ^= 1; return a },
-		"padding":     func(a [][]byte) [][]byte { a[1][len(a[1])-1] |= 0x80; return a },
-		"wrong":       func(a [][]byte) [][]byte { a[1][headerSize] ^= 1; return a },
+		"one answer missing":  func(a [][]byte) [][]byte { return a[:2] },
+		"one answer too many": func(a [][]byte) [][]byte { return append(a, a[0]) },
+		"short":               func(a [][]byte) [][]byte { a[1] = a[1][1:]; return a },
+		"long":                func(a [][]byte) [][]byte { a[1] = append(a[1], 0); return a },
+		"another run":         func(a [][]byte) [][]byte { a[1][0] ^= 1; return a },
+		"padding":             func(a [][]byte) [][]byte { a[1][len(a[1])-1] |= 0x80; return a },
+		"wrong":               func(a [][]byte) [][]byte { a[1][headerSize] ^= 1; return a },
 	} {
 		var copies [][]byte
 		for _, a := range answers {

@@ -11,8 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/masks"
 )
 
-// What parties open to each other is uniform, whatever the message and the noise, which are the same in all ciphertexts
-// here; so is what the recipient gets of each party.
+// The values that parties open to each other are uniform, whatever the message and the noise, which
+// are the same in all ciphertexts here. Each party's answer to the recipient is uniform, too.
 func TestOpenedIsUniform(t *testing.T) {
 	const count = 20000
 	for _, form := range []masks.Form{masks.Paper, masks.Exact} {
@@ -66,7 +66,8 @@ func TestOpenedIsUniform(t *testing.T) {
 	}
 }
 
-// uniform is a chi-square test: n-1 degrees of freedom, that is its mean, and twice that the variance.
+// uniform applies a chi-square test with n-1 degrees of freedom, so its mean is n-1 and its
+// variance 2(n-1).
 func uniform(t *testing.T, what string, values []uint64, n int) {
 	t.Helper()
 	counts := make([]float64, n)
@@ -83,8 +84,9 @@ func uniform(t *testing.T, what string, values []uint64, n int) {
 	}
 }
 
-// The exact form never fails within its bound: 20,000 ciphertexts every day, a million of each kind in long runs, with
-// noises anywhere in the bound, and at its ends half of the time.
+// The exact form never fails within its bound. The test decrypts 20,000 ciphertexts by default and
+// a million of each kind in long runs; half of the noises are at the ends of the bound, the others
+// uniform within it.
 func TestExactFormNeverFails(t *testing.T) {
 	var cases []longtest.Case
 	for _, c := range []struct {
@@ -112,7 +114,7 @@ func TestExactFormNeverFails(t *testing.T) {
 					}
 				}
 				if got := w.plaintexts(t, w.encryptAll(m, e), round.Party(w.random.IntN(c.parties))); !slices.Equal(got, m) {
-					t.Fatalf("among ciphertexts %d to %d one is wrong", done, done+n)
+					t.Fatalf("one of ciphertexts %d to %d is wrong", done, done+n)
 				}
 			}
 		}})

@@ -14,9 +14,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Plaintexts modulo an odd number.
+// These tests have plaintexts modulo an odd number.
 
-// oddKind is the smallest kind for noise up to a bound.
+// oddKind returns the smallest kind for noise up to bound.
 func oddKind(t testing.TB, q, p uint64, parties int, bound float64) masks.Kind {
 	t.Helper()
 	k, err := ExactOddKind(q, p, parties, bound)
@@ -47,7 +47,7 @@ func TestOddPlaintexts(t *testing.T) {
 	}
 }
 
-// The phases of schemes that put messages times 1/p into ciphertexts are those of other messages, off by less than one.
+// Schemes that multiply messages by 1/p have phases of other messages, off by less than one.
 func TestPhasesOfInverses(t *testing.T) {
 	const p = 65537
 	for _, parties := range []int{2, 4} {
@@ -55,7 +55,7 @@ func TestPhasesOfInverses(t *testing.T) {
 		w := newWorld(q50, 9, parties, k)
 		q := new(big.Int).SetUint64(q50)
 		inverse := new(big.Int).ModInverse(big.NewInt(p), q)
-		scale := new(big.Int).ModInverse(q, big.NewInt(p)) // what is opened is -m/Q mod p
+		scale := new(big.Int).ModInverse(q, big.NewInt(p)) // the parties open -m/Q mod p
 		scale.Sub(big.NewInt(p), scale)
 		var l list
 		var want []uint64
@@ -74,14 +74,15 @@ func TestPhasesOfInverses(t *testing.T) {
 	}
 }
 
-// The largest noise that MaxNoise allows, and the kind before the smallest, do what they say.
+// MaxNoise is tight: the largest noise that it allows decrypts, and the next smaller kind does not
+// allow it.
 func TestWorstNoiseOfOddPlaintexts(t *testing.T) {
 	for _, q := range []uint64{q20, q50, q53} {
 		for _, parties := range []int{2, 4, 7} {
 			k := masks.OddKind(257, 5)
 			worst := int64(MaxNoise(k, q, parties))
 			if k := oddKind(t, q, 257, parties, float64(worst)); k.LogPhi != 5 {
-				t.Errorf("%d bits of Phi for noise %d", k.LogPhi, worst)
+				t.Errorf("%d bits of Phi suffice for noise %d", k.LogPhi, worst)
 			}
 			w := newWorld(q, 10, parties, k)
 			var m []uint64
@@ -123,7 +124,7 @@ func TestOddSwitch(t *testing.T) {
 	}
 }
 
-// Masks of the protocol, with a bit for the comparison and with many.
+// Decryption works with masks that the protocol made, for a comparison of one bit and of many.
 func TestOddMasksOfTheProtocol(t *testing.T) {
 	for _, k := range []masks.Kind{masks.OddKind(65537, 3), masks.OddKind(257, 8)} {
 		w := newWorld(q53, 16, 3, k)
@@ -141,12 +142,12 @@ func TestOddMasksOfTheProtocol(t *testing.T) {
 	}
 }
 
-// What is opened, and what the recipient gets of each party, is uniform whatever the noise is.
+// The opened values and each party's answer to the recipient are uniform, whatever the noise.
 func TestOpenedIsUniformForOddPlaintexts(t *testing.T) {
 	const count = 20000
 	k := masks.OddKind(31, 4)
-	for _, noise := range []int64{-7, 0, 7} { // residues modulo Q = eta 2039 count 1/2039 of e'
-		const q = 31 * 16 * 2039 // what is switched is odd: q + 1 is about eta 2039
+	for _, noise := range []int64{-7, 0, 7} { // residues modulo Q = eta 2039 contain 1/2039 of e'
+		const q = 31 * 16 * 2039 // before the switch the modulus is odd: q + 1 is about eta 2039
 		w := newWorld(q+1, 1, 2, k)
 		m, e := make([]uint64, count), make([]int64, count)
 		for i := range m {
@@ -168,7 +169,7 @@ func TestOpenedIsUniformForOddPlaintexts(t *testing.T) {
 			v[i] = (v[i] + x) % 16
 		}
 		uniform(t, what+"v", v, 16)
-		// with the masked carry
+		// v together with the masked carry
 		for i := range v {
 			v[i] *= 2
 		}
@@ -181,7 +182,8 @@ func TestOpenedIsUniformForOddPlaintexts(t *testing.T) {
 	}
 }
 
-// An answer of the right length that is no residue is malformed, in the quorum and outside.
+// An answer of the right length with a word that is not a residue is malformed, in the quorum and
+// outside.
 func TestAnswersAreResidues(t *testing.T) {
 	w := newWorld(q50, 8, 3, masks.OddKind(257, 3)) // residues below 2056 in 12 bits
 	l := w.encryptAll(w.messages(10), w.gaussian(10, 10))
@@ -201,7 +203,8 @@ func TestAnswersAreResidues(t *testing.T) {
 	}
 }
 
-// Words of answers that are kept add up as the answers do, for both sorts of plaintext.
+// The words of stored answers sum to the same plaintexts as the answers, for both sorts of
+// plaintext modulus.
 func TestSumsOfWords(t *testing.T) {
 	for _, k := range []masks.Kind{masks.OddKind(257, 3), PaperKind(q50, 4)} {
 		w := newWorld(q50, 8, 3, k)
@@ -219,7 +222,7 @@ func TestSumsOfWords(t *testing.T) {
 		}
 		parts[1][3] += k.Eta()
 		if _, err := Sum(w.Params, parts); !errors.Is(err, ErrAnswers) {
-			t.Errorf("%s: a word that is no residue: %v", describe(k), err)
+			t.Errorf("%s: a word that is not a residue: %v", describe(k), err)
 		}
 	}
 }

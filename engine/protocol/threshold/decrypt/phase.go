@@ -9,17 +9,17 @@ import (
 	"github.com/lodge-mpc/lodge/engine/parallel"
 )
 
-// Ciphertexts is a batch. At gives residues modulo Q, N and one, which nobody changes; it may be called from several
-// goroutines.
+// Ciphertexts is a batch of ciphertexts. At returns N residues modulo Q and one more; the caller
+// must not change them. At must be safe for concurrent use.
 type Ciphertexts interface {
 	Len() int
 	At(i int) (a []uint64, b uint64)
 }
 
-// switcher computes a party's shares of phases. Its time depends on public values only.
+// switcher computes a party's shares of phases. Its running time depends only on public values.
 type switcher struct {
 	Params
-	modulus kernel.Modulus // of an odd Q
+	modulus kernel.Modulus // for an odd Q
 	inverse uint64         // 1/Q mod 2^64
 	twos    bool           // Q is a power of two
 	eta     residues
@@ -35,13 +35,13 @@ func newSwitcher(p Params) (*switcher, error) {
 		return nil, fmt.Errorf("%w: %w", ErrParams, err)
 	}
 	s.inverse = 1
-	for range 6 { // each step doubles the bits that are right, of which there is one
+	for range 6 { // each step doubles the number of correct bits, initially one
 		s.inverse *= 2 - p.Modulus*s.inverse
 	}
 	return s, nil
 }
 
-// product is <a, s> modulo 2^64, and whether the entries of a are below q, a power of two.
+// product returns <a, s> modulo 2^64, and whether all entries of a are below q, a power of two.
 func product(a, s []uint64, q uint64) (sum uint64, residues bool) {
 	s = s[:len(a)]
 	var bits uint64
@@ -52,7 +52,8 @@ func product(a, s []uint64, q uint64) (sum uint64, residues bool) {
 	return sum, bits < q
 }
 
-// share is this party's u': its share of the phase, modulo eta. first says that it is the one that adds b.
+// share returns this party's u', its share of the phase modulo eta. first marks the party that adds
+// b.
 func (s *switcher) share(a []uint64, b uint64, secret []uint64, first bool) (uint64, error) {
 	if len(a) != s.Dimension {
 		return 0, fmt.Errorf("%w: dimension %d, want %d", ErrCiphertext, len(a), s.Dimension)
@@ -66,7 +67,7 @@ func (s *switcher) share(a []uint64, b uint64, secret []uint64, first bool) (uin
 	}
 	//lodge:check decrypt/residues [drop=!residues] ciphertexts with values outside the modulus pass
 	if !residues || b >= s.Modulus {
-		return 0, fmt.Errorf("%w: a residue is not below %d", ErrCiphertext, s.Modulus)
+		return 0, fmt.Errorf("%w: a value is not below the modulus %d", ErrCiphertext, s.Modulus)
 	}
 	if !first {
 		b = 0
@@ -77,7 +78,8 @@ func (s *switcher) share(a []uint64, b uint64, secret []uint64, first bool) (uin
 	return s.round(s.modulus.Sub(b, sum)), nil
 }
 
-// round is floor((eta u + Q/2)/Q) mod eta for u in [0, Q), without a division, whose time depends on what is divided.
+// round returns floor((eta u + Q/2)/Q) mod eta for u in [0, Q). It avoids a division, whose running
+// time depends on the operands.
 func (s *switcher) round(u uint64) uint64 {
 	hi, lo := bits.Mul64(u, uint64(s.eta))
 	lo, c := bits.Add64(lo, s.Modulus/2, 0)
@@ -86,15 +88,15 @@ func (s *switcher) round(u uint64) uint64 {
 		q := bits.Len64(s.Modulus) - 1
 		return s.eta.once(hi<<(64-q) | lo>>q)
 	}
-	// What is left when the remainder is taken off is a multiple of Q, so its quotient, which a word holds, is its
-	// lower word times 1/Q modulo 2^64. It is eta at most.
+	// The dividend minus its remainder is a multiple of Q. The quotient fits in a word, so it is
+	// the lower word times 1/Q modulo 2^64. It is at most eta.
 	return s.eta.once((lo - s.modulus.Reduce(hi, lo)) * s.inverse)
 }
 
-// residues are those modulo a number below 2^62.
+// residues implements arithmetic modulo a number below 2^62.
 type residues uint64
 
-// once gives v mod m for v < 2m.
+// once returns v mod m for v < 2m.
 func (m residues) once(v uint64) uint64 {
 	d := v - uint64(m)
 	return d + uint64(m)&uint64(int64(d)>>63)
@@ -103,7 +105,8 @@ func (m residues) once(v uint64) uint64 {
 func (m residues) add(a, b uint64) uint64 { return m.once(a + b) }
 func (m residues) sub(a, b uint64) uint64 { return m.once(a + uint64(m) - b) }
 
-// all reports whether every number is a residue, which may be more than the bits that it is packed in say.
+// all reports whether every number is a residue. The check is needed because a packed value may
+// have more bits than m allows.
 func (m residues) all(v []uint64) bool {
 	below := uint64(1)
 	for _, x := range v {

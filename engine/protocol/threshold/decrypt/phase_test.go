@@ -17,7 +17,8 @@ func rounded(eta int, u, q uint64) uint64 {
 	return v.Mod(v, new(big.Int).Lsh(big.NewInt(1), uint(eta))).Uint64()
 }
 
-// The switch is exact: all residues of small moduli, and of large ones many, their ends among them.
+// The switch is exact for all residues of small moduli, and for many residues of large moduli,
+// including both ends.
 func TestSwitch(t *testing.T) {
 	g := rand.New(rand.NewPCG(1, 1))
 	for _, q := range []uint64{5, 17, 257, 1 << 8, 1 << 10, q20, 1 << 32, q50, 1 << 50, q53, 1<<58 - 27, 1 << 58} {
@@ -42,14 +43,15 @@ func TestSwitch(t *testing.T) {
 				test(i)
 				test(q - 1 - i)
 				test(g.Uint64N(q))
-				// about the middle between two values
+				// near the middle between two values
 				test(min(q-1, uint64(float64(q)/math.Exp2(float64(eta))*(float64(g.Uint64N(1<<eta))+0.5))))
 			}
 		}
 	}
 }
 
-// Shares of phases are right whatever the modulus, and a residue that is none is refused wherever it is.
+// Shares of phases are correct for every modulus. A value that is not a residue is rejected in
+// every position.
 func TestShares(t *testing.T) {
 	g := rand.New(rand.NewPCG(2, 2))
 	for _, q := range []uint64{5, 1 << 5, q20, q50, 1 << 50, q53, 1 << 61, 1<<61 - 1} {
@@ -77,11 +79,11 @@ func TestShares(t *testing.T) {
 				good := a[at]
 				a[at] = bad
 				if _, err := s.share(a, 0, secret, true); !errors.Is(err, ErrCiphertext) {
-					t.Errorf("%d is taken modulo %d: %v", bad, q, err)
+					t.Errorf("accepted %d modulo %d: %v", bad, q, err)
 				}
 				a[at] = good
 				if _, err := s.share(a, bad, secret, false); !errors.Is(err, ErrCiphertext) {
-					t.Errorf("%d is taken modulo %d: %v", bad, q, err)
+					t.Errorf("accepted %d modulo %d: %v", bad, q, err)
 				}
 			}
 		}
@@ -98,16 +100,16 @@ func bit(b bool) uint64 {
 func TestParamsAreRefused(t *testing.T) {
 	good := Params{Modulus: q50, Dimension: 2048, LogP: 4, Parties: 2, Kind: PaperKind(q50, 4)}
 	for name, change := range map[string]func(*Params){
-		"no kind":          func(p *Params) { p.Kind = masks.Kind{} },
-		"even modulus":     func(p *Params) { p.Modulus = q50 - 1 },
-		"modulus 0":        func(p *Params) { p.Modulus = 0 },
-		"modulus 1":        func(p *Params) { p.Modulus = 1 },
-		"large modulus":    func(p *Params) { p.Modulus = 1 << 62 },
-		"no dimension":     func(p *Params) { p.Dimension = 0 },
-		"less dimension":   func(p *Params) { p.Dimension = -1 },
-		"one party":        func(p *Params) { p.Parties = 1 },
-		"other plaintexts": func(p *Params) { p.LogP = 5 },
-		"eta above Q":      func(p *Params) { p.Kind = PaperKind(q53, 4) },
+		"no kind":            func(p *Params) { p.Kind = masks.Kind{} },
+		"even modulus":       func(p *Params) { p.Modulus = q50 - 1 },
+		"modulus 0":          func(p *Params) { p.Modulus = 0 },
+		"modulus 1":          func(p *Params) { p.Modulus = 1 },
+		"large modulus":      func(p *Params) { p.Modulus = 1 << 62 },
+		"no dimension":       func(p *Params) { p.Dimension = 0 },
+		"negative dimension": func(p *Params) { p.Dimension = -1 },
+		"one party":          func(p *Params) { p.Parties = 1 },
+		"other plaintexts":   func(p *Params) { p.LogP = 5 },
+		"eta above Q":        func(p *Params) { p.Kind = PaperKind(q53, 4) },
 	} {
 		p := good
 		change(&p)
@@ -125,7 +127,7 @@ func TestParamsAreRefused(t *testing.T) {
 	}
 }
 
-// The kinds of the exact form for our moduli, and no smaller one would do.
+// The kinds of the exact form are as expected for our moduli, and no smaller kind suffices.
 func TestExactKind(t *testing.T) {
 	for _, c := range []struct {
 		q       uint64

@@ -7,32 +7,33 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// Question is what a client asks each party of a quorum, in the same words.
+// Question is the request that a client sends to each party of a quorum, the same for all.
 type Question struct {
-	ID          []byte // of the request, different for each
+	ID          []byte // of the request, unique
 	Epoch       uint64
 	Keys        [32]byte   // digest of the public keys
 	Quorum      []uint32   // places in the roster
 	Ring        bool       // ring ciphertexts, of which the first Each coefficients are opened
 	BGV         bool       // BGV and BFV ciphertexts, of which the first Each coefficients are opened
 	Level       int        // of BGV ciphertexts
-	Flooding    bool       // of BGV ciphertexts: under a flood of noise, and not under masks
-	Multikey    []KeyOwner // the keys that multi-key ciphertexts are under, ascending; others have none
-	Count       int        // ciphertexts
-	Each        int        // messages of each
-	Paper       bool       // masks of the paper's form
-	Recipient   []byte     // public key that answers are sealed to, if any
-	Ciphertexts [32]byte   // as CiphertextsDigest names them
+	Flooding    bool       // of BGV ciphertexts: decrypted with flooding instead of masks
+	Multikey    []KeyOwner // the keys of multi-key ciphertexts, ascending; empty for others
+	Count       int        // number of ciphertexts
+	Each        int        // messages per ciphertext
+	Paper       bool       // use masks of the paper's form
+	Recipient   []byte     // public key to which answers are sealed, if any
+	Ciphertexts [32]byte   // see CiphertextsDigest
 }
 
-// KeyOwner is a key that ciphertexts are under, by its digest, and its owner, by the place in the roster.
+// KeyOwner is the digest of a key of multi-key ciphertexts, and its owner's place in the roster.
 type KeyOwner struct {
 	Key   [32]byte
 	Owner uint32
 }
 
-// CiphertextsDigest names ciphertexts, given as their encodings of one size, one after the other: it is the SHA-256 of the
-// SHA-256 of each, so that a party that hashes each by itself hashes nothing twice.
+// CiphertextsDigest returns a digest of ciphertexts. encoded is the concatenation of their
+// encodings of size bytes each. The digest is the SHA-256 of the SHA-256 of each, so that a party
+// that also hashes each ciphertext does not hash anything twice.
 func CiphertextsDigest(encoded []byte, size int) [32]byte {
 	all := sha256.New()
 	for len(encoded) > 0 {
@@ -44,7 +45,7 @@ func CiphertextsDigest(encoded []byte, size int) [32]byte {
 	return [32]byte(all.Sum(nil))
 }
 
-// Digest is what the parties compare before anything else.
+// Digest returns the hash of the request that the parties compare first.
 func (q *Question) Digest() round.Digest {
 	var quorum []byte
 	for _, p := range q.Quorum {
@@ -53,7 +54,8 @@ func (q *Question) Digest() round.Digest {
 	return round.Hash("lodge threshold request", q.ID, quorum, q.what())
 }
 
-// Request names what is asked for, whichever quorum is asked, and for whom: client and circuit are as a party knows them.
+// Request returns a hash of the requested decryption and of its recipient; it does not depend on
+// the quorum. client and circuit are the names that a party uses.
 func (q *Question) Request(client, circuit string) round.Digest {
 	return round.Hash("lodge threshold approval", []byte(client), []byte(circuit), q.what())
 }
@@ -83,16 +85,17 @@ func (q *Question) what() []byte {
 	return h[:]
 }
 
-// Info is what the answer of a party is bound to that is sealed for a recipient.
+// Info returns the context string that binds the sealed answer of a party to this request.
 func (q *Question) Info(party uint32) []byte {
 	d := q.Digest()
 	info := round.Hash("lodge threshold answer", d[:], round.Uint(uint64(party)))
 	return info[:]
 }
 
-// Statement is what somebody signs who says where the ciphertexts come from: how many coefficients of each are opened is
-// part of it, 0 for LWE ciphertexts, so that no more is opened than was meant. Who says it of ciphertexts that are decrypted
-// with flooding says another thing: that their noise is bounded.
+// Statement returns the bytes that an attester signs to state where the ciphertexts come from. It
+// includes the number of opened coefficients per ciphertext, 0 for LWE ciphertexts, so that the
+// signature does not permit opening more. For decryption with flooding the statement is different:
+// there it says that the noise of the ciphertexts is bounded.
 func (q *Question) Statement(circuit string) []byte {
 	opened := uint64(0)
 	if q.Ring || q.BGV {
@@ -113,10 +116,10 @@ func (q *Question) Statement(circuit string) []byte {
 	return out
 }
 
-// Name names a ciphertext among all that are answered under the same keys, by its SHA-256. Answers of the two forms, numbers of
-// different moduli, are answers to different names.
+// Name identifies a ciphertext, by its SHA-256, among all ciphertexts answered under the same keys.
+// Answers of the two forms are numbers of different moduli, so they have different names.
 func (q *Question) Name(ciphertext [32]byte) [32]byte {
-	named := [1 + len(ciphertext)]byte{} // in one block of the hash
+	named := [1 + len(ciphertext)]byte{} // fits in one block of the hash
 	if q.Paper {
 		//lodge:check threshold/ledger/form [run=TestQuestion] answers of one form are returned for
 		//  the other

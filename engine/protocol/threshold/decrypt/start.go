@@ -13,32 +13,36 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// Outside is a recipient that is not in the quorum: it gets the parties' answers as their results, and combines them.
+// Outside denotes a recipient that is not in the quorum: it receives the parties' answers as their
+// results and combines them.
 const Outside round.Party = -1
 
-// Config is what all parties of a run agree on, and what is this party's own. The parties of the session are the
-// quorum, in an order that the masks were made in too.
+// Config holds the values that all parties of a run agree on, and the party's own values. The
+// parties of the session are the quorum, in the order in which they made the masks.
 type Config struct {
 	Session round.Session
 	Step    string
 	Params  Params
-	// Ciphertexts are the same at all parties, which the terms of the session say, and Chosen where these are some of what
-	// they speak of.
+	// Ciphertexts must be the same at all parties. The session's terms ensure this, and Chosen does
+	// if the ciphertexts are a subset of those in the terms.
 	Ciphertexts Ciphertexts
 	Chosen      round.Digest
-	// Secret is this party's additive share of the key among the quorum, N residues modulo Q. The caller keeps it.
+	// Secret is this party's additive share of the key among the quorum, N residues modulo Q. The
+	// caller keeps ownership.
 	Secret []uint64
-	// Masks are as many records as there are ciphertexts, made by this quorum. The run spends them when it starts.
+	// Masks must hold as many records as there are ciphertexts, made by this quorum. The run spends
+	// them when it starts.
 	Masks     *masks.Batch
-	Recipient round.Party // in the quorum, or Outside
+	Recipient round.Party // a party of the quorum, or Outside
 	Workers   int
 }
 
-// Result is what a party has at the end.
+// Result is the output of a party.
 type Result struct {
-	// Messages are the plaintexts, at the recipient in the quorum; nil elsewhere.
+	// Messages are the plaintexts if this party is the recipient, nil otherwise.
 	Messages []uint64
-	// Answer is this party's part for a recipient outside. All of a quorum together are the plaintexts.
+	// Answer is this party's answer for a recipient outside the quorum. The answers of the whole
+	// quorum determine the plaintexts.
 	Answer []byte
 }
 
@@ -48,20 +52,20 @@ func (r *Result) Wipe() {
 	clear(r.Answer)
 }
 
-// Format shows nothing, whatever the verb.
+// Format prints a placeholder, whatever the verb, so that a log cannot reveal the result.
 func (*Result) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, secret.Redacted) }
 
-// CheckAgreement fails where a party's message belongs to another run than this party's: other parameters, records of
-// masks or another recipient.
+// CheckAgreement fails if another party's message belongs to a different run: with other
+// parameters, mask records or recipient.
 const CheckAgreement = "agreement"
 
 func disagreement(p round.Party) *round.Blame {
-	return &round.Blame{Party: p, Check: CheckAgreement, Reason: "its message is of another run"}
+	return &round.Blame{Party: p, Check: CheckAgreement, Reason: "its message belongs to another run (other parameters, mask records or recipient)"}
 }
 
 const headerSize = len(round.Digest{})
 
-// header is what the first message and the answer of every party of a run begin with.
+// header returns the prefix of the first message and of the answer of every party of a run.
 func (c *Config) header(id round.Digest, first uint64) round.Digest {
 	p := c.Params
 	fields := [][]byte{c.Session.ID[:], []byte(c.Step), id[:], c.Chosen[:]}
@@ -76,13 +80,13 @@ func (c *Config) header(id round.Digest, first uint64) round.Digest {
 
 func (c *Config) name(message string) string { return c.Step + "/" + message }
 
-// run is this party's state.
+// run is the state of one party.
 type run struct {
 	Config
 	count  int
 	head   round.Digest
 	values *masks.Values
-	w      []uint64 // what becomes the answer, modulo eta
+	w      []uint64 // in the end the answer, modulo eta
 	eta    residues
 }
 
@@ -94,11 +98,11 @@ func (r *run) Wipe() {
 
 func (r *run) first() bool { return r.Session.Self == 0 }
 
-// modPhi takes words to residues modulo Phi.
+// modPhi returns the bit mask that reduces words modulo Phi.
 func (r *run) modPhi() uint64 { return 1<<r.Params.Kind.LogPhi - 1 }
 
-// Start begins a run, and spends the masks if there is nothing wrong with the rest. Errors wrap those of this package,
-// or masks.ErrSpent.
+// Start begins a run. It spends the masks if the rest of the configuration is valid. Errors wrap
+// those of this package, or masks.ErrSpent.
 func Start(c Config) (round.Transition[*Result], error) {
 	none := round.Transition[*Result]{}
 	if c.Ciphertexts == nil || c.Ciphertexts.Len() == 0 || c.Masks == nil {
@@ -109,17 +113,17 @@ func Start(c Config) (round.Transition[*Result], error) {
 	}
 	switch {
 	case c.Session.Parties != c.Params.Parties || len(c.Secret) != c.Params.Dimension:
-		return none, fmt.Errorf("%w: a session of %d, a key of %d", ErrParams, c.Session.Parties, len(c.Secret))
+		return none, fmt.Errorf("%w: the session has %d parties and the key has dimension %d", ErrParams, c.Session.Parties, len(c.Secret))
 	case c.Recipient < Outside || int(c.Recipient) >= c.Session.Parties:
-		return none, fmt.Errorf("%w: recipient %d", ErrParams, c.Recipient)
+		return none, fmt.Errorf("%w: recipient %d is not a party of the quorum", ErrParams, c.Recipient)
 	//lodge:check decrypt/kind masks of another eta, Phi or form are used
 	case c.Masks.Kind() != c.Params.Kind:
-		return none, fmt.Errorf("%w: of kind %v, want %v", ErrKind, c.Masks.Kind(), c.Params.Kind)
+		return none, fmt.Errorf("%w: the masks have kind %v, want %v", ErrKind, c.Masks.Kind(), c.Params.Kind)
 	}
 	first, count := c.Masks.First(), c.Ciphertexts.Len()
 	//lodge:check decrypt/count a ciphertext lacks a mask, or a mask is wasted
 	if have := c.Masks.Count(); have != count && have != 0 {
-		return none, fmt.Errorf("%w: %d for %d ciphertexts", ErrKind, have, count)
+		return none, fmt.Errorf("%w: %d masks for %d ciphertexts", ErrKind, have, count)
 	}
 	s, err := newSwitcher(c.Params)
 	if err != nil {
@@ -129,7 +133,7 @@ func Start(c Config) (round.Transition[*Result], error) {
 	if err != nil {
 		return none, err
 	}
-	if len(values.R) != count { // somebody took some meanwhile
+	if len(values.R) != count { // a concurrent caller took some records
 		values.Wipe()
 		return none, ErrKind
 	}
@@ -141,7 +145,7 @@ func Start(c Config) (round.Transition[*Result], error) {
 	})), nil
 }
 
-// begin computes the shares of phases, masks them and sends what is opened first.
+// begin computes the shares of the phases, masks them and sends the first message.
 func (r *run) begin(ctx context.Context, s *switcher) (round.Transition[*Result], error) {
 	if err := s.shares(ctx, r.w, &r.Config); err != nil {
 		return round.Transition[*Result]{}, err
@@ -166,7 +170,7 @@ func (r *run) begin(ctx context.Context, s *switcher) (round.Transition[*Result]
 	return round.Next(round.Round[*Result](&opened{r, masked}), send...), nil
 }
 
-// packed is the header and values of so many bits.
+// packed returns the header followed by the values, packed with width bits each.
 func (r *run) packed(v []uint64, width int) []byte {
 	b := make([]byte, headerSize+kernel.PackedSize(len(v), width))
 	copy(b, r.head[:])
@@ -179,12 +183,12 @@ func unpackAnswer(v []uint64, b []byte, k masks.Kind, head round.Digest) (agreed
 	agreed, err = unpack(v, b, k.LogEta, head)
 	//lodge:check decrypt/residues-of-answers answers modulo an odd eta have several encodings
 	if err == nil && !residues(k.Eta()).all(v) {
-		err = errors.New("no residue")
+		err = errors.New("a word is not a residue modulo eta")
 	}
 	return agreed, err
 }
 
-// unpack is the inverse of packed, for a message of another party.
+// unpack reverses packed for a message of another party.
 func unpack(v []uint64, b []byte, width int, head round.Digest) (agreed bool, err error) {
 	if len(b) != headerSize+kernel.PackedSize(len(v), width) {
 		return false, errors.New("wrong length")
@@ -195,10 +199,11 @@ func unpack(v []uint64, b []byte, width int, head round.Digest) (agreed bool, er
 	return round.Digest(b[:headerSize]) == head, nil
 }
 
-// opened is the round in which the masked noises arrive: at party 0 in the paper's form, at all in the exact one.
+// opened is the round in which the masked noises arrive: at party 0 in the paper's form, at all
+// parties in the exact form.
 type opened struct {
 	*run
-	v []uint64 // this party's part, and in the end the sum modulo Phi
+	v []uint64 // this party's part, and after Step the sum modulo Phi
 }
 
 func (r *opened) Wants() []round.Want {
@@ -230,7 +235,7 @@ func (r *opened) Step(_ context.Context, in round.Inbox) (round.Transition[*Resu
 		return r.compare(r.v)
 	}
 	if r.first() {
-		// v - Phi [v >= Phi/2] is v centred
+		// v - Phi [v >= Phi/2] centres v
 		phi := r.Params.Kind.LogPhi
 		for i, v := range r.v {
 			r.w[i] = r.eta.add(r.eta.sub(r.w[i], v), v>>(phi-1)<<phi)
@@ -239,7 +244,7 @@ func (r *opened) Step(_ context.Context, in round.Inbox) (round.Transition[*Resu
 	return r.answer()
 }
 
-// answer sends this party's part to the recipient.
+// answer sends this party's answer to the recipient.
 func (r *run) answer() (round.Transition[*Result], error) {
 	width := r.Params.Kind.LogEta
 	if r.Recipient == r.Session.Self {
@@ -254,7 +259,7 @@ func (r *run) answer() (round.Transition[*Result], error) {
 	return round.Next(last, round.Message{To: r.Recipient, Name: r.name("answer"), Body: round.Bytes(message)}), nil
 }
 
-// answers is the round of the recipient in the quorum.
+// answers is the round in which a recipient in the quorum receives the answers.
 type answers struct{ *run }
 
 func (r answers) Wants() []round.Want {
@@ -282,16 +287,18 @@ func (r answers) Step(_ context.Context, in round.Inbox) (round.Transition[*Resu
 	//lodge:check decrypt/sums a sum that is not a plaintext goes unnoticed
 	if !plaintexts(sum, r.Params.Kind) {
 		clear(sum)
-		return round.Transition[*Result]{}, &round.Abort{Check: CheckAnswers, Reason: "answers add up to no plaintext"}
+		return round.Transition[*Result]{}, &round.Abort{Check: CheckAnswers, Reason: "the answers do not sum to a plaintext"}
 	}
 	r.Wipe()
 	return round.Done(&Result{Messages: sum}), nil
 }
 
-// CheckAnswers fails where answers add up to no multiple of Phi. Nobody can be named.
+// CheckAnswers fails if the answers do not sum to a multiple of Phi. The cheating party cannot be
+// identified.
 const CheckAnswers = "answers"
 
-// plaintexts turns sums of answers modulo eta into plaintexts, if they are that.
+// plaintexts turns sums of answers modulo eta into plaintexts, and reports whether all of them were
+// multiples of Phi.
 func plaintexts(sum []uint64, k masks.Kind) bool {
 	var low uint64
 	for i, v := range sum {
@@ -301,14 +308,14 @@ func plaintexts(sum []uint64, k masks.Kind) bool {
 	return low == 0
 }
 
-// Combine gives a recipient outside the quorum the plaintexts of count ciphertexts, from the answers of all parties of
-// the quorum. The error wraps ErrAnswers.
+// Combine returns the plaintexts of count ciphertexts to a recipient outside the quorum, from the
+// answers of all parties of the quorum. The error wraps ErrAnswers.
 func Combine(p Params, count int, answers [][]byte) ([]uint64, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
 	if len(answers) != p.Parties || count < 1 {
-		return nil, fmt.Errorf("%w: %d of %d", ErrAnswers, len(answers), p.Parties)
+		return nil, fmt.Errorf("%w: %d answers from a quorum of %d", ErrAnswers, len(answers), p.Parties)
 	}
 	size := headerSize + kernel.PackedSize(count, p.Kind.LogEta)
 	for i, a := range answers {
@@ -326,7 +333,7 @@ func Combine(p Params, count int, answers [][]byte) ([]uint64, error) {
 			return nil, fmt.Errorf("%w: answer %d: %w", ErrAnswers, i, err)
 		//lodge:check decrypt/combine-agreement the recipient combines answers of different runs
 		case !agreed:
-			return nil, fmt.Errorf("%w: answer %d is of another run", ErrAnswers, i)
+			return nil, fmt.Errorf("%w: answer %d belongs to another run", ErrAnswers, i)
 		}
 		for k, x := range part {
 			sum[k] = residues(p.Kind.Eta()).add(sum[k], x)
@@ -335,12 +342,12 @@ func Combine(p Params, count int, answers [][]byte) ([]uint64, error) {
 	//lodge:check decrypt/combine-sums the recipient accepts a sum that is not a plaintext
 	if !plaintexts(sum, p.Kind) {
 		clear(sum)
-		return nil, fmt.Errorf("%w: they add up to no plaintext", ErrAnswers)
+		return nil, fmt.Errorf("%w: they do not sum to a plaintext", ErrAnswers)
 	}
 	return sum, nil
 }
 
-// planes are packed bits as a message: words, least significant byte first.
+// planes encodes packed bits as a message: words, least significant byte first.
 func planes(list ...[]uint64) []byte {
 	var b []byte
 	for _, p := range list {

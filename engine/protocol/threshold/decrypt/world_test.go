@@ -29,7 +29,7 @@ type list []ciphertext
 func (l list) Len() int                    { return len(l) }
 func (l list) At(i int) ([]uint64, uint64) { return l[i].a, l[i].b }
 
-// world is a key in additive shares, and ciphertexts of messages with noises.
+// world has a key in additive shares, and encrypts messages with chosen noises.
 type world struct {
 	Params
 	random *rand.Rand
@@ -63,7 +63,7 @@ func (w *world) residues() []uint64 {
 	return v
 }
 
-// encrypt gives a ciphertext with the phase round(Q m/p) + e.
+// encrypt returns a ciphertext with the phase round(Q m/p) + e.
 func (w *world) encrypt(m uint64, e int64) ciphertext {
 	c := ciphertext{a: w.residues()}
 	hi, lo := bits.Mul64(w.Modulus, m)
@@ -79,7 +79,7 @@ func (w *world) encrypt(m uint64, e int64) ciphertext {
 	return c
 }
 
-// gaussian are noises of a standard deviation.
+// gaussian returns n noises with the given standard deviation.
 func (w *world) gaussian(n int, deviation float64) []int64 {
 	v := make([]int64, n)
 	for i := range v {
@@ -104,8 +104,9 @@ func (w *world) encryptAll(m []uint64, e []int64) list {
 	return l
 }
 
-// deal gives all parties records for masks whose r or rho, modulo eta, are these, by the description of the encoding: a
-// number whose lowest LogEta bits are R, then bits of rho, products, triples, d over GF(2) if p is odd, and d.
+// deal returns records for all parties whose masks r or rho, modulo eta, are masksOf. It follows
+// the description of the encoding: a number whose lowest LogEta bits are R, then bits of rho,
+// products, triples, d over GF(2) if p is odd, and d.
 func (w *world) deal(t testing.TB, masksOf []uint64) []*masks.Batch {
 	t.Helper()
 	k, n := w.Kind, w.Parties
@@ -115,7 +116,7 @@ func (w *world) deal(t testing.TB, masksOf []uint64) []*masks.Batch {
 	}
 	for _, r := range masksOf {
 		type field struct {
-			value, modulus uint64 // modulus 2: over GF(2)
+			value, modulus uint64 // modulus 2 means GF(2)
 			width          int
 		}
 		fields := []field{{r, k.Eta(), k.LogEta}}
@@ -169,7 +170,7 @@ func (w *world) deal(t testing.TB, masksOf []uint64) []*masks.Batch {
 	return batches
 }
 
-// uniform are masks as the protocol makes them.
+// uniform returns n masks with the distribution of the protocol's.
 func (w *world) uniform(n int) []uint64 {
 	v := make([]uint64, n)
 	for i := range v {
@@ -192,7 +193,7 @@ func (w *world) run(
 	}, options...)
 }
 
-// plaintexts runs all parties with fresh masks, and gives what the recipient gets.
+// plaintexts runs all parties with fresh masks and returns the recipient's plaintexts.
 func (w *world) plaintexts(t testing.TB, c list, to round.Party, options ...roundtest.Option) []uint64 {
 	t.Helper()
 	return w.received(t, w.run(c, w.deal(t, w.uniform(len(c))), to, options...).OK(t), to, len(c))
@@ -217,7 +218,7 @@ func (w *world) received(t testing.TB, out *roundtest.Outcome[*Result], to round
 	return m
 }
 
-// kinds are one of each form for a modulus and noise up to a bound.
+// kinds returns a kind of each form, for a modulus and noise up to bound.
 func kinds(t testing.TB, q uint64, logP, parties int, bound float64) []masks.Kind {
 	t.Helper()
 	exact, err := ExactKind(q, logP, parties, bound)
@@ -227,7 +228,7 @@ func kinds(t testing.TB, q uint64, logP, parties int, bound float64) []masks.Kin
 	return []masks.Kind{PaperKind(q, logP), exact}
 }
 
-// quorums are the subsets of n parties of a size.
+// quorums returns the subsets of n parties with the given size.
 func quorums(n, size int) (list [][]int) {
 	for set := range 1 << n {
 		if bits.OnesCount(uint(set)) != size {
@@ -244,7 +245,8 @@ func quorums(n, size int) (list [][]int) {
 	return list
 }
 
-// shamir shares the key among n parties, and gives what sets the world's shares to those of a quorum of them.
+// shamir shares the key among n parties. It returns a function that sets the world's shares to
+// those of a quorum.
 func (w *world) shamir(t testing.TB, n int) func(quorum []int) {
 	t.Helper()
 	s, err := share.New(w.Modulus, n)

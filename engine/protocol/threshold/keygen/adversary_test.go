@@ -11,18 +11,19 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// cheat gives a party one hook.
+// cheat adds one hook to a party.
 func cheat[T any](p round.Party, name string, f func(v T)) roundtest.Option {
 	return roundtest.Cheat(p, byzantine.On(byzantine.New(), name, f))
 }
 
-// verdict is how an honest party's run may end: with blame of the culprit, or with suspicion of the culprit and others.
+// verdict describes the expected end of an honest party's run: blame of the culprit, or suspicion
+// of the culprit and others.
 type verdict struct {
 	blame    bool
 	suspects []round.Party
 }
 
-// judged fails the test unless every honest party ends as its verdict says, for this check.
+// judged fails the test unless every honest party ends with its verdict for this check.
 func judged(t *testing.T, out *roundtest.Outcome[Result], culprit round.Party, check string, of func(p round.Party) verdict) {
 	t.Helper()
 	for i, err := range out.Errors {
@@ -43,12 +44,13 @@ func judged(t *testing.T, out *roundtest.Outcome[Result], culprit round.Party, c
 				t.Errorf("party %d: %v, want %+v for %s", p, err, want, check)
 			}
 		default:
-			t.Errorf("party %d ends with %v, want %+v for %s", p, err, want, check)
+			t.Errorf("party %d returned %v, want %+v for %s", p, err, want, check)
 		}
 	}
 }
 
-// between is the verdict about two who accuse each other: they know, the others suspect both.
+// between returns the verdicts about two parties that accuse each other: each blames the other, and
+// the rest suspect both.
 func between(a, b round.Party) func(p round.Party) verdict {
 	return func(p round.Party) verdict {
 		if p == a || p == b {
@@ -60,7 +62,7 @@ func between(a, b round.Party) func(p round.Party) verdict {
 
 func everybody(round.Party) verdict { return verdict{blame: true} }
 
-// rowOf is the number of the first dealt row of a kind.
+// rowOf returns the number of the first dealt row of a kind.
 func rowOf(p *plan, k kind) (r int) {
 	for _, rows := range p.dealt[:k] {
 		r += rows
@@ -68,8 +70,9 @@ func rowOf(p *plan, k kind) (r int) {
 	return r
 }
 
-// A dealer whose sharings are not of their degree, or whose pairs are of two secrets, is blamed by whom it gave the
-// wrong share; the others suspect both; and if it gave wrong shares to more parties than may lie, all blame it.
+// A dealer whose sharings do not have their degree, or whose pairs have two secrets, is blamed by
+// the receivers of wrong shares, and the others suspect both. If it gave wrong shares to more than
+// t parties, all blame it.
 func TestWrongDegree(t *testing.T) {
 	for _, c := range []struct{ n, t int }{{3, 1}, {5, 2}, {7, 2}} {
 		p := testPlan(t, small(), c.n, c.t)
@@ -116,7 +119,8 @@ func TestWrongDegree(t *testing.T) {
 	}
 }
 
-// A dealer that announces another polynomial than it dealt is blamed by those whose shares are off it.
+// A dealer that announces another polynomial than it dealt is blamed by the parties whose shares do
+// not lie on it.
 func TestWrongPolynomial(t *testing.T) {
 	const n, threshold, culprit = 3, 1, 2
 	p := testPlan(t, small(), n, threshold)
@@ -130,17 +134,17 @@ func TestWrongPolynomial(t *testing.T) {
 			case errors.As(err, &blame) && blame.Party == culprit && blame.Check == CheckDegree:
 				blamed++
 			case !errors.As(err, &suspect) || !suspect.Suspect(culprit) || suspect.Suspect(round.Party(q)):
-				t.Errorf("value %d: party %d ends with %v", i, q, err)
+				t.Errorf("value %d: party %d returned %v", i, q, err)
 			}
 		}
 		if blamed == 0 {
-			t.Errorf("value %d: nobody blames the dealer", i)
+			t.Errorf("value %d: no party blames the dealer", i)
 		}
 	}
 }
 
-// A party that complains of right shares is blamed by the dealer that it accuses, and a complaint is about another, or
-// none.
+// A party that complains about correct shares is blamed by the dealer that it accuses. A complaint
+// must name another party or none.
 func TestFalseComplaint(t *testing.T) {
 	const n, threshold, culprit = 5, 2, 3
 	out := run(small(), n, threshold, cheat(culprit, nameComplaints, func(v []byte) { v[0] = 1 }))
@@ -154,13 +158,14 @@ func TestFalseComplaint(t *testing.T) {
 	}
 }
 
-// A dealer that sends other shares than it was bound to when the coin was tossed is blamed by those who got them.
+// A dealer that sends other shares than those it was bound to before the coin toss is blamed by
+// their receivers.
 func TestBound(t *testing.T) {
 	run(small(), 3, 1, roundtest.Rewrite(1, nameShares, roundtest.Flip(77))).Blamed(t, 1, CheckBound)
 }
 
-// A party that sends a king other shares than it reports, and a king that opens something else, are blamed by each
-// other, and are the suspects of the others.
+// A party that sends a king other shares than it reports, and a king that opens another value, are
+// blamed by each other and suspected by the other parties.
 func TestKingAndSender(t *testing.T) {
 	for _, c := range []struct{ n, t int }{{3, 1}, {5, 2}, {7, 2}} {
 		p := testPlan(t, small(), c.n, c.t)
@@ -207,8 +212,9 @@ func TestKingAndSender(t *testing.T) {
 	}
 }
 
-// A party that uses a wrong share throughout is seen where more shares than one are left over: it is blamed if no
-// others can be to blame, and else the suspects are those that can.
+// A party that consistently uses a wrong share is detected if there are redundant shares. It is
+// blamed if no other set of parties can explain the fault; otherwise all parties that can are
+// suspects.
 func TestWrongShareThroughout(t *testing.T) {
 	const culprit = 2
 	for _, c := range []struct {
@@ -244,8 +250,8 @@ func others(n int, p round.Party) (list []round.Party) {
 	return list
 }
 
-// What doc.go says that no check sees with n = 2t+1: a wrong share of a product adds a number that its sender knows to
-// the product.
+// doc.go describes what no check detects with n = 2t+1: a wrong share of a product adds a number
+// that its sender knows to the product.
 func TestAdditiveFaultWithoutRedundancy(t *testing.T) {
 	const n, threshold, culprit, delta = 3, 1, 2, 1000
 	set := small()
@@ -257,7 +263,8 @@ func TestAdditiveFaultWithoutRedundancy(t *testing.T) {
 	})).OK(t)
 	z, s := secrets(p, out.Results, []int{0, 1})
 	e := open(t, p, set, out.Results[0].Keys, z, s)
-	// The product z_5 s_0 is off by the weight of the wrong share, and so is the message -z s_0 g_0 of row 0.
+	// The product z_5 s_0 is off by the weight of the wrong share, and so is the message -z s_0 g_0
+	// of row 0.
 	off := p.Mul(p.Mul(delta, p.Lagrange(0, []int{0, 1, 2})[culprit]), set.Set.Rotation.Factor(p.Q, 0))
 	got := e.ring[p.width+5]
 	if want := -centred(off, p.Q); got-want > 100 || want-got > 100 {
@@ -270,7 +277,8 @@ func TestAdditiveFaultWithoutRedundancy(t *testing.T) {
 	bounded(t, "other samples", e.ring, set.NoiseOf(n, threshold).Ring)
 }
 
-// A wrong square that is none ends the run even where no check sees who was wrong.
+// A value that should be a square but is not ends the run even if no check identifies the cheating
+// party.
 func TestSquareThatIsNone(t *testing.T) {
 	const n, threshold, culprit = 3, 1, 2
 	p := testPlan(t, small(), n, threshold)
@@ -289,11 +297,11 @@ func TestSquareThatIsNone(t *testing.T) {
 	}
 }
 
-// A party whose report is wrong is found out by whoever it contradicts.
+// A party with a wrong report is detected by every party that the report contradicts.
 func TestWrongReport(t *testing.T) {
 	const n, threshold, culprit = 5, 2, 4
 	p := testPlan(t, small(), n, threshold)
-	// Every number of a report: own shares, and what a king was sent.
+	// A report has these numbers: own shares, and the shares that a king received.
 	size := 0
 	watch := byzantine.On(byzantine.New(), nameReport, func(v []uint64) { size = len(v) })
 	run(small(), n, threshold, roundtest.Watch(0, watch)).OK(t)
@@ -310,13 +318,13 @@ func TestWrongReport(t *testing.T) {
 			case errors.As(err, &blame) && blame.Party == culprit && blame.Check == CheckOpened:
 			case errors.As(err, &abort) && abort.Check == CheckOpened && abort.Suspect(culprit) && !abort.Suspect(round.Party(q)):
 			default:
-				t.Errorf("number %d: party %d ends with %v", i, q, err)
+				t.Errorf("number %d: party %d returned %v", i, q, err)
 			}
 		}
 	}
 }
 
-// Two versions of a broadcast are seen before anything depends on it.
+// Two versions of a broadcast are detected before anything depends on it.
 func TestEquivocation(t *testing.T) {
 	for _, name := range []string{
 		namePolynomial, nameComplaints, nameReport, "threshold/squares/values", "threshold/products/values", "threshold/keys/values",
@@ -326,18 +334,18 @@ func TestEquivocation(t *testing.T) {
 	}
 }
 
-// Who ends with other keys than the others is a suspect.
+// A party that ends with other keys than the rest is a suspect.
 func TestOtherKeys(t *testing.T) {
 	run(small(), 3, 1, roundtest.Rewrite(1, nameAgree, roundtest.Flip(9))).Aborted(t, 1, CheckAgree)
 }
 
-// Frames that are too short, too long, too many or not canonical are refused, of every message that is streamed, and so
-// are seeds and lists of numbers of another length.
+// Frames of every streamed message that are too short, too long, too many or not canonical are
+// rejected, and so are seeds and lists of numbers of the wrong length.
 func TestMalformedMessages(t *testing.T) {
 	const culprit = 1
 	ones := func(_ *roundtest.View, frames [][]byte) [][]byte {
 		for i := range frames[0][:8] {
-			frames[0][i] = 0xff // 2^50-1 is no residue
+			frames[0][i] = 0xff // 2^50-1 is not a residue
 		}
 		return frames
 	}
@@ -349,7 +357,7 @@ func TestMalformedMessages(t *testing.T) {
 		{streamed, roundtest.Truncate(1), round.CheckShape},
 		{streamed, roundtest.Payload(nil), round.CheckShape},
 		{streamed, roundtest.Extend(1), round.CheckSize},
-		{streamed, roundtest.ExtraFrame(nil), round.CheckShape}, // the frame before is not the last, as it should be
+		{streamed, roundtest.ExtraFrame(nil), round.CheckShape}, // the frame before is not marked as the last
 		{streamed, ones, round.CheckShape},
 		{[]string{nameSeeds, namePolynomial, nameReport}, roundtest.Truncate(1), round.CheckShape},
 		{[]string{nameSeeds, namePolynomial, nameReport}, roundtest.Extend(1), round.CheckSize},

@@ -9,8 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// BenchmarkKeygen makes the keys of the sets among three parties, one after the other on one processor: time, memory
-// and what is sent are those of one party.
+// BenchmarkKeygen makes the keys of the sets among three parties, which run sequentially on
+// one processor. Time, memory and bytes sent are those of one party.
 func BenchmarkKeygen(b *testing.B) {
 	const n, t = 3, 1
 	for _, name := range lwe.Names() {

@@ -61,7 +61,7 @@ func (r *dealt) Wants() []round.Want {
 	return wants
 }
 
-var errFrame = errors.New("a frame of the wrong length")
+var errFrame = errors.New("a frame has the wrong length")
 
 func (r *dealt) Frame(_ context.Context, from round.Party, _ string, index int, last bool, frame []byte) error {
 	low, high := r.dealtFrames(int(from), r.self)

@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
 )
 
-// fuzzed is party 0 of three, ready to take what party 1 sends.
+// fuzzed returns party 0 of three, ready to receive messages of party 1.
 func fuzzed(f *testing.F) *party {
 	f.Helper()
 	c := &Config{Session: round.Session{Parties: 3}, Scheme: small(), Threshold: 1, Source: source("fuzz", 0)}
@@ -32,7 +32,7 @@ func blames(t *testing.T, err error) {
 	}
 }
 
-// messages adds a valid message and some that are not.
+// messages adds a valid message and some invalid ones.
 func messages(f *testing.F, valid []byte) {
 	f.Add(valid)
 	f.Add(valid[1:])
@@ -41,7 +41,8 @@ func messages(f *testing.F, valid []byte) {
 	f.Add([]byte(nil))
 }
 
-// A frame of shares, for a king or dealt, is the one encoding of its rows, or its sender is blamed.
+// A frame of shares, for a king or dealt, is the unique encoding of its rows, or its sender is
+// blamed.
 func FuzzShares(f *testing.F) {
 	p := fuzzed(f)
 	rows := table.New(p.lowRows(), p.width)
@@ -60,12 +61,12 @@ func FuzzShares(f *testing.F) {
 			}
 		}
 		if !bytes.Equal(p.pack(nil, rows), data) {
-			t.Error("another encoding was accepted")
+			t.Error("accepted another encoding")
 		}
 	})
 }
 
-// A frame of opened values is the one encoding of its rows, or the king is blamed.
+// A frame of opened values is the unique encoding of its rows, or the king is blamed.
 func FuzzValues(f *testing.F) {
 	p := fuzzed(f)
 	mine, opened := table.New(p.dim, p.width), table.New(p.dim, p.width)
@@ -77,12 +78,12 @@ func FuzzValues(f *testing.F) {
 		if err := r.Frame(context.Background(), 1, o.valuesName(), 0, true, data); err != nil {
 			blames(t, err)
 		} else if !bytes.Equal(p.pack(nil, opened[from:to]), data) {
-			t.Error("another encoding was accepted")
+			t.Error("accepted another encoding")
 		}
 	})
 }
 
-// Complaints are a list of other parties, one byte for each, or are refused.
+// A list of complaints has one byte for each party and names only other parties, or is rejected.
 func FuzzComplaints(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 0, 0})
 	f.Add([]byte{1, 1, 1})

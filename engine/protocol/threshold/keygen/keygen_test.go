@@ -33,7 +33,7 @@ func lookup(t testing.TB, name string) *lwe.Scheme {
 	return scheme(t, set)
 }
 
-// small is a set that is quick, with several digits of both gadgets.
+// small returns a fast set with several digits of both gadgets.
 func small() *lwe.Scheme { return smallScheme() }
 
 var smallScheme = sync.OnceValue(func() *lwe.Scheme {
@@ -62,7 +62,7 @@ func run(set *lwe.Scheme, n, t int, options ...roundtest.Option) *roundtest.Outc
 	}, options...)
 }
 
-// quorums lists the sets of so many of n parties.
+// quorums returns the subsets of n parties with the given size.
 func quorums(n, size int) (list [][]int) {
 	for mask := range 1 << n {
 		var q []int
@@ -78,7 +78,7 @@ func quorums(n, size int) (list [][]int) {
 	return list
 }
 
-// secrets are z and s as a quorum reconstructs them.
+// secrets returns z and s as reconstructed by a quorum.
 func secrets(p *plan, results []Result, quorum []int) (z, s []uint64) {
 	z, s = make([]uint64, p.width), make([]uint64, p.dim)
 	var zs, ss [][]uint64
@@ -99,7 +99,7 @@ func testPlan(t testing.TB, set *lwe.Scheme, n, threshold int) *plan {
 	return p
 }
 
-// slowly is a b in Z_Q[X]/(X^N+1), by the definition.
+// slowly returns a b in Z_Q[X]/(X^N+1), computed by the definition.
 func slowly(p *plan, a, b []uint64) []uint64 {
 	c := make([]uint64, p.width)
 	for i, x := range a {
@@ -125,7 +125,8 @@ func centred(x, q uint64) float64 {
 	return float64(x)
 }
 
-// open decrypts every sample of the keys and gives the errors that are left of the messages that they must have.
+// open decrypts every sample of the keys and returns the errors that remain after subtracting the
+// expected messages.
 func open(t *testing.T, p *plan, set *lwe.Scheme, keys *lwe.Keys, z, s []uint64) (e noises) {
 	t.Helper()
 	inverse := func(v []uint64) []uint64 {
@@ -178,13 +179,13 @@ func bounded(t *testing.T, name string, e []float64, variance float64) {
 	t.Helper()
 	for _, v := range e {
 		if math.Abs(v) > 10*math.Sqrt(variance) {
-			t.Fatalf("an error of %s of %g where the variance is %g", name, v, variance)
+			t.Fatalf("%s: an error of %g, with variance %g", name, v, variance)
 		}
 	}
 }
 
-// Every quorum has the same secrets, which are bits and differences of bits; all parties have the same keys; and every
-// sample decrypts to its message with an error of its size.
+// Every quorum has the same secrets, which are bits and differences of bits; all parties have the
+// same keys; and every sample decrypts to its message with an error of the expected size.
 func TestKeys(t *testing.T) {
 	for _, c := range []struct{ n, t int }{{3, 1}, {4, 1}, {5, 1}, {5, 2}, {7, 2}, {7, 3}} {
 		t.Run(fmt.Sprint(c.t, " of ", c.n), func(t *testing.T) {
@@ -211,7 +212,7 @@ func TestKeys(t *testing.T) {
 				terns[v]++
 			}
 			if terns[0] == 0 || terns[1] == 0 || terns[2] == 0 {
-				t.Errorf("z has %v of -1, 0 and 1", terns)
+				t.Errorf("z has %v coefficients of -1, 0 and 1", terns)
 			}
 			for i, r := range out.Results {
 				if r.Keys.Digest() != out.Results[0].Keys.Digest() {
@@ -226,7 +227,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// The keys do what keys of package lwe are for: encryption under the public key, and gates under the others.
+// Keys support encryption under the public key, and gates under the other keys.
 func TestKeysEvaluate(t *testing.T) {
 	var cases []longtest.Case
 	for _, set := range lwe.Sets() {

@@ -14,8 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// near fails the test if the variance of the errors is further from the one that it must be than 6 standard deviations
-// of the estimate.
+// near fails the test if the variance of the errors differs from want by more than 6 standard
+// deviations of the estimate.
 func near(t *testing.T, name string, e []float64, want float64) {
 	t.Helper()
 	sum, squares := 0.0, 0.0
@@ -32,7 +32,8 @@ func near(t *testing.T, name string, e []float64, want float64) {
 	}
 }
 
-// The errors of keys have the variances of the noise model, where the floor is what counts too.
+// The errors of keys have the variances of the noise model, also where the floor of the party
+// variance applies.
 func TestErrorVariance(t *testing.T) {
 	for _, c := range []struct {
 		set  string
@@ -51,7 +52,8 @@ func TestErrorVariance(t *testing.T) {
 	}
 }
 
-// Roots are found of all squares, and of nothing else: for a prime that is tried whole and for those of the sets.
+// Roots are found of all squares and of no other number. The test tries every number for a small
+// prime, and samples for the primes of the sets.
 func TestRoots(t *testing.T) {
 	for _, q := range []uint64{1048897, 1<<50 - 16383, 9007199254614017} {
 		set := smallSet()
@@ -65,14 +67,14 @@ func TestRoots(t *testing.T) {
 			}
 			if x != 0 {
 				if _, ok := p.sqrt(p.Mul(v, p.nonresidue)); ok {
-					t.Fatalf("%d: a number that is no square has a root", q)
+					t.Fatalf("%d: a number that is not a square has a root", q)
 				}
 			}
 		}
 	}
 }
 
-// The same randomness gives the same messages and keys, whatever the workers.
+// The same randomness yields the same messages and keys, for any number of workers.
 func TestSameKeysAgain(t *testing.T) {
 	var digests []round.Digest
 	for _, workers := range []int{1, 3} {
@@ -82,11 +84,12 @@ func TestSameKeysAgain(t *testing.T) {
 		digests = append(digests, out.Recording.Digest(), out.Results[0].Keys.Digest())
 	}
 	if digests[0] != digests[2] || digests[1] != digests[3] {
-		t.Error("another number of workers gives other messages")
+		t.Error("another number of workers yields other messages")
 	}
 }
 
-// What a run holds is erased when it ends, well or not; what it hands over is the caller's.
+// The run's secrets are erased when it ends, whether or not it succeeds. The caller owns the
+// returned shares.
 func TestErased(t *testing.T) {
 	for name, option := range map[string]roundtest.Option{
 		"done":    roundtest.Link(1, 2, "nothing", roundtest.Drop),
@@ -112,21 +115,21 @@ func TestErased(t *testing.T) {
 			held = append(held, d.Shares...)
 		}
 		if len(held) == 0 || len(known.Z) == 0 {
-			t.Fatal("the hooks saw nothing")
+			t.Fatal("the hooks were not called")
 		}
 		for _, row := range held {
 			if slices.ContainsFunc(row, func(v uint64) bool { return v != 0 }) {
-				t.Fatalf("%s: shares are left", name)
+				t.Fatalf("%s: shares were not erased", name)
 			}
 		}
 		left := slices.ContainsFunc(known.Z, func(v uint64) bool { return v != 0 })
 		if done := out.Errors[0] == nil; left != done {
-			t.Errorf("%s: the share of z is left: %v", name, left)
+			t.Errorf("%s: the share of z was not erased: %v", name, left)
 		}
 		if out.Errors[0] == nil {
 			r := out.Results[0]
 			if s := fmt.Sprintf("%v %+v %x", r.Z, r.S, r.Z); strings.ContainsAny(s, "0123456789") {
-				t.Errorf("a result shows %s", s)
+				t.Errorf("formatting reveals %s", s)
 			}
 			r.Wipe()
 			if known.Z[0] != 0 || known.S[0] != 0 || !r.Z.Empty() {
@@ -136,7 +139,8 @@ func TestErased(t *testing.T) {
 	}
 }
 
-// The estimate of memory counts the keys and the shares of their rows twice, and is not far above that.
+// The memory estimate counts the keys and the shares of their rows twice, and is not much larger
+// than that.
 func TestMemoryBytes(t *testing.T) {
 	for _, name := range lwe.Names() {
 		s := lookup(t, name)
@@ -169,7 +173,7 @@ func TestRefusedConfigurations(t *testing.T) {
 		"no majority":      {func(c *Config) { c.Threshold = 2 }, "honest majority"},
 		"too many parties": {func(c *Config) { c.Session.Parties = 65 }, "honest majority"},
 		"a small modulus":  {func(c *Config) { c.Scheme = changed(func(s *lwe.Set) { s.Q, s.Rotation.LogBase = 65537, 4 }) }, "modulus 65537 is not supported"},
-		"errors as large":  {func(c *Config) { c.Scheme = changed(func(s *lwe.Set) { s.SwitchVariance = 1 << 98 }) }, "are not supported"},
+		"large errors":     {func(c *Config) { c.Scheme = changed(func(s *lwe.Set) { s.SwitchVariance = 1 << 98 }) }, "are not supported"},
 	} {
 		config := good()
 		c.change(&config)

@@ -9,8 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// BenchmarkRecords makes 20,000 records by parties that run one after the other: the time is that of all of them,
-// divided by their number and by the records.
+// BenchmarkRecords makes 20,000 records by parties that run sequentially. The reported time
+// is the total divided by the numbers of parties and records.
 func BenchmarkRecords(b *testing.B) {
 	const count = 20000
 	for _, k := range []Kind{paperKind(50, 46), paperKind(53, 49), exactKind(10, 6), OddKind(65537, 3)} {

@@ -9,7 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// begin sets the shares that need no peer: party 0's of bits, and everyone's of the products of its own bits.
+// begin sets the shares that need no peer: party 0's shares of the bits, and each party's shares of
+// the products of the bits that it contributes.
 func (r *run) begin(ctx context.Context) (round.Transition[*Batch], error) {
 	for p := range r.moduli {
 		x := make([]uint64, r.records())
@@ -32,7 +33,8 @@ func (r *run) begin(ctx context.Context) (round.Transition[*Batch], error) {
 
 func bit(plane []uint64, i int) uint64 { return plane[i/64] >> (i % 64) & 1 }
 
-// step begins step j of the chain, in which party j joins those before it; after the last the shares are complete.
+// step begins step j of the chain, in which party j joins the parties before it. After the last
+// step the shares are complete.
 func (r *run) step(ctx context.Context, j round.Party) (round.Transition[*Batch], error) {
 	if int(j) == r.Session.Parties {
 		return r.complete(ctx)
@@ -49,7 +51,8 @@ func (r *run) step(ctx context.Context, j round.Party) (round.Transition[*Batch]
 	return round.Next(next, round.Message{To: j, Name: r.name("correction"), Body: round.Bytes(message)}), nil
 }
 
-// correct gives the corrections for party j, and takes the shares to what they are when it has joined.
+// correct returns the corrections for party j, and updates the shares to their values after party j
+// has joined.
 func (r *run) correct(j round.Party) ([]byte, error) {
 	batch := r.senders[j].Batch()
 	message := make([]byte, 0, r.correctionSize())
@@ -82,7 +85,7 @@ func (r *run) correct(j round.Party) ([]byte, error) {
 	return message, nil
 }
 
-// joins is the round in which party j gets the corrections of those before it.
+// joins is the round in which party j receives the corrections of the parties before it.
 type joins struct {
 	*run
 	j round.Party
@@ -111,7 +114,7 @@ func (r joins) Step(ctx context.Context, in round.Inbox) (round.Transition[*Batc
 	return r.step(ctx, r.j+1)
 }
 
-// join takes the corrections of party p.
+// join applies the corrections of party p.
 func (r *run) join(p round.Party, message []byte) error {
 	//lodge:check masks/corrections [swap=len(message) != r.correctionSize()=>len(message) >
 	//  r.correctionSize()] shorter corrections pass
@@ -122,12 +125,12 @@ func (r *run) join(p round.Party, message []byte) error {
 	c := make([]uint64, r.records())
 	defer clear(c)
 	for k, m := range r.moduli {
-		kernel.Unpack(c, message, m.width) // of a multiple of 64 records: there is no padding
+		kernel.Unpack(c, message, m.width) // a multiple of 64 records, so there is no padding
 		message = message[kernel.PackedSize(len(c), m.width):]
 		//lodge:check masks/correction-residues corrections modulo an odd number have several
 		//  encodings
 		if !m.residues(c) {
-			return &round.Blame{Party: p, Check: round.CheckShape, Reason: "a correction is no residue"}
+			return &round.Blame{Party: p, Check: round.CheckShape, Reason: "a correction is not a residue"}
 		}
 		if err := m.receive(batch, c, c); err != nil {
 			return err
@@ -153,7 +156,7 @@ func (r *run) join(p round.Party, message []byte) error {
 	return nil
 }
 
-// values puts the records together, of which all but their number is this party's alone.
+// values assembles the records. Everything in them except their number is secret to this party.
 func (r *run) values() *Values {
 	k := r.Kind
 	v := newValues(k, r.records())

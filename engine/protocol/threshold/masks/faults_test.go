@@ -42,7 +42,7 @@ func TestMalformedMessagesAreBlamed(t *testing.T) {
 	})).Blamed(t, 1, round.CheckShape)
 }
 
-// A change anywhere in an extension is found before anything depends on it.
+// Any change in an extension is detected before anything depends on the extension.
 func TestExtensionsAreChecked(t *testing.T) {
 	for _, bit := range []int{0, 99999, -1, -2000} {
 		lockstep(3, exact, 50, 0, roundtest.Link(2, 0, "test/extension", roundtest.Flip(bit))).Blamed(t, 2, CheckConsistency)
@@ -53,8 +53,9 @@ func TestExtensionsAreChecked(t *testing.T) {
 		Blamed(t, 1, CheckConsistency)
 }
 
-// A party whose transfers have another bit than its records makes wrong ones, and so does one with wrong corrections.
-// All records but one in 16 are good here; opening enough of them shows it, and opening none does not.
+// A party makes wrong records if its transfers use other bits than its records, or if it sends
+// wrong corrections. Here all records except one in 16 are good. Opening enough of them detects the
+// cheating, and opening none does not.
 func TestWrongRecordsAreOpened(t *testing.T) {
 	const wrong = 0x0001000100010001
 	cheats := map[string]byzantine.Hooks{
@@ -75,7 +76,7 @@ func TestWrongRecordsAreOpened(t *testing.T) {
 			lockstep(3, exact, 256, 256, roundtest.Cheat(2, h)).Aborted(t, 2, CheckMask)
 			unseen := lockstep(2, exact, 512, 0, roundtest.Cheat(1, h)).OK(t)
 			if good(t, unseen.Results) {
-				t.Error("all records are right: the cheat does nothing")
+				t.Error("all records are right: the cheat has no effect")
 			}
 		})
 	}
@@ -122,7 +123,7 @@ func good(t *testing.T, batches []*Batch) bool {
 	return true
 }
 
-// A party that opens something else than it has ends the run.
+// A party that opens other values than it holds ends the run.
 func TestFalseOpening(t *testing.T) {
 	for _, k := range []Kind{exact, paperKind(53, 49), OddKind(65537, 3)} {
 		for _, bit := range []int{0, 9, k.recordBits() - 1, 8 * k.RecordSize(), 8*k.RecordSize() + k.planes() - 1} {
@@ -131,9 +132,9 @@ func TestFalseOpening(t *testing.T) {
 	}
 }
 
-// Corrections modulo an odd number that are no residues have another encoding.
+// Corrections modulo an odd number that are not residues are rejected.
 func TestCorrectionsAreResidues(t *testing.T) {
-	k := OddKind(257, 2) // corrections are modulo 2 257, and 257, and 257 for d
+	k := OddKind(257, 2) // corrections are modulo 257 for the second bit and d, 514 for the first
 	for _, at := range []int{0, 64*10/8 + 3, (64*10+64*9)/8 + 5} {
 		h := byzantine.On(byzantine.New(), "test/correction", func(m *[]byte) {
 			(*m)[at], (*m)[at+1], (*m)[at+2] = 0xff, 0xff, 0xff
@@ -147,9 +148,9 @@ func TestChoicesAreErased(t *testing.T) {
 	h := byzantine.On(byzantine.New(), "test/extension", func(x []uint64) { kept = x })
 	out := lockstep(2, exact, 100, 10, roundtest.Watch(1, h)).OK(t)
 	if len(kept) == 0 || slices.Max(kept) != 0 {
-		t.Error("choices are still there")
+		t.Error("the choices were not erased")
 	}
 	if out.Results[0].Count() != 100 {
-		t.Error("the result is gone")
+		t.Error("the result was erased")
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"math/bits"
 )
 
-// Form says how a decryption takes the noise off.
+// Form selects how a decryption removes the noise.
 type Form uint8
 
 // The forms of a mask.
 const (
-	// Paper is the form of Ajax: two messages, and a failure with the probability |e|/Phi.
+	// Paper is the form of Ajax: two messages, and failure with probability |e|/Phi.
 	Paper Form = 1
 	// Exact compares the mask with the masked noise, and never fails.
 	Exact Form = 2
@@ -27,21 +27,21 @@ func (f Form) String() string {
 	return fmt.Sprintf("form %d", uint8(f))
 }
 
-// Kind is what records must have in common to be spent together.
+// Kind describes records. Records that are spent together must have the same kind.
 type Kind struct {
 	Form   Form
-	LogEta int    // eta = 2^LogEta; with an odd p, residues modulo eta have so many bits
+	LogEta int    // eta = 2^LogEta; for an odd p, LogEta is the number of bits of eta
 	LogPhi int    // Phi = 2^LogPhi, eta/p
-	Odd    uint64 // p, if it is odd: eta = Phi p then. Only the exact form has such
+	Odd    uint64 // p, if it is odd: then eta = Phi p. Only the exact form supports an odd p
 }
 
-// OddKind is the kind of the exact form for an odd p.
+// OddKind returns the kind of the exact form for an odd p.
 func OddKind(p uint64, logPhi int) Kind {
 	return Kind{Form: Exact, LogEta: logPhi + bits.Len64(p), LogPhi: logPhi, Odd: p}
 }
 
-// ErrKind says that a kind is none that this package makes.
-var ErrKind = errors.New("masks: no such kind")
+// ErrKind is returned for a kind that this package does not support.
+var ErrKind = errors.New("masks: kind is not supported")
 
 // Limits of kinds.
 const (
@@ -49,10 +49,10 @@ const (
 	maxExact  = 16 // bits of rho
 )
 
-// LogP is the size of a plaintext in bits.
+// LogP returns the size of a plaintext in bits.
 func (k Kind) LogP() int { return k.LogEta - k.LogPhi }
 
-// P is the plaintext modulus.
+// P returns the plaintext modulus.
 func (k Kind) P() uint64 {
 	if k.Odd != 0 {
 		return k.Odd
@@ -60,11 +60,11 @@ func (k Kind) P() uint64 {
 	return 1 << k.LogP()
 }
 
-// Eta is what shares are modulo.
+// Eta returns the modulus of the shares.
 func (k Kind) Eta() uint64 { return k.P() << k.LogPhi }
 
-// Check refuses what is no kind: the form is one of the two, 4 <= p <= 2^16 for powers of two, 3 <= p for odd p, and 2
-// <= Phi.
+// Check returns an error that wraps ErrKind unless the form is Paper or Exact, 4 <= p <= 2^16 for
+// powers of two, 3 <= p for odd p, and 2 <= Phi. The exact form also limits Phi to 2^16.
 func (k Kind) Check() error {
 	if k.Odd != 0 {
 		return k.checkOdd()
@@ -73,7 +73,7 @@ func (k Kind) Check() error {
 		return fmt.Errorf("%w: %s with eta = 2^%d, Phi = 2^%d", ErrKind, k.Form, k.LogEta, k.LogPhi)
 	}
 	if k.Form == Exact && k.LogPhi > maxExact {
-		return fmt.Errorf("%w: comparison of %d bits", ErrKind, k.LogPhi)
+		return fmt.Errorf("%w: a comparison of %d bits is too long", ErrKind, k.LogPhi)
 	}
 	return nil
 }
@@ -86,20 +86,21 @@ func (k Kind) checkOdd() error {
 	return nil
 }
 
-// And is one product of a comparison, of shared bits: groups of bits of rho are joined by pairs of neighbours, and
-// High and Low are the groups' numbers in their level, the lowest bits first. With g = [v < rho] and e = [v = rho] on
-// a group, the pair has g_High + e_High g_Low and e_High e_Low; Equal says that it is the second product, which the
-// lowest group does without.
+// And is one product of shared bits in a comparison. A level joins neighbouring groups of bits of
+// rho in pairs. High and Low are the numbers of the groups in their level, lowest bits first. With
+// g = [v < rho] and e = [v = rho] on a group, the pair has g_High + e_High g_Low and e_High e_Low.
+// Equal marks the second product, which the lowest group does not need.
 type And struct {
 	High, Low int
 	Equal     bool
 }
 
-// Groups is into how many groups the bits of rho go before the first level: pairs, and one alone if k is odd.
+// Groups returns the number of groups of bits of rho before the first level: pairs, and a single
+// bit if log Phi is odd.
 func (k Kind) Groups() int { return (k.LogPhi + 1) / 2 }
 
-// Levels are the products of a comparison, level by level; those of a level are independent. Where the number of
-// groups is odd, the highest goes to the next level as it is.
+// Levels returns the products of a comparison, level by level; those of a level are independent. If
+// the number of groups is odd, the highest passes unchanged to the next level.
 func (k Kind) Levels() [][]And {
 	if k.Form != Exact {
 		return nil
@@ -118,7 +119,7 @@ func (k Kind) Levels() [][]And {
 	return levels
 }
 
-// Triples is the number of triples of a record: one for each product of Levels.
+// Triples returns the number of triples in a record: one for each product of Levels.
 func (k Kind) Triples() int {
 	n := 0
 	for _, l := range k.Levels() {
@@ -127,7 +128,7 @@ func (k Kind) Triples() int {
 	return n
 }
 
-// Products is the number of products of neighbouring bits of rho in a record.
+// Products returns the number of products of neighbouring bits of rho in a record.
 func (k Kind) Products() int {
 	if k.Form != Exact {
 		return 0
@@ -135,8 +136,8 @@ func (k Kind) Products() int {
 	return k.LogPhi / 2
 }
 
-// widths are the sizes of shares of bits, which are modulo eta/2^i for the bits of r or rho, and modulo p for d. For
-// powers of two that is Z_2^w.
+// widths returns the sizes in bits of the shares of bits, which are modulo eta/2^i for the bits of
+// r or rho, and modulo p for d. For powers of two this is Z_2^w.
 func (k Kind) widths() []int {
 	var w []int
 	for i := range k.LogPhi {
@@ -148,8 +149,8 @@ func (k Kind) widths() []int {
 	return w
 }
 
-// factors are the planes of bits whose products a record has: products of bits of rho, then triples. The planes of
-// triples follow those of widths.
+// factors returns the pairs of planes of bits whose products a record contains: products of bits of
+// rho, then triples. The planes of triples follow those of widths.
 func (k Kind) factors() [][2]int {
 	var f [][2]int
 	for g := range k.Products() {
@@ -162,14 +163,15 @@ func (k Kind) factors() [][2]int {
 	return f
 }
 
-// planes is the number of bits that a record is made of.
+// planes returns the number of bits from which a record is made.
 func (k Kind) planes() int { return len(k.widths()) + 2*k.Triples() }
 
-// transfers is the number of oblivious transfers of a pair of parties for one record.
+// transfers returns the number of oblivious transfers between a pair of parties for one record.
 func (k Kind) transfers() int { return len(k.widths()) + 2*len(k.factors()) }
 
-// bitPlanes is the number of shares over GF(2) in a record of the exact form: of the bits of rho, of their products, of
-// triples (x, y, xy) and, where the lowest bit of a share modulo p is none, of d.
+// bitPlanes returns the number of shares over GF(2) in a record of the exact form: of the bits of
+// rho, of their products, of triples (x, y, xy) and, for odd p, of d. For even p the share of d is
+// the lowest bit of the share modulo p.
 func (k Kind) bitPlanes() int {
 	n := k.LogPhi + k.Products() + 3*k.Triples()
 	if k.Odd != 0 {
@@ -178,7 +180,8 @@ func (k Kind) bitPlanes() int {
 	return n
 }
 
-// recordBits is the size of a record: the share of r or rho and, in the exact form, shares of bits, and the share of d.
+// recordBits returns the size of a record: the share of r or rho and, in the exact form, shares of
+// bits, and the share of d.
 func (k Kind) recordBits() int {
 	if k.Form == Paper {
 		return k.LogEta
@@ -186,5 +189,5 @@ func (k Kind) recordBits() int {
 	return k.LogEta + k.bitPlanes() + k.LogP()
 }
 
-// RecordSize is the size of a record in bytes.
+// RecordSize returns the size of a record in bytes.
 func (k Kind) RecordSize() int { return (k.recordBits() + 7) / 8 }

@@ -33,7 +33,7 @@ func TestKindsAreRefused(t *testing.T) {
 	}
 }
 
-// less evaluates [v < rho] by the levels of products, in the clear.
+// less evaluates [v < rho] on plaintext bits by the levels of products.
 func less(k Kind, v, rho uint64) uint64 {
 	type group struct{ g, e uint64 }
 	var groups []group
@@ -64,7 +64,7 @@ func less(k Kind, v, rho uint64) uint64 {
 	return groups[0].g
 }
 
-// All pairs of numbers of up to 8 bits.
+// The comparison is right for all pairs of numbers of up to 8 bits.
 func TestComparison(t *testing.T) {
 	for bits := 1; bits <= 8; bits++ {
 		k := exactKind(bits+4, bits)

@@ -24,7 +24,7 @@ func lockstep(n int, k Kind, count, sacrifice int, options ...roundtest.Option) 
 	}, options...)
 }
 
-// spent are the values of all parties.
+// spent returns the values of all parties.
 func spent(t testing.TB, batches []*Batch) []*Values {
 	t.Helper()
 	values := make([]*Values, len(batches))
@@ -38,11 +38,11 @@ func spent(t testing.TB, batches []*Batch) []*Values {
 	return values
 }
 
-// total is the sum of the parties' words at i, residues modulo m.
+// total returns the sum of the parties' words at i, residues modulo m.
 func total(values []*Values, m uint64, i int, of func(*Values) []uint64) (sum uint64) {
 	for _, v := range values {
 		if of(v)[i] >= m {
-			panic("no residue")
+			panic("not a residue")
 		}
 		sum = (sum + of(v)[i]) % m
 	}
@@ -56,7 +56,7 @@ func parity(values []*Values, i int, of func(*Values) []uint64) (sum uint64) {
 	return sum
 }
 
-// check holds record i against what its kind says, and gives r or rho.
+// check verifies record i and returns r or rho.
 func check(t *testing.T, k Kind, values []*Values, i int) uint64 {
 	t.Helper()
 	r := total(values, k.Eta(), i, func(v *Values) []uint64 { return v.R })
@@ -74,12 +74,12 @@ func check(t *testing.T, k Kind, values []*Values, i int) uint64 {
 	for b := range bits {
 		bits[b] = parity(values, i, func(v *Values) []uint64 { return v.Bits[b] })
 		if bits[b] != r>>b&1 {
-			t.Fatalf("%v: record %d has another bit %d of rho = %d", k, i, b, r)
+			t.Fatalf("%v: record %d has a wrong bit %d of rho = %d", k, i, b, r)
 		}
 	}
 	for g := range k.Products() {
 		if parity(values, i, func(v *Values) []uint64 { return v.Products[g] }) != bits[2*g]&bits[2*g+1] {
-			t.Fatalf("%v: product %d of record %d", k, g, i)
+			t.Fatalf("%v: product %d of record %d is wrong", k, g, i)
 		}
 	}
 	for j := range k.Triples() {
@@ -88,7 +88,7 @@ func check(t *testing.T, k Kind, values []*Values, i int) uint64 {
 			x[c] = parity(values, i, func(v *Values) []uint64 { return v.Triples[j][c] })
 		}
 		if x[2] != x[0]&x[1] {
-			t.Fatalf("%v: triple %d of record %d", k, j, i)
+			t.Fatalf("%v: triple %d of record %d is wrong", k, j, i)
 		}
 	}
 	d := total(values, k.P(), i, func(v *Values) []uint64 { return v.D })
@@ -135,8 +135,8 @@ func TestSevenParties(t *testing.T) {
 	}
 }
 
-// Masks are uniform, and so is every party's part: each value of r + Phi/2 or rho, of a share modulo 64 and of the
-// bits of a triple comes as often as the others.
+// Masks are uniform, and so is every party's part: each value of r + Phi/2 or rho, of a share
+// modulo 64 and of the bits of a triple occurs as often as the others.
 func TestUniform(t *testing.T) {
 	const count = 20000
 	for _, k := range []Kind{paperKind(10, 6), exactKind(10, 6), OddKind(65537, 6)} {
@@ -166,7 +166,8 @@ func TestUniform(t *testing.T) {
 	}
 }
 
-// uniform is a chi-square test of 64 classes: 63 degrees of freedom, mean 63, standard deviation 11.2.
+// uniform applies a chi-square test with 64 classes: 63 degrees of freedom, mean 63, standard
+// deviation 11.2.
 func uniform(t *testing.T, what string, counts []int) {
 	t.Helper()
 	n := 0
@@ -183,13 +184,13 @@ func uniform(t *testing.T, what string, counts []int) {
 	}
 }
 
-// Runs share nothing: not the ID of their records, and with other randomness not their bits.
+// Runs share nothing: neither the ID of their records nor, with other randomness, their bits.
 func TestRunsDiffer(t *testing.T) {
 	k := exactKind(10, 6)
 	a := lockstep(2, k, 640, 0).OK(t)
 	b := lockstep(2, k, 640, 0, roundtest.ID(round.Hash("another session"))).OK(t)
 	if a.Results[0].ID() == b.Results[0].ID() {
-		t.Error("two sessions' records have one ID")
+		t.Error("records of two sessions have the same ID")
 	}
 	va, vb := spent(t, a.Results), spent(t, b.Results)
 	same := 0
@@ -199,7 +200,7 @@ func TestRunsDiffer(t *testing.T) {
 		}
 	}
 	if same > 20 {
-		t.Errorf("%d of 640 shares are those of another session", same)
+		t.Errorf("%d of 640 shares are equal to those of another session", same)
 	}
 }
 
@@ -207,14 +208,14 @@ func TestConfigurations(t *testing.T) {
 	s := round.Session{Self: 0, Parties: 2}
 	good := Config{Session: s, Step: "test", Kind: exactKind(10, 6), Count: 1, Source: source("x", 0)}
 	for name, change := range map[string]func(*Config){
-		"no source":     func(c *Config) { c.Source = nil },
-		"no records":    func(c *Config) { c.Count = 0 },
-		"less than 0":   func(c *Config) { c.Sacrifice = -1 },
-		"too many":      func(c *Config) { c.Count = MaxCount(c.Kind) + 1 },
-		"very many":     func(c *Config) { c.Count = 1 << 62 },
-		"many to open":  func(c *Config) { c.Sacrifice = MaxCount(c.Kind) },
-		"no such kind":  func(c *Config) { c.Kind.LogPhi = 0 },
-		"overflow both": func(c *Config) { c.Count, c.Sacrifice = 1<<63-1, 1<<63-1 },
+		"no source":          func(c *Config) { c.Source = nil },
+		"no records":         func(c *Config) { c.Count = 0 },
+		"negative sacrifice": func(c *Config) { c.Sacrifice = -1 },
+		"too many":           func(c *Config) { c.Count = MaxCount(c.Kind) + 1 },
+		"huge count":         func(c *Config) { c.Count = 1 << 62 },
+		"too many to open":   func(c *Config) { c.Sacrifice = MaxCount(c.Kind) },
+		"invalid kind":       func(c *Config) { c.Kind.LogPhi = 0 },
+		"overflow both":      func(c *Config) { c.Count, c.Sacrifice = 1<<63-1, 1<<63-1 },
 	} {
 		c := good
 		change(&c)
@@ -227,7 +228,7 @@ func TestConfigurations(t *testing.T) {
 	}
 }
 
-// What is opened is chosen evenly, and nothing twice.
+// choose picks records uniformly and none twice.
 func TestChoose(t *testing.T) {
 	var counts [64]int
 	for trial := range 4000 {
@@ -237,7 +238,7 @@ func TestChoose(t *testing.T) {
 			counts[i]++
 		}
 		if bits.OnesCount64(seen) != 5 {
-			t.Fatal("an index is chosen twice")
+			t.Fatal("an index was chosen twice")
 		}
 	}
 	uniform(t, "chosen", counts[:])

@@ -1,7 +1,8 @@
 package masks
 
-// MemoryBytes estimates what a run holds at one party, in bytes: with every peer its transfers, keys and messages, and
-// its own records, as words and packed; and as much again for what waits for the garbage collector.
+// MemoryBytes estimates the bytes that a run needs at one party: transfers, keys and messages for
+// every peer, and the party's own records, as words and packed. It adds the same again for garbage
+// that is not yet collected.
 func MemoryBytes(k Kind, parties, records int) int64 {
 	transfers := int64(k.transfers()) * int64(records+64)
 	words := int64(k.planes()+len(k.widths())) * 8 * int64(records+64)

@@ -6,18 +6,20 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ot"
 )
 
-// modulus is what the shares of one bit are modulo: a power of two, or an odd p times one. Transfers are modulo half of
-// it, if it is even, as their shares count twice.
+// modulus describes arithmetic on the shares of one bit, modulo a power of two or an odd p times a
+// power of two. If the modulus is even, transfers are modulo half the modulus, because their shares
+// are doubled.
 type modulus struct {
 	m     uint64
-	width int // of what is transferred, in bits
-	// Of an odd p. With a power of two, m is not needed before the end: words wrap around.
+	width int // of a transferred value, in bits
+	// odd is true for an odd p. For a power of two, m is only needed at the end, because words wrap
+	// around.
 	odd  bool
-	half uint64 // what transfers are modulo
+	half uint64 // the modulus of transfers
 	ot   ot.Residues
 }
 
-// moduli are those of the bits of r or rho, and of d.
+// moduli returns the moduli for the bits of r or rho, and for d.
 func (k Kind) moduli() (list []modulus, err error) {
 	for p := range k.widths() {
 		m := modulus{m: k.P(), width: k.correctionWidth(p), odd: k.Odd != 0}
@@ -35,22 +37,23 @@ func (k Kind) moduli() (list []modulus, err error) {
 	return list, nil
 }
 
-// correctionWidth is the size of a correction for bit p: of a residue modulo half of what the shares are modulo.
+// correctionWidth returns the bits of a correction for bit p: a residue modulo half of the modulus
+// of the shares.
 func (k Kind) correctionWidth(p int) int {
 	w := k.widths()[p]
-	if k.Odd != 0 && p == k.LogPhi { // d, modulo an odd number, which has no half
+	if k.Odd != 0 && p == k.LogPhi { // d: the modulus is odd and has no half
 		return w
 	}
 	return w - 1
 }
 
-// once gives v mod m for v < 2m.
+// once returns v mod m for v < 2m.
 func once(v, m uint64) uint64 {
 	d := v - m
 	return d + m&uint64(int64(d)>>63)
 }
 
-// reduce gives v mod m, for v < 2m if p is odd.
+// reduce returns v mod m; if p is odd, v must be less than 2m.
 func (m *modulus) reduce(v uint64) uint64 {
 	if m.odd {
 		return once(v, m.m)
@@ -58,7 +61,7 @@ func (m *modulus) reduce(v uint64) uint64 {
 	return v & (m.m - 1)
 }
 
-// send gives out transfers with the correlations b; u and c are as package ot has them.
+// send consumes transfers with the correlations b; u and c are as in package ot.
 func (m *modulus) send(batch *ot.SenderBatch, u, c, b []uint64) error {
 	if !m.odd {
 		return batch.Words(u, c, b, m.width)
@@ -72,7 +75,7 @@ func (m *modulus) send(batch *ot.SenderBatch, u, c, b []uint64) error {
 	return batch.Residues(u, c, c, m.ot)
 }
 
-// receive is the other side of send.
+// receive is the receiver's counterpart of send.
 func (m *modulus) receive(batch *ot.ReceiverBatch, v, c []uint64) error {
 	if !m.odd {
 		return batch.Words(v, c, m.width)
@@ -89,7 +92,7 @@ func (m *modulus) subtractTwice(b, u []uint64) {
 		return
 	}
 	for i := range b {
-		twice := 2 * u[i] // less than m, or than 2m if that is odd
+		twice := 2 * u[i] // less than m, or less than 2m if m is odd
 		if m.half == m.m {
 			twice = once(twice, m.m)
 		}
@@ -97,7 +100,7 @@ func (m *modulus) subtractTwice(b, u []uint64) {
 	}
 }
 
-// residues reports whether all of v, which have the right width, are residues of what is transferred.
+// residues reports whether all values of v, which have the right width, are residues modulo half.
 func (m *modulus) residues(v []uint64) bool {
 	if !m.odd {
 		return true

@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// complete gives the records, or goes on to open some.
+// complete returns the records, or continues by opening some records.
 func (r *run) complete(_ context.Context) (round.Transition[*Batch], error) {
 	values := r.values()
 	defer values.Wipe()
@@ -33,7 +33,7 @@ func (r *run) batch(data []byte) *Batch {
 	return &Batch{kind: r.Kind, id: r.batchID(), data: data}
 }
 
-// choose gives k of n indices, as many ways equally likely: those that come first in a shuffle.
+// choose returns k of n indices, each selection with equal probability: the first k of a shuffle.
 func choose(coin round.Digest, n, k int) []int {
 	stream := round.XOF("lodge masks opened", coin[:])
 	list := make([]int, n)
@@ -47,34 +47,36 @@ func choose(coin round.Digest, n, k int) []int {
 	return list[:k]
 }
 
-// below is uniform in [0, n).
+// below returns a uniform number in [0, n).
 func below(stream io.Reader, n int) int {
 	limit := ^uint64(0) - ^uint64(0)%uint64(n) // a multiple of n
 	for {
 		var b [8]byte
-		_, _ = io.ReadFull(stream, b[:]) // it never ends
+		_, _ = io.ReadFull(stream, b[:]) // an XOF never ends
 		if v := binary.LittleEndian.Uint64(b[:]); v < limit {
 			return int(v % uint64(n))
 		}
 	}
 }
 
-// opening is the round in which all parties have opened the chosen records.
+// opening is the round in which the parties receive the openings of the chosen records.
 type opening struct {
 	*run
 	data   []byte // all records
 	chosen []int
 }
 
-// Wipe erases the records that were not handed over.
+// Wipe erases the records that were not returned.
 func (r *opening) Wipe() { clear(r.data) }
 
-// planesSize is the size of the bits behind an opened record, of which it is made.
+// planesSize returns the bytes of the bits from which a record was made. They follow an opened
+// record.
 func (r *opening) planesSize() int { return (r.Kind.planes() + 7) / 8 }
 
 func (r *opening) size() int { return len(r.chosen) * (r.Kind.RecordSize() + r.planesSize()) }
 
-// message opens this party's part of the chosen records: each as it is encoded, and the bits that it put into it.
+// message opens this party's part of the chosen records: each encoded record, followed by the bits
+// that this party contributed.
 func (r *opening) message() []byte {
 	size := r.Kind.RecordSize()
 	m := make([]byte, 0, r.size())
@@ -115,7 +117,7 @@ func (r *opening) Step(_ context.Context, in round.Inbox) (round.Transition[*Bat
 	return round.Done(r.batch(r.rest())), nil
 }
 
-// rest are the records that were not opened. It erases all.
+// rest returns the records that were not opened, and erases the original of all records.
 func (r *opening) rest() []byte {
 	size := r.Kind.RecordSize()
 	opened := make(map[int]bool, len(r.chosen))
@@ -132,13 +134,14 @@ func (r *opening) rest() []byte {
 	return rest
 }
 
-// right adds up the parties' parts of opened record i, and reports whether it is what its bits say.
+// right adds up the parties' parts of opened record i, and reports whether the result matches its
+// bits.
 func (r *opening) right(messages [][]byte, i int) bool {
 	k, size := r.Kind, r.Kind.RecordSize()
 	each := size + r.planesSize()
 	var sum, d uint64 // modulo eta and p
 	bits := make([]uint64, k.planes())
-	planes := make([]uint64, k.recordBits()+1) // more than those of Values.all
+	planes := make([]uint64, k.recordBits()+1) // more than Values.all returns
 	for _, m := range messages {
 		m = m[i*each : (i+1)*each]
 		part := decode(k, m[:size])
@@ -161,7 +164,7 @@ func (r *opening) right(messages [][]byte, i int) bool {
 		}
 		want += b
 	}
-	good := sum == want%k.Eta() // a power of two where want is less than 0
+	good := sum == want%k.Eta() // if want is negative, eta is a power of two
 	if k.Form == Paper {
 		return good
 	}

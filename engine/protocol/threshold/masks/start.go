@@ -10,41 +10,42 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Config is what the parties of a run agree on, and what is this party's own. The parties of the session are the
-// quorum.
+// Config holds the values that all parties of a run agree on, and the party's own values. The
+// parties of the session are the quorum.
 type Config struct {
 	Session   round.Session
 	Step      string
 	Kind      Kind
-	Count     int // records that the run gives
-	Sacrifice int // records that are made besides, opened and checked
+	Count     int // number of records that the run returns
+	Sacrifice int // number of additional records that are made, opened and checked
 	Source    *sample.Source
 	Workers   int
 }
 
-// maxTransfers bounds the memory that a run takes for each peer: 16 bytes a transfer, and as much for messages.
+// maxTransfers bounds the memory of a run for each peer: 16 bytes for each transfer, and the same
+// again for messages.
 const maxTransfers = 1 << 23
 
 // The checks.
 const (
-	// CheckConsistency fails where a party has made transfers with choices that do not agree.
+	// CheckConsistency fails if a party made transfers with inconsistent choices.
 	CheckConsistency = "consistency"
-	// CheckMask fails where an opened record is not what it should be. Nobody can be named.
+	// CheckMask fails if an opened record is wrong. The cheating party cannot be identified.
 	CheckMask = "mask"
 )
 
-// MaxCount is how many records of a kind a run can make, those that are opened included.
+// MaxCount returns the maximum number of records of a kind in one run, including opened records.
 func MaxCount(k Kind) int { return maxTransfers / k.transfers() / 64 * 64 }
 
-// records is how many records are made: a multiple of 64, of which the last are not used.
+// records returns the number of records to make: a multiple of 64, of which the last are not used.
 func (c *Config) records() int { return (c.Count + c.Sacrifice + 63) / 64 * 64 }
 
-// transfers is the number of oblivious transfers of a pair.
+// transfers returns the number of oblivious transfers of a pair.
 func (c *Config) transfers() int { return c.Kind.transfers() * c.records() }
 
 func (c *Config) name(message string) string { return c.Step + "/" + message }
 
-// extensionSize is the size of a pair's extension in bytes.
+// extensionSize returns the size of a pair's extension in bytes.
 func (c *Config) extensionSize() int64 {
 	var size int64
 	for i := range ot.Chunks(c.transfers()) {
@@ -53,7 +54,7 @@ func (c *Config) extensionSize() int64 {
 	return size
 }
 
-// correctionSize is the size in bytes of the corrections from one party to another.
+// correctionSize returns the size in bytes of the corrections from one party to another.
 func (c *Config) correctionSize() int {
 	size := 2 * len(c.Kind.factors()) * c.records() / 8
 	for p := range c.Kind.widths() {
@@ -62,32 +63,32 @@ func (c *Config) correctionSize() int {
 	return size
 }
 
-// pair names the transfers between parties i < j, of which j is the receiver.
+// pair returns the ID of the transfers between parties i < j, of which j is the receiver.
 func (c *Config) pair(i, j round.Party) ot.ID {
 	return ot.ID(round.Hash("lodge masks transfers", c.Session.ID[:], []byte(c.Step),
 		round.Uint(uint64(i)), round.Uint(uint64(j))))
 }
 
-// batchID names the records of the run.
+// batchID returns the ID of the run's records.
 func (c *Config) batchID() round.Digest {
 	k := c.Kind
 	return round.Hash("lodge masks", c.Session.ID[:], []byte(c.Step), round.Uint(uint64(k.Form)),
 		round.Uint(uint64(k.LogEta)), round.Uint(uint64(k.LogPhi)), round.Uint(k.Odd), round.Uint(uint64(c.Session.Parties)))
 }
 
-// run is this party's state. Indices of peers are those of the session.
+// run is the state of one party. Indices of peers are those of the session.
 type run struct {
 	Config
 	moduli    []modulus // of the shares of bits
 	factors   [][2]int
-	bits      [][]uint64 // this party's own, by plane
+	bits      [][]uint64 // this party's own bits, by plane
 	shares    [][]uint64 // of the bits of moduli, a word for each record
 	products  [][]uint64 // shares of the products, by plane
 	senders   []*ot.Sender
 	receivers []*ot.Receiver
 }
 
-// Wipe erases everything but what was handed over.
+// Wipe erases everything except the records that were returned.
 func (r *run) Wipe() {
 	for _, list := range [][][]uint64{r.bits, r.shares, r.products} {
 		for _, v := range list {
@@ -106,7 +107,7 @@ func (r *run) Wipe() {
 	}
 }
 
-// Start begins a run. The source serves this run alone.
+// Start begins a run. The source must not be used for anything else.
 func Start(c Config) (round.Transition[*Batch], error) {
 	if c.Source == nil || c.Count < 1 || c.Sacrifice < 0 {
 		return round.Transition[*Batch]{}, errors.New("masks: configuration without source or count")

@@ -14,19 +14,19 @@ import (
 )
 
 var (
-	// ErrSpent says that records were spent, handed over or erased before. A mask under two ciphertexts gives away the
-	// difference of their noises.
+	// ErrSpent is returned if records were already spent, moved or erased. A mask under two
+	// ciphertexts reveals the difference of their noises.
 	ErrSpent = errors.New("masks: spent")
-	// ErrCount says that there are not as many records.
-	ErrCount = errors.New("masks: not as many records")
-	// ErrEncoding says that bytes are no records.
+	// ErrCount is returned if there are too few records for the request, or too many.
+	ErrCount = errors.New("masks: wrong number of records")
+	// ErrEncoding is returned if bytes do not encode records.
 	ErrEncoding = errors.New("masks: malformed records")
 )
 
-// Batch is this party's part of records with consecutive numbers. A record is at one place at a time: Take moves
-// records to another batch, Export to a store, Spend to the decryption that uses them, and what has been moved is not
-// there any more. A store must hand out a range of numbers once, durably, before it is used. A batch is safe for
-// concurrent use.
+// Batch is this party's part of records with consecutive numbers. A record is in one place at a
+// time: Take moves records to another batch, Export to a store, and Spend to the decryption that
+// uses them. The original batch no longer has them. A store must hand out a range of numbers only
+// once, and must record this durably before the range is used. A batch is safe for concurrent use.
 type Batch struct {
 	mu    sync.Mutex
 	kind  Kind
@@ -36,30 +36,30 @@ type Batch struct {
 	spent bool
 }
 
-// Kind is what the records have in common.
+// Kind returns the kind of the records.
 func (b *Batch) Kind() Kind { return b.kind }
 
-// ID names the run that made the records, the same at all parties.
+// ID returns the ID of the run that made the records, the same at all parties.
 func (b *Batch) ID() round.Digest { return b.id }
 
-// First is the number of the first record in its run.
+// First returns the number of the first record in its run.
 func (b *Batch) First() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.first
 }
 
-// Count is how many records there are.
+// Count returns the number of records.
 func (b *Batch) Count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.data) / b.kind.RecordSize()
 }
 
-// Format shows nothing of the records, whatever the verb.
+// Format prints a placeholder, whatever the verb, so that a log cannot reveal the records.
 func (b *Batch) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, secret.Redacted) }
 
-// Take moves the first n records to a batch of their own. The error wraps ErrSpent or ErrCount.
+// Take moves the first n records to a new batch. The error wraps ErrSpent or ErrCount.
 func (b *Batch) Take(n int) (*Batch, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,7 +68,7 @@ func (b *Batch) Take(n int) (*Batch, error) {
 	case b.spent:
 		return nil, ErrSpent
 	case n < 1 || n*size > len(b.data):
-		return nil, fmt.Errorf("%w: %d of %d", ErrCount, n, len(b.data)/size)
+		return nil, fmt.Errorf("%w: requested %d of %d records", ErrCount, n, len(b.data)/size)
 	}
 	taken := &Batch{kind: b.kind, id: b.id, first: b.first, data: append([]byte(nil), b.data[:n*size]...)}
 	clear(b.data[:n*size])
@@ -79,22 +79,22 @@ func (b *Batch) Take(n int) (*Batch, error) {
 	return taken, nil
 }
 
-// Export moves all records out, encoded: RecordSize bytes each, in the order of their numbers, so that records i to j
-// are bytes i RecordSize to j RecordSize. The error is ErrSpent.
+// Export moves all records out of the batch, encoded with RecordSize bytes each, in the order of
+// their numbers: records i to j are bytes i RecordSize to j RecordSize. The error is ErrSpent.
 func (b *Batch) Export() ([]byte, error) {
 	_, data, err := b.move()
 	return data, err
 }
 
-// Import is a batch of exported records, of which it takes charge: those of a run from number first on. The error wraps
-// ErrKind or ErrEncoding.
+// Import returns a batch of exported records, which are those of a run from number first on. It
+// takes ownership of the slice. The error wraps ErrKind or ErrEncoding.
 func Import(kind Kind, id round.Digest, first uint64, records []byte) (*Batch, error) {
 	if err := kind.Check(); err != nil {
 		return nil, err
 	}
 	size := kind.RecordSize()
 	if len(records) == 0 || len(records)%size != 0 {
-		return nil, fmt.Errorf("%w: %d bytes, records have %d", ErrEncoding, len(records), size)
+		return nil, fmt.Errorf("%w: %d bytes, want a multiple of the record size %d", ErrEncoding, len(records), size)
 	}
 	if unused := 8*size - kind.recordBits(); unused > 0 {
 		var high byte
@@ -109,13 +109,14 @@ func Import(kind Kind, id round.Digest, first uint64, records []byte) (*Batch, e
 	b := &Batch{kind: kind, id: id, first: first, data: records}
 	//lodge:check masks/record-residues a record of an odd kind has several encodings
 	if kind.Odd != 0 && !b.residues() {
-		return nil, fmt.Errorf("%w: a share is no residue", ErrEncoding)
+		return nil, fmt.Errorf("%w: a share is not a residue", ErrEncoding)
 	}
 	return b, nil
 }
 
-// Join moves the records of batches of one kind to one batch, in their order, which all parties have to join alike: its
-// ID says which records they are. The error wraps ErrSpent, ErrKind or ErrCount; what was in the batches is gone then.
+// Join moves the records of batches of one kind to one batch, in the given order. All parties must
+// join them in the same order: the ID of the result depends on it. The error wraps ErrSpent,
+// ErrKind or ErrCount; then the records of the batches are lost.
 func Join(batches ...*Batch) (*Batch, error) {
 	if len(batches) == 0 {
 		return nil, fmt.Errorf("%w: no batches", ErrCount)
@@ -130,7 +131,7 @@ func Join(batches ...*Batch) (*Batch, error) {
 		//lodge:check masks/joined-kinds records of different kinds are joined
 		if err == nil && b.kind != joined.kind {
 			clear(data)
-			err = fmt.Errorf("%w: %v and %v", ErrKind, joined.kind, b.kind)
+			err = fmt.Errorf("%w: cannot join %v and %v", ErrKind, joined.kind, b.kind)
 		}
 		if err != nil {
 			joined.Wipe()
@@ -149,7 +150,7 @@ func Join(batches ...*Batch) (*Batch, error) {
 	return joined, nil
 }
 
-// move takes all records out.
+// move moves all records out of the batch.
 func (b *Batch) move() (first uint64, data []byte, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -182,8 +183,8 @@ func (b *Batch) Wipe() {
 	b.data, b.spent = nil, true
 }
 
-// Values are this party's shares of what the records hold, a column for each part. Planes of bits are packed 64
-// records a word, zeros behind the last.
+// Values holds this party's shares from records, a column for each part. Planes of bits are packed
+// 64 records to a word, with zeros after the last record.
 type Values struct {
 	R        []uint64 // of r or rho modulo eta
 	D        []uint64 // of d modulo p
@@ -193,7 +194,7 @@ type Values struct {
 	Triples  [][3][]uint64
 }
 
-// Spend moves the records' values out, for one use. The error is ErrSpent.
+// Spend moves the records' values out of the batch, for one use. The error is ErrSpent.
 func (b *Batch) Spend() (*Values, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,7 +208,7 @@ func (b *Batch) Spend() (*Values, error) {
 	return v, nil
 }
 
-// newValues has room for n records.
+// newValues returns zero values for n records.
 func newValues(k Kind, n int) *Values {
 	v := &Values{R: make([]uint64, n)}
 	if k.Form != Exact {
@@ -228,7 +229,8 @@ func newValues(k Kind, n int) *Values {
 	return v
 }
 
-// all lists the planes in the order of a record, and Parity, which is in records of odd kinds only.
+// all returns the planes in the order of a record, followed by Parity, which only records of odd
+// kinds contain.
 func (v *Values) all() [][]uint64 {
 	list := append(append([][]uint64(nil), v.Bits...), v.Products...)
 	for _, t := range v.Triples {
@@ -240,7 +242,7 @@ func (v *Values) all() [][]uint64 {
 	return list
 }
 
-// recorded are the planes of a record.
+// recorded returns the planes that a record contains.
 func (v *Values) recorded(k Kind) [][]uint64 { return v.all()[:k.bitPlanes()] }
 
 // Wipe erases the values.
@@ -252,10 +254,11 @@ func (v *Values) Wipe() {
 	}
 }
 
-// Format shows nothing, whatever the verb.
+// Format prints a placeholder, whatever the verb, so that a log cannot reveal the values.
 func (*Values) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, secret.Redacted) }
 
-// A record is a little-endian number: R in its lowest LogEta bits, then a bit of each plane, then D.
+// A record is encoded as a little-endian number: R in its lowest LogEta bits, then a bit of each
+// plane, then D.
 
 func decode(k Kind, data []byte) *Values {
 	size := k.RecordSize()
@@ -265,7 +268,7 @@ func decode(k Kind, data []byte) *Values {
 	if k.Form == Exact {
 		planes = v.recorded(k)
 	}
-	var room [32]byte // a record and a word behind it
+	var room [32]byte // a record and one more word
 	eta := uint64(1)<<k.LogEta - 1
 	for i := range n {
 		copy(room[:], data[i*size:(i+1)*size])
@@ -288,7 +291,7 @@ func decode(k Kind, data []byte) *Values {
 	return v
 }
 
-// encode is the inverse of decode, of the first n records.
+// encode encodes the first n records. It is the inverse of decode.
 func encode(k Kind, v *Values, n int) []byte {
 	size := k.RecordSize()
 	data := make([]byte, n*size)

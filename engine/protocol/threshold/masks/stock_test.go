@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// numbered is a batch whose record i holds i, nearly.
+// numbered returns a batch whose record i contains i, as far as its bits allow.
 func numbered(k Kind, n int) *Batch {
 	v := newValues(k, n)
 	for i := range n {
@@ -55,10 +55,10 @@ func TestRecordsMove(t *testing.T) {
 		a, _ := taken.Spend()
 		b, err := back.Spend()
 		if err != nil || !slices.Equal(slices.Concat(a.R, b.R), want.R) || !slices.Equal(slices.Concat(a.D, b.D), want.D) {
-			t.Errorf("%v: other records than before: %v", k, err)
+			t.Errorf("%v: the records changed: %v", k, err)
 		}
 		if !bytes.Equal(encode(k, b, 200), data) {
-			t.Errorf("%v: another encoding", k)
+			t.Errorf("%v: the encoding changed", k)
 		}
 		for name, gone := range map[string]*Batch{"exported": whole, "spent": back, "taken and spent": taken} {
 			_, spend := gone.Spend()
@@ -77,10 +77,11 @@ func TestRecordsMove(t *testing.T) {
 	}
 }
 
-// Records of several batches become one batch, which says which they are; one at a time has them.
+// Records of several batches become one batch, whose ID depends on the records. Each record is in
+// one batch at a time.
 func TestRecordsJoin(t *testing.T) {
 	for _, k := range kinds {
-		pieces := func() []*Batch { // 200 of 300 records of one batch, and another
+		pieces := func() []*Batch { // 200 of the 300 records of one batch, and another batch
 			whole := numbered(k, 300)
 			a, _ := whole.Take(70)
 			_, _ = whole.Take(100)
@@ -95,11 +96,11 @@ func TestRecordsJoin(t *testing.T) {
 			t.Fatalf("%v: %v", k, err)
 		}
 		if v, err := joined.Spend(); err != nil || !equal(v, want) {
-			t.Errorf("%v: other records than before: %v", k, err)
+			t.Errorf("%v: the records changed: %v", k, err)
 		}
 		for _, b := range list {
 			if _, err := b.Spend(); !errors.Is(err, ErrSpent) {
-				t.Errorf("%v: joined, and still there: %v", k, err)
+				t.Errorf("%v: joined records are still in their batch: %v", k, err)
 			}
 		}
 		seen := map[round.Digest]bool{}
@@ -110,7 +111,7 @@ func TestRecordsJoin(t *testing.T) {
 				list = append(list, p[x])
 			}
 			if j, err := Join(list...); err != nil || seen[j.ID()] {
-				t.Errorf("%v: join %d has the name of another: %v", k, i, err)
+				t.Errorf("%v: join %d has the ID of another: %v", k, i, err)
 			} else {
 				seen[j.ID()] = true
 			}
@@ -134,7 +135,7 @@ func TestRecordsJoin(t *testing.T) {
 	}
 }
 
-func TestTakesAreLimited(t *testing.T) {
+func TestTakeChecksTheCount(t *testing.T) {
 	b := numbered(kinds[0], 5)
 	for _, n := range []int{0, -1, 6} {
 		if _, err := b.Take(n); !errors.Is(err, ErrCount) {
@@ -152,7 +153,7 @@ func TestTakesAreLimited(t *testing.T) {
 func TestEncodingsAreRefused(t *testing.T) {
 	k := exactKind(10, 6) // 29 bits in 4 bytes
 	good, _ := numbered(k, 3).Export()
-	for name, data := range map[string][]byte{"nothing": {}, "a byte less": good[1:], "padding": {0, 0, 0, 0x20}} {
+	for name, data := range map[string][]byte{"nothing": {}, "one byte missing": good[1:], "padding": {0, 0, 0, 0x20}} {
 		if _, err := Import(k, round.Digest{}, 0, data); !errors.Is(err, ErrEncoding) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -160,7 +161,7 @@ func TestEncodingsAreRefused(t *testing.T) {
 	if _, err := Import(Kind{}, round.Digest{}, 0, good); !errors.Is(err, ErrKind) {
 		t.Error(err)
 	}
-	// Shares that are no residues: R is the lowest 12 bits, D the highest 9 of 32.
+	// Shares that are not residues: R is the lowest 12 bits of 32, D the highest 9.
 	odd := OddKind(257, 3)
 	whole := numbered(odd, 1)
 	for name, v := range map[string]*Values{
@@ -180,21 +181,21 @@ func TestRecordsAreNotShown(t *testing.T) {
 	v, _ := numbered(kinds[0], 5).Spend()
 	for _, s := range []string{fmt.Sprint(b), fmt.Sprintf("%+v %#v %x", b, b, b), fmt.Sprintf("%d %v %+v", v, v, v)} {
 		if strings.Trim(s, " ") == "" || strings.ContainsAny(s, "0123456789{") {
-			t.Errorf("shows %s", s)
+			t.Errorf("formatting reveals %s", s)
 		}
 	}
 	data := b.data
 	b.Wipe()
 	v.Wipe()
 	if slices.Max(data) != 0 || slices.Max(v.R) != 0 {
-		t.Error("records are still there")
+		t.Error("the records were not erased")
 	}
 	if _, err := b.Spend(); !errors.Is(err, ErrSpent) {
 		t.Error(err)
 	}
 }
 
-// Decoding and encoding any bytes that are taken gives them back.
+// Decoding accepted bytes and encoding the result returns the same bytes.
 func FuzzRecords(f *testing.F) {
 	for i, k := range kinds {
 		data, _ := numbered(k, 3).Export()

@@ -18,7 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// owners are parties with keys of their own.
+// owners are parties that each have a key.
 type owners struct {
 	*multikey.Scheme
 	secrets []*multikey.Secret
@@ -71,7 +71,7 @@ func (o *owners) gate(t testing.TB, g multikey.Gate, a, b, c *multikey.Ciphertex
 	return out
 }
 
-// open decrypts ciphertexts under the same keys by a quorum, given by numbers of owners.
+// open decrypts ciphertexts under the same keys by a quorum of owners.
 func (o *owners) open(t testing.TB, quorum []int, list ...*multikey.Ciphertext) []uint64 {
 	t.Helper()
 	keys := list[0].Keys()
@@ -114,8 +114,8 @@ func (o *owners) open(t testing.TB, quorum []int, list ...*multikey.Ciphertext) 
 	return opened
 }
 
-// Results of all gates, under keys of two and of three parties, are opened by their owners, in any order, and by a quorum of
-// more parties.
+// The owners, in any order, and larger quorums decrypt the results of all gates under keys of two
+// and of three parties.
 func TestGates(t *testing.T) {
 	o := newOwners(t, "insecure-M8-32", 4)
 	var two, three []*multikey.Ciphertext
@@ -148,7 +148,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// Without an owner of a key, what is opened is no bit of anything.
+// Without an owner of a key the opened plaintexts are unrelated to the bits.
 func TestAllOwnersAreNeeded(t *testing.T) {
 	o := newOwners(t, "insecure-M8-32", 3)
 	var list []*multikey.Ciphertext
@@ -166,7 +166,8 @@ func TestAllOwnersAreNeeded(t *testing.T) {
 	}
 }
 
-// Fresh encryptions under one key are opened by its owner with the masks of any other party.
+// The owner of a key decrypts fresh encryptions under it together with the masks of any other
+// party.
 func TestOneOwner(t *testing.T) {
 	o := newOwners(t, "insecure-M8-32", 2)
 	bits := []bool{true, false, false, true}
@@ -175,8 +176,8 @@ func TestOneOwner(t *testing.T) {
 	}
 }
 
-// The plaintext is what the phase is nearest to, on both sides of every edge, for noise of all sizes: beyond 1/8 it is another
-// bit, or none.
+// The plaintext is the one nearest to the phase, on both sides of every edge, for noise of all
+// sizes. Beyond 1/8 it is another bit, or not a bit.
 func TestEdges(t *testing.T) {
 	o := newOwners(t, "insecure-M8-32", 2)
 	c := o.gate(t, multikey.Xor, o.encrypt(0, true)[0], o.encrypt(1, false)[0], nil)
@@ -192,7 +193,7 @@ func TestEdges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rounded := uint32(decrypt.MaxNoise(params.Kind, modulus, 2)) // what the roundings of two parties leave of 1/8
+	rounded := uint32(decrypt.MaxNoise(params.Kind, modulus, 2)) // the part of 1/8 that the roundings of two parties leave
 	var list []*multikey.Ciphertext
 	var want []uint64
 	for m := range uint32(4) {
@@ -213,7 +214,8 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// The kinds of masks of every set that has some, for the most parties, and how rarely they fail. docs/multikey.md has them.
+// The test checks the kind of masks of every set that supports decryption, for the largest number
+// of parties, and the failure probability. docs/multikey.md lists them.
 func TestFailure(t *testing.T) {
 	for d, bound := range map[float64]float64{deviations64: -64, deviations128: -128} {
 		if erfc := math.Log2(math.Erfc(d / math.Sqrt2)); erfc > bound || erfc < bound-3 {
@@ -244,7 +246,7 @@ func TestFailure(t *testing.T) {
 				smaller.LogPhi--
 				smaller.LogEta--
 				if decrypt.MaxNoise(smaller, modulus, parties) >= deviations(set)*deviation(set) {
-					t.Errorf("%s with %d parties: 2^%d would do", set.Name, parties, smaller.LogEta)
+					t.Errorf("%s with %d parties: eta = 2^%d suffices", set.Name, parties, smaller.LogEta)
 				}
 			}
 		}
@@ -274,8 +276,8 @@ func TestParamsAndBatchesAreRefused(t *testing.T) {
 	}
 }
 
-// Results of gates of the default set are opened without an error. Gates take longest: each result is opened many times,
-// with other masks, by which what is rounded and carried differs.
+// Results of gates of the default set decrypt without an error. Gates take longest, so the test
+// decrypts each result many times with other masks, which change the roundings and carries.
 func TestManyResults(t *testing.T) {
 	counts := map[string]int{"a sample": 11, "a hundred thousand": 100_000}
 	var cases []longtest.Case
@@ -294,7 +296,7 @@ func manyResults(t *testing.T, n int) {
 	for i := range tasks {
 		g := multikey.Gates()[i%len(multikey.Gates())]
 		v := o.random.Uint32()
-		for p := range inputs { // all four keys are in every result
+		for p := range inputs { // every result depends on all four keys
 			inputs[p] = o.encrypt(p, v>>p&1 == 1)[0]
 		}
 		a, b := (v^v>>1)&1 == 1, (v>>2^v>>3)&1 == 1

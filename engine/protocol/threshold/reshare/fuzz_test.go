@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// A message of numbers is their one encoding, or its sender is blamed.
+// A message of numbers is their unique encoding, or its sender is blamed.
 func FuzzNumbers(f *testing.F) {
 	w := newWorldOf(f, ofBGV, group(1, 0, 1, 2), group(1, 0, 1, 2))
 	c := w.config(round.Session{Parties: 3})
@@ -24,7 +24,7 @@ func FuzzNumbers(f *testing.F) {
 		v, err := p.unpack(1, data, p.widths())
 		if err == nil {
 			if !bytes.Equal(p.pack(v), data) {
-				t.Error("another encoding was accepted")
+				t.Error("accepted another encoding")
 			}
 			return
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 )
 
-// world is a sharing of secrets among an old group, and a new group.
+// world has a sharing of secrets among an old group, and a new group.
 type world struct {
 	parts    []Part
 	parties  int
@@ -27,9 +27,9 @@ type world struct {
 const q50, q35, q36 = 1<<50 - 16383, 34359410689, 68718428161
 
 var (
-	// vectors of z and s, modulo one prime, as keys of package lwe have them
+	// vectors of z and s, modulo one prime, as in keys of package lwe
 	ofLWE = []Part{{q50, 32}, {q50, 5}}
-	// those of a secret modulo three, as keys of package bgv have them
+	// vectors of a secret modulo three primes, as in keys of package bgv
 	ofBGV = []Part{{q36, 16}, {q50, 16}, {q35, 16}}
 )
 
@@ -78,7 +78,7 @@ func (w *world) run(options ...roundtest.Option) *roundtest.Outcome[Result] {
 	return roundtest.Lockstep(w.parties, func(rs round.Session) (transition, error) { return Start(w.config(rs)) }, options...)
 }
 
-// opened are the secrets as a quorum of the new parties has them, by part.
+// opened returns the secrets as a quorum of the new parties reconstructs them, by part.
 func (w *world) opened(t *testing.T, results []Result, quorum []int) (secrets [][]uint64) {
 	t.Helper()
 	for i, part := range w.parts {
@@ -100,7 +100,7 @@ func (w *world) same(secrets [][]uint64) bool {
 	return slices.EqualFunc(secrets, w.secrets, slices.Equal[[]uint64])
 }
 
-// slots are a value of every part and the mask, by field and place in it.
+// slots returns a value of every part and the mask, by field and place in it.
 func (w *world) slots() (list [][2]int) {
 	if len(w.parts) == len(ofLWE) {
 		return [][2]int{{0, 3}, {0, 32}, {0, 37}}
@@ -145,13 +145,13 @@ var moves = []struct {
 	{"other places", group(1, 0, 1, 2), group(1, 2, 0, 1)},
 	{"more parties", group(1, 0, 1, 2), group(2, 0, 1, 2, 3, 4)},
 	{"fewer parties", group(2, 0, 1, 2, 3, 4), group(1, 3, 1, 0)},
-	{"all others", group(1, 0, 1, 2), group(1, 3, 4, 5, 6)},
-	{"one is lost", group(1, 0, Absent, 1), group(1, 0, 1, 2)},
-	{"as few as can be", group(2, Absent, 0, 1, Absent, 2), group(2, 3, 4, 1, 5, 6)},
+	{"all other parties", group(1, 0, 1, 2), group(1, 3, 4, 5, 6)},
+	{"one party is lost", group(1, 0, Absent, 1), group(1, 0, 1, 2)},
+	{"fewest dealers", group(2, Absent, 0, 1, Absent, 2), group(2, 3, 4, 1, 5, 6)},
 }
 
-// Every quorum of the new parties has the old secrets, by shares that are not the old ones; the others get nothing; and the
-// old shares are as they were.
+// Every quorum of the new parties has the old secrets, with shares that differ from the old ones.
+// The other parties get nothing, and the old shares are unchanged.
 func TestReshare(t *testing.T) {
 	for _, m := range moves {
 		for _, parts := range kinds {
@@ -165,13 +165,13 @@ func TestReshare(t *testing.T) {
 				}
 				for p, r := range out.Results {
 					if (len(r.Share) == 0) != (m.new.index(round.Party(p)) < 0) {
-						t.Errorf("party %d: shares are there or not, wrongly", p)
+						t.Errorf("party %d: wrong presence of shares", p)
 					}
 					i := m.old.index(round.Party(p))
 					for k := 0; i >= 0 && k < len(parts); k++ {
 						was := w.shares[i][k]
 						if was.Empty() || len(r.Share) > 0 && was.Open()[0] == r.Share[k].Open()[0] {
-							t.Errorf("party %d: the old share is gone, or is the new one", p)
+							t.Errorf("party %d: the old share is erased, or equal to the new one", p)
 						}
 					}
 					r.Wipe()
@@ -181,7 +181,8 @@ func TestReshare(t *testing.T) {
 	}
 }
 
-// A sharing of another degree than t' would be seen in these: t' shares and the secrets determine nothing.
+// This test would detect a sharing with another degree than t': t' shares and the secrets determine
+// nothing.
 func TestNewDegree(t *testing.T) {
 	for _, parts := range kinds {
 		w := newWorldOf(t, parts, group(1, 0, 1, 2), group(2, 0, 1, 2, 3, 4))
@@ -197,19 +198,19 @@ func TestNewDegree(t *testing.T) {
 			}
 			all := []int{0, 1, 2, 3, 4}
 			if !to.Consistent(2, all, shares) || to.Consistent(1, all, shares) {
-				t.Errorf("part %d: new shares are of no polynomials of degree 2, or of degree 1", i)
+				t.Errorf("part %d: the new shares do not lie on polynomials of degree 2, or lie on polynomials of degree 1", i)
 			}
 		}
 	}
 }
 
-// cheat gives a party one hook.
+// cheat adds one hook to a party.
 func cheat[T any](p round.Party, name string, f func(v T)) roundtest.Option {
 	return roundtest.Cheat(p, byzantine.On(byzantine.New(), name, f))
 }
 
-// ends says how every honest party's run has ended: with blame of the culprit where blames says so, and otherwise with
-// these suspects.
+// ends checks how every honest party's run ended: with blame of the culprit if blames says so, and
+// otherwise with these suspects.
 func ends(
 	t *testing.T, out *roundtest.Outcome[Result], culprit round.Party, check string,
 	blames func(p round.Party) bool, suspects func(p round.Party) []round.Party,
@@ -239,14 +240,15 @@ func these(list ...round.Party) func(round.Party) []round.Party {
 	return func(round.Party) []round.Party { return list }
 }
 
-// butSelf are these, but for the party that judges.
+// butSelf returns a function that lists these parties except the judging party.
 func butSelf(list ...round.Party) func(round.Party) []round.Party {
 	return func(self round.Party) []round.Party {
 		return slices.DeleteFunc(slices.Clone(list), func(p round.Party) bool { return p == self })
 	}
 }
 
-// Wrong shares of a sharing are blamed by whom they were given to, and by all if there are more than may lie.
+// A dealer of wrong shares is blamed by their receivers, and by all if there are more than t'
+// receivers.
 func TestWrongDegree(t *testing.T) {
 	for _, parts := range kinds {
 		w := newWorldOf(t, parts, group(1, 0, 1, 2), group(1, 1, 2, 3, 4))
@@ -263,7 +265,7 @@ func TestWrongDegree(t *testing.T) {
 	}
 }
 
-// A dealer that announces another polynomial is caught by a share that is off it.
+// A dealer that announces another polynomial is blamed by a party whose share does not lie on it.
 func TestWrongPolynomial(t *testing.T) {
 	for _, parts := range kinds {
 		w := newWorldOf(t, parts, group(1, 0, 1, 2), group(1, 0, 1, 2))
@@ -282,7 +284,7 @@ func TestWrongPolynomial(t *testing.T) {
 				}
 			}
 			if blamed == 0 {
-				t.Errorf("value %d: nobody blames the dealer", k)
+				t.Errorf("value %d: no party blames the dealer", k)
 			}
 		}
 	}
@@ -297,8 +299,8 @@ func TestFalseComplaint(t *testing.T) {
 	}
 }
 
-// A dealer that shares something else than its share is blamed if enough deal, and else suspected, whether or not new shares
-// are made of what it deals.
+// A dealer that shares another value than its share is blamed if there are enough dealers, and
+// otherwise suspected, whether or not new shares are made from its sharing.
 func TestWrongValue(t *testing.T) {
 	for _, c := range []struct {
 		old, new Group
@@ -324,7 +326,8 @@ func TestWrongValue(t *testing.T) {
 	}
 }
 
-// What doc.go says of as few dealers as can be: nothing is left to see that one has changed the secrets, by what it chose.
+// doc.go describes the smallest number of dealers: no check detects that one changed the secrets,
+// by a value of its choice.
 func TestWrongValueOfTooFew(t *testing.T) {
 	w := newWorld(t, group(1, 0, Absent, 1), group(1, 2, 3, 4))
 	out := w.run(cheat(1, "reshare/secrets", func(v [][]uint64) { w.add(v, [2]int{}) })).OK(t)
@@ -334,11 +337,12 @@ func TestWrongValueOfTooFew(t *testing.T) {
 	}
 	w.secrets[0][0] = from.Add(w.secrets[0][0], from.Lagrange(0, []int{0, 2})[1])
 	if !w.same(w.opened(t, out.Results, []int{0, 1})) {
-		t.Error("the secrets are changed otherwise than by what the dealer added")
+		t.Error("the secrets did not change by the value that the dealer added")
 	}
 }
 
-// A new party whose share of a difference is wrong is blamed, or suspected, as the number of new parties allows.
+// A new party with a wrong share of a difference is blamed or suspected, depending on the number of
+// new parties.
 func TestWrongDifference(t *testing.T) {
 	for _, c := range []struct {
 		new      Group
@@ -369,7 +373,7 @@ func TestMalformedMessages(t *testing.T) {
 	w := newWorld(t, group(1, 0, 1, 2), group(1, 0, 1, 2))
 	ones := func(_ *roundtest.View, frames [][]byte) [][]byte {
 		for i := range frames[0][:7] {
-			frames[0][i] = 0xff // 2^50-1 is no residue
+			frames[0][i] = 0xff // 2^50-1 is not a residue
 		}
 		return frames
 	}
@@ -380,7 +384,7 @@ func TestMalformedMessages(t *testing.T) {
 	}
 }
 
-// What was dealt is erased when a run ends, however it does.
+// The dealt values are erased when a run ends, whether or not it succeeds.
 func TestErased(t *testing.T) {
 	w := newWorld(t, group(1, 0, 1, 2), group(1, 0, 1, 2))
 	for _, option := range []roundtest.Option{
@@ -395,7 +399,7 @@ func TestErased(t *testing.T) {
 		}
 		for _, v := range held {
 			if slices.ContainsFunc(v, func(x uint64) bool { return x != 0 }) {
-				t.Error("what was dealt is left")
+				t.Error("a dealt value was not erased")
 			}
 		}
 	}
@@ -406,24 +410,24 @@ func TestRefusedConfigurations(t *testing.T) {
 		change func(c *Config)
 		want   string
 	}{
-		"no parts":         {func(c *Config) { c.Parts = nil }, "without parts"},
-		"no source":        {func(c *Config) { c.Source = nil }, "without parts or a source"},
-		"no old majority":  {func(c *Config) { c.Old.Threshold = 2 }, "honest majority"},
-		"no new majority":  {func(c *Config) { c.New.Threshold = 2 }, "honest majority"},
-		"threshold 0":      {func(c *Config) { c.New.Threshold = 0 }, "honest majority"},
-		"too few dealers":  {func(c *Config) { c.Old.Parties = []round.Party{0, Absent, Absent} }, "take part"},
-		"an absent heir":   {func(c *Config) { c.New.Parties = []round.Party{0, 1, Absent} }, "not of the session"},
-		"a party twice":    {func(c *Config) { c.New.Parties = []round.Party{0, 1, 1} }, "twice"},
-		"an unknown party": {func(c *Config) { c.New.Parties = []round.Party{0, 1, 3} }, "not of the session"},
-		"an idle party":    {func(c *Config) { c.Session.Parties = 4 }, "neither group"},
-		"no prime":         {func(c *Config) { c.Parts = []Part{{q50, 32}, {q50 + 1, 5}} }, "no shares"},
-		"an empty part":    {func(c *Config) { c.Parts = []Part{{q50, 32}, {q50, 0}} }, "no shares"},
-		"no shares":        {func(c *Config) { c.Share[0] = secret.Box[share.Vec]{} }, "without its shares"},
-		"other shares":     {func(c *Config) { c.Share[0] = c.Share[1] }, "without its shares"},
-		"too few shares":   {func(c *Config) { c.Share = c.Share[:1] }, "without its shares"},
-		"no residue": {func(c *Config) {
+		"no parts":            {func(c *Config) { c.Parts = nil }, "without parts"},
+		"no source":           {func(c *Config) { c.Source = nil }, "without parts or a source"},
+		"no old majority":     {func(c *Config) { c.Old.Threshold = 2 }, "honest majority"},
+		"no new majority":     {func(c *Config) { c.New.Threshold = 2 }, "honest majority"},
+		"threshold 0":         {func(c *Config) { c.New.Threshold = 0 }, "honest majority"},
+		"too few dealers":     {func(c *Config) { c.Old.Parties = []round.Party{0, Absent, Absent} }, "take part"},
+		"an absent new party": {func(c *Config) { c.New.Parties = []round.Party{0, 1, Absent} }, "not of the session"},
+		"a party twice":       {func(c *Config) { c.New.Parties = []round.Party{0, 1, 1} }, "twice"},
+		"an unknown party":    {func(c *Config) { c.New.Parties = []round.Party{0, 1, 3} }, "not of the session"},
+		"an idle party":       {func(c *Config) { c.Session.Parties = 4 }, "neither group"},
+		"no prime":            {func(c *Config) { c.Parts = []Part{{q50, 32}, {q50 + 1, 5}} }, "residues modulo"},
+		"an empty part":       {func(c *Config) { c.Parts = []Part{{q50, 32}, {q50, 0}} }, "residues modulo"},
+		"a missing part":      {func(c *Config) { c.Share[0] = secret.Box[share.Vec]{} }, "missing or has the wrong length"},
+		"another share":       {func(c *Config) { c.Share[0] = c.Share[1] }, "missing or has the wrong length"},
+		"too few parts":       {func(c *Config) { c.Share = c.Share[:1] }, "has no share"},
+		"not a residue": {func(c *Config) {
 			c.Share[1] = secret.NewBox(share.Vec{q50, 0, 0, 0, 0})
-		}, "no residue"},
+		}, "not a residue"},
 	} {
 		w := newWorld(t, group(1, 0, 1, 2), group(1, 0, 1, 2))
 		config := w.config(round.Session{Parties: 3, Self: 1})
@@ -433,6 +437,6 @@ func TestRefusedConfigurations(t *testing.T) {
 		}
 	}
 	if s := fmt.Sprint(newWorld(t, group(1, 0, 1, 2), group(1, 0, 1, 2)).shares); strings.ContainsAny(s, "0123456789") {
-		t.Errorf("shares are shown: %s", s)
+		t.Errorf("formatting reveals shares: %s", s)
 	}
 }

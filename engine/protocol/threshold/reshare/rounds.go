@@ -26,20 +26,20 @@ const (
 
 type transition = round.Transition[Result]
 
-// party is one party's state during a run. Numbers are by field.
+// party is the state of one party during a run. Numbers are by field.
 type party struct {
 	*Config
 	*plan
 	dealer, heir int          // this party's places in Old and New, or -1
-	got          [][][]uint64 // shares by dealer's place in Old
-	dealt        [][][]uint64 // this dealer's, by place in New
-	secrets      [][]uint64   // that it shares
-	said         [][][]uint64 // announced polynomials by dealer's place in Old
+	got          [][][]uint64 // received shares, by dealer's place in Old
+	dealt        [][][]uint64 // this dealer's shares, by place in New
+	secrets      [][]uint64   // the values that this dealer shares
+	said         [][][]uint64 // announced polynomials, by dealer's place in Old
 	differences  [][][]uint64 // shares of the differences, by place in New
 	complaints   map[int]bool // of this party
 }
 
-// Wipe erases what was dealt and is shared.
+// Wipe erases the dealt shares and the shared values.
 func (p *party) Wipe() {
 	for _, v := range slices.Concat(p.got, p.dealt, [][][]uint64{p.secrets}) {
 		table.Wipe(v)
@@ -48,9 +48,9 @@ func (p *party) Wipe() {
 
 // Start begins a run.
 //
-// Hooks of tests: reshare/secrets gets what a dealer shares ([][]uint64, by prime), reshare/shares what it deals, by new
-// party ([][][]uint64), reshare/polynomial, reshare/difference and reshare/complaints what is about to be broadcast
-// ([][]uint64, and []byte).
+// Hooks for tests: reshare/secrets receives the values that a dealer shares ([][]uint64, by prime),
+// and reshare/shares its shares, by new party ([][][]uint64). reshare/polynomial,
+// reshare/difference and reshare/complaints receive the next broadcast ([][]uint64, and []byte).
 func Start(c Config) (transition, error) {
 	if err := c.check(); err != nil {
 		return transition{}, err
@@ -72,7 +72,7 @@ func Start(c Config) (transition, error) {
 	return round.Next(round.Round[Result](dealt{p}), send...), nil
 }
 
-// deal shares this dealer's shares and masks, and gives each new party what is due to it.
+// deal shares this dealer's share and mask, and sends each new party its shares.
 func (p *party) deal() (send []round.Message) {
 	p.secrets = rows(p.widths())
 	stream := p.Source.Stream("mask")
@@ -108,7 +108,7 @@ func (p *party) deal() (send []round.Message) {
 	return send
 }
 
-// rows has room for numbers, of these lengths.
+// rows allocates rows of the given lengths.
 func rows(lengths []int) (v [][]uint64) {
 	for _, n := range lengths {
 		v = append(v, make([]uint64, n))
@@ -133,7 +133,7 @@ func (p *plan) unpack(from round.Party, b []byte, lengths []int) ([][]uint64, er
 	return v, nil
 }
 
-// dealt is a new party that waits for the dealers' shares.
+// dealt is the round in which a new party receives the dealers' shares.
 type dealt struct{ *party }
 
 func (r dealt) Wants() (wants []round.Want) {
@@ -164,8 +164,8 @@ func (r dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 	return round.Then(t, r.announce), nil
 }
 
-// announce says what the weighted sums of this dealer's sharings are, at 0 and at t' of the new parties; and what this
-// new party's shares of the differences are.
+// announce broadcasts the weighted sums of this dealer's sharings, at 0 and at t' of the new
+// parties, and this new party's shares of the differences.
 func (p *party) announce(_ context.Context, coin round.Digest) (transition, error) {
 	weights := rows(p.widths())
 	sample.Expand(weights, p.primes, coin[:], "reshare weights")
@@ -202,7 +202,7 @@ func (p *party) announce(_ context.Context, coin round.Digest) (transition, erro
 	return round.Next(round.Round[Result](announced{p, sums}), send...), nil
 }
 
-// sum is an inner product in field k.
+// sum returns an inner product in field k.
 func (p *plan) sum(k int, v, weights [][]uint64) (sum uint64) {
 	f := p.fields[k].from
 	for i, w := range weights[k] {
@@ -211,8 +211,8 @@ func (p *plan) sum(k int, v, weights [][]uint64) (sum uint64) {
 	return sum
 }
 
-// difference is this new party's share of what each of the other dealers' sums, without its mask, is off that which
-// follows from the first dealers'.
+// difference returns this new party's shares of the differences: for each of the other dealers, its
+// sum without the mask minus the value that follows from the first dealers' sums.
 func (p *party) difference(weights [][]uint64) [][]uint64 {
 	own, bare := rows(p.each(len(p.others()))), make([][]uint64, len(weights))
 	for k, w := range weights {
@@ -231,7 +231,8 @@ func (p *party) difference(weights [][]uint64) [][]uint64 {
 	return own
 }
 
-// announced waits for the dealers' polynomials and the new parties' shares of the differences.
+// announced is the round in which the dealers' polynomials and the new parties' shares of the
+// differences arrive.
 type announced struct {
 	*party
 	sums [][]uint64
@@ -286,8 +287,8 @@ func (r announced) Step(_ context.Context, in round.Inbox) (transition, error) {
 	return round.Next(round.Round[Result](complained{r.party}), round.Broadcast(nameComplaints, complaints)), nil
 }
 
-// valueAt is the value, at this new party's point, of the polynomial in field k of which the values at 0 and at points
-// are known.
+// valueAt returns the value, at this new party's point, of the polynomial in field k with the given
+// values at 0 and at points.
 func (r announced) valueAt(k int, said []uint64) uint64 {
 	if r.heir < r.new.Threshold {
 		return said[1+r.heir]
@@ -302,7 +303,7 @@ func (r announced) valueAt(k int, said []uint64) uint64 {
 	return m.Add(said[0], m.Mul(v, x))
 }
 
-// complained waits for the new parties' complaints.
+// complained is the round in which the new parties' complaints arrive.
 type complained struct{ *party }
 
 func (r complained) Wants() (wants []round.Want) {
@@ -315,10 +316,10 @@ func (r complained) Wants() (wants []round.Want) {
 	return wants
 }
 
-var errComplaints = errors.New("complaints that are none")
+var errComplaints = errors.New("the complaints are malformed")
 
 func (r complained) Step(_ context.Context, in round.Inbox) (transition, error) {
-	against := make([][]round.Party, len(r.old.Parties)) // who complains, by dealer's place in Old
+	against := make([][]round.Party, len(r.old.Parties)) // the complaining parties, by dealer's place in Old
 	for _, w := range r.Wants() {
 		list := in.Bytes(w.From, nameComplaints)
 		if len(list) != len(against) {
@@ -366,14 +367,14 @@ func (r complained) Step(_ context.Context, in round.Inbox) (transition, error) 
 	return round.Done(result), nil
 }
 
-// judgeDegree names who is wrong about what a dealer dealt.
+// judgeDegree identifies the party that lies about a dealer's shares, or two suspects.
 func (r complained) judgeDegree(against [][]round.Party) error {
 	self := r.Session.Self
 	for i, list := range against {
 		if r.complaints[i] || len(list) > r.new.Threshold && r.old.Parties[i] != self {
 			return &round.Blame{
 				Party: r.old.Parties[i], Check: CheckDegree,
-				Reason: "dealt shares that are not of the polynomial it announced",
+				Reason: "dealt shares that do not lie on the polynomial that it announced",
 			}
 		}
 	}
@@ -382,21 +383,21 @@ func (r complained) judgeDegree(against [][]round.Party) error {
 			continue
 		}
 		if i == r.dealer {
-			return &round.Blame{Party: list[0], Check: CheckDegree, Reason: "complains of shares that this party dealt right"}
+			return &round.Blame{Party: list[0], Check: CheckDegree, Reason: "complained about shares that this party dealt correctly"}
 		}
 	}
 	for i, list := range against {
 		if len(list) > 0 {
 			return &round.Abort{
 				Check: CheckDegree, Suspects: ascending(r.old.Parties[i], list[0]),
-				Reason: fmt.Sprintf("party %d says that party %d dealt wrong shares", list[0], r.old.Parties[i]),
+				Reason: fmt.Sprintf("party %d complains that party %d dealt wrong shares", list[0], r.old.Parties[i]),
 			}
 		}
 	}
 	return nil
 }
 
-// judgeValues opens the differences in field k: they are shared with degree t', and are 0.
+// judgeValues opens the differences in field k. They are shared with degree t' and must be 0.
 func (r complained) judgeValues(k int) error {
 	if len(r.others()) == 0 {
 		return nil
@@ -405,8 +406,9 @@ func (r complained) judgeValues(k int) error {
 	for j := range heirs {
 		heirs[j] = j
 	}
-	// The word of which each party's place in Old is 0 for the first dealers, and the difference for the others, is one
-	// of shares of a polynomial of degree t if and only if all dealers' values are.
+	// The word has one entry for each dealer: 0 for the first dealers, and the difference for the
+	// others. It consists of shares on a polynomial of degree t if and only if all dealers' values
+	// do.
 	from, to, word := r.fields[k].from, r.fields[k].to, make([]uint64, len(r.dealers))
 	for i := range r.others() {
 		shares, list := make([]uint64, len(heirs)), make([][]uint64, len(heirs))
@@ -415,7 +417,7 @@ func (r complained) judgeValues(k int) error {
 		}
 		if !to.Consistent(r.new.Threshold, heirs, list) {
 			f := to.Locate(heirs, shares, r.new.Threshold, r.new.Threshold, own(r.heir)...)
-			return faulty(f, r.new, "gave a wrong share of a difference")
+			return faulty(f, r.new, "sent a wrong share of a difference")
 		}
 		quorum := heirs[:r.new.Threshold+1]
 		to.Reconstruct(word[r.old.Threshold+1+i:][:1], quorum, list[:len(quorum)])
@@ -424,10 +426,10 @@ func (r complained) judgeValues(k int) error {
 	if f.Possible == nil {
 		return nil
 	}
-	return faulty(f, r.old, "shared another value than its share")
+	return faulty(f, r.old, "shared a value other than its share")
 }
 
-// own is the place of this party in a group, if it has one.
+// own returns the place of this party in a group, if it has one.
 func own(place int) []int {
 	if place < 0 {
 		return nil
@@ -435,7 +437,7 @@ func own(place int) []int {
 	return []int{place}
 }
 
-// faulty blames who is certain to be at fault, or suspects who may be.
+// faulty blames a party that is certainly at fault, or otherwise suspects all that may be.
 func faulty(f share.Faults, g Group, reason string) error {
 	if len(f.Certain) > 0 {
 		return &round.Blame{Party: g.Parties[f.Certain[0]], Check: CheckValue, Reason: reason}
@@ -444,7 +446,7 @@ func faulty(f share.Faults, g Group, reason string) error {
 	for _, i := range f.Possible {
 		suspects = append(suspects, g.Parties[i])
 	}
-	return &round.Abort{Check: CheckValue, Reason: "somebody " + reason, Suspects: ascending(suspects...)}
+	return &round.Abort{Check: CheckValue, Reason: "a party " + reason, Suspects: ascending(suspects...)}
 }
 
 func ascending(list ...round.Party) []round.Party {

@@ -28,7 +28,8 @@ type ciphertexts []*lwe.LWE
 func (c ciphertexts) Len() int                    { return len(c) }
 func (c ciphertexts) At(i int) ([]uint64, uint64) { return c[i].A, c[i].B }
 
-// opens decrypts ciphertexts, whose noise has at most this variance, by a quorum of a group of n, for its first party.
+// opens decrypts ciphertexts, whose noise has at most this variance, by a quorum of a group of n,
+// to its first party.
 func opens(
 	t *testing.T, s *lwe.Scheme, n int, quorum []int, shares []secret.Box[share.Vec], list ciphertexts, variance float64,
 ) []uint64 {
@@ -58,7 +59,8 @@ func opens(
 	return out.Results[0].Messages
 }
 
-// A key is made, encrypts, evaluates, decrypts by any quorum, moves to another group, and decrypts there.
+// The test makes a key, encrypts, evaluates, decrypts with every quorum, moves the key to another
+// group, and decrypts there.
 func TestWholeLife(t *testing.T) {
 	const n, threshold = 3, 1
 	set, err := lwe.Lookup("insecure-L8-50")
@@ -100,7 +102,7 @@ func TestWholeLife(t *testing.T) {
 		s.Extract(c, plain, i)
 		list, want = append(list, c), append(want, messages[i])
 	}
-	for i := range 4 { // true is p/8, false -p/8
+	for i := range 4 { // p/8 means true, -p/8 means false
 		x, y, c := s.NewLWE(), s.NewLWE(), s.NewLWE()
 		s.Extract(x, boolean, i)
 		s.Extract(y, boolean, i+1)

@@ -15,7 +15,8 @@
 // Besides its own, any call may end with unauthenticated, forbidden (role or
 // permission), invalid_request, too_large, busy (too many streams),
 // rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled and internal.
+// unavailable, cancelled, disk_low (a disk is full),
+// check_failed (the records are damaged) and internal.
 
 package coordinatorv1
 
@@ -55,7 +56,7 @@ type CoordinatorServiceClient interface {
 	// the last 20,000, and with another body conflict; without one, timed_out and unavailable may leave a job that
 	// ListJobs shows. Errors: invalid_request, forbidden (the tenant), too_large
 	// (the key), policy_refused (parameters that are not pinned), key_purpose,
-	// conflict. [client with "submit"]
+	// conflict, disk_low. [client with "submit"]
 	SubmitJob(ctx context.Context, in *SubmitJobRequest, opts ...grpc.CallOption) (*SubmitJobResponse, error)
 	// GetJob by id. Idempotent. Errors: not_found. [client with "status"]
 	GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*GetJobResponse, error)
@@ -81,7 +82,7 @@ type CoordinatorServiceClient interface {
 	// burnt (retired everywhere), conflict (also: not active yet, or parties differ
 	// about it), invalid_request (the security), policy_refused (parameters that
 	// are not pinned), forbidden (without "policy"), unavailable (a party cannot be
-	// asked). [client with "submit"; also "policy"]
+	// asked), disk_low. [client with "submit"; also "policy"]
 	RotateKeys(ctx context.Context, in *RotateKeysRequest, opts ...grpc.CallOption) (*RotateKeysResponse, error)
 	// ListEpochs of all parties, with what each says of them and what became of
 	// their replacement. Idempotent. Errors: none of its own. [client with
@@ -209,7 +210,7 @@ type CoordinatorServiceServer interface {
 	// the last 20,000, and with another body conflict; without one, timed_out and unavailable may leave a job that
 	// ListJobs shows. Errors: invalid_request, forbidden (the tenant), too_large
 	// (the key), policy_refused (parameters that are not pinned), key_purpose,
-	// conflict. [client with "submit"]
+	// conflict, disk_low. [client with "submit"]
 	SubmitJob(context.Context, *SubmitJobRequest) (*SubmitJobResponse, error)
 	// GetJob by id. Idempotent. Errors: not_found. [client with "status"]
 	GetJob(context.Context, *GetJobRequest) (*GetJobResponse, error)
@@ -235,7 +236,7 @@ type CoordinatorServiceServer interface {
 	// burnt (retired everywhere), conflict (also: not active yet, or parties differ
 	// about it), invalid_request (the security), policy_refused (parameters that
 	// are not pinned), forbidden (without "policy"), unavailable (a party cannot be
-	// asked). [client with "submit"; also "policy"]
+	// asked), disk_low. [client with "submit"; also "policy"]
 	RotateKeys(context.Context, *RotateKeysRequest) (*RotateKeysResponse, error)
 	// ListEpochs of all parties, with what each says of them and what became of
 	// their replacement. Idempotent. Errors: none of its own. [client with

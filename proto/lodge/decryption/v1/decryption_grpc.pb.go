@@ -14,7 +14,8 @@
 // Besides its own, any call may end with unauthenticated, forbidden (role or
 // permission), invalid_request, too_large, busy (too many streams),
 // rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled and internal.
+// unavailable, cancelled, disk_low (a disk is full),
+// check_failed (the records are damaged) and internal.
 
 package decryptionv1
 
@@ -50,7 +51,7 @@ type DecryptionServiceClient interface {
 	// made under another roster), passive_keygen (its keys are not proved),
 	// already_delivered (to another client), rate_limited (answers in an hour), busy (two calls of
 	// this client run, or memory is short), timed_out (2 minutes for the upload),
-	// unavailable (a peer cannot be told how far this party's store is). [client
+	// unavailable (a peer cannot be told how far this party's store is), disk_low. [client
 	// with "decrypt"]
 	DecryptShare(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DecryptShareRequest, DecryptShareResponse], error)
 	// GetDecryption says what the ledger holds for a ciphertext; nothing is
@@ -105,7 +106,7 @@ type DecryptionServiceServer interface {
 	// made under another roster), passive_keygen (its keys are not proved),
 	// already_delivered (to another client), rate_limited (answers in an hour), busy (two calls of
 	// this client run, or memory is short), timed_out (2 minutes for the upload),
-	// unavailable (a peer cannot be told how far this party's store is). [client
+	// unavailable (a peer cannot be told how far this party's store is), disk_low. [client
 	// with "decrypt"]
 	DecryptShare(grpc.BidiStreamingServer[DecryptShareRequest, DecryptShareResponse]) error
 	// GetDecryption says what the ledger holds for a ciphertext; nothing is

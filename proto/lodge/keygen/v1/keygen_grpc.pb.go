@@ -13,7 +13,8 @@
 // Besides its own, any call may end with unauthenticated, forbidden (role or
 // permission), invalid_request, too_large, busy (too many streams),
 // rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled and internal.
+// unavailable, cancelled, disk_low (a disk is full),
+// check_failed (the records are damaged) and internal.
 
 package keygenv1
 
@@ -54,7 +55,7 @@ type KeygenServiceClient interface {
 	// (a party of the roster), passive_keygen, conflict (also: the epoch exists),
 	// busy (no room beside what runs), rate_limited (sessions in an hour),
 	// timed_out (the spec's deadline is over: start another), unavailable (the
-	// party stops). [coordinator]
+	// party stops), disk_low. [coordinator]
 	Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error)
 	// GetStatus of a session. A party forgets its sessions when it restarts, and
 	// of those that have ended all but the last 1000. Idempotent. Errors:
@@ -227,7 +228,7 @@ type KeygenServiceServer interface {
 	// (a party of the roster), passive_keygen, conflict (also: the epoch exists),
 	// busy (no room beside what runs), rate_limited (sessions in an hour),
 	// timed_out (the spec's deadline is over: start another), unavailable (the
-	// party stops). [coordinator]
+	// party stops), disk_low. [coordinator]
 	Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error)
 	// GetStatus of a session. A party forgets its sessions when it restarts, and
 	// of those that have ended all but the last 1000. Idempotent. Errors:

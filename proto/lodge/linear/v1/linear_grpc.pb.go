@@ -25,7 +25,8 @@
 // Besides its own, any call may end with unauthenticated, forbidden (role or
 // permission), invalid_request, too_large, busy (too many streams),
 // rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled and internal.
+// unavailable, cancelled, disk_low (a disk is full),
+// check_failed (the records are damaged) and internal.
 
 package linearv1
 
@@ -59,7 +60,7 @@ type LinearServiceClient interface {
 	// malformed_ciphertext (or key), foreign_ciphertext (of another key or set),
 	// policy_refused (passive, an insecure set, or memory), rate_limited (products
 	// in an hour), busy (two calls of this client run, or memory is short),
-	// timed_out (the upload). [client with "linear"]
+	// timed_out (the upload), disk_low. [client with "linear"]
 	Multiply(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[MultiplyRequest, MultiplyResponse], error)
 	// Ask is the end of the owner of the key of a product on shares: it sends its
 	// share, encrypted, and gets answers that decrypt to its share of the product.
@@ -75,7 +76,7 @@ type LinearServiceClient interface {
 	// budget of statistical distance), quarantined (the party's store may be an old
 	// one), rate_limited (products in an hour), busy (two calls of this client run,
 	// or memory is short), unavailable (the other end has not come, or has failed),
-	// timed_out (an upload). [client with "linear"]
+	// timed_out (an upload), disk_low. [client with "linear"]
 	Ask(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AskRequest, AskResponse], error)
 	// Answer is the end of whose matrix, or vectors, these are: it sends them, and
 	// its share of the other factor, in the clear to this party, which it trusts
@@ -88,7 +89,7 @@ type LinearServiceClient interface {
 	// burnt (the clients have used up their budget of statistical distance),
 	// quarantined (the party's store may be an old one), rate_limited (products in an hour), busy (two calls of this client run, or
 	// memory is short), unavailable (the other end has not come, or has failed),
-	// timed_out (an upload). [client with "linear"]
+	// timed_out (an upload), disk_low. [client with "linear"]
 	Answer(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AnswerRequest, AnswerResponse], error)
 }
 
@@ -151,7 +152,7 @@ type LinearServiceServer interface {
 	// malformed_ciphertext (or key), foreign_ciphertext (of another key or set),
 	// policy_refused (passive, an insecure set, or memory), rate_limited (products
 	// in an hour), busy (two calls of this client run, or memory is short),
-	// timed_out (the upload). [client with "linear"]
+	// timed_out (the upload), disk_low. [client with "linear"]
 	Multiply(grpc.BidiStreamingServer[MultiplyRequest, MultiplyResponse]) error
 	// Ask is the end of the owner of the key of a product on shares: it sends its
 	// share, encrypted, and gets answers that decrypt to its share of the product.
@@ -167,7 +168,7 @@ type LinearServiceServer interface {
 	// budget of statistical distance), quarantined (the party's store may be an old
 	// one), rate_limited (products in an hour), busy (two calls of this client run,
 	// or memory is short), unavailable (the other end has not come, or has failed),
-	// timed_out (an upload). [client with "linear"]
+	// timed_out (an upload), disk_low. [client with "linear"]
 	Ask(grpc.BidiStreamingServer[AskRequest, AskResponse]) error
 	// Answer is the end of whose matrix, or vectors, these are: it sends them, and
 	// its share of the other factor, in the clear to this party, which it trusts
@@ -180,7 +181,7 @@ type LinearServiceServer interface {
 	// burnt (the clients have used up their budget of statistical distance),
 	// quarantined (the party's store may be an old one), rate_limited (products in an hour), busy (two calls of this client run, or
 	// memory is short), unavailable (the other end has not come, or has failed),
-	// timed_out (an upload). [client with "linear"]
+	// timed_out (an upload), disk_low. [client with "linear"]
 	Answer(grpc.BidiStreamingServer[AnswerRequest, AnswerResponse]) error
 	mustEmbedUnimplementedLinearServiceServer()
 }

@@ -18,7 +18,8 @@
 // their detail's "next" says. All calls are idempotent. Besides its own, any call
 // may end with unauthenticated, forbidden (role or permission), invalid_request,
 // too_large, busy (too many streams), rate_limited, timed_out (at the latest
-// after 30 s, unless it streams), unavailable, cancelled and internal.
+// after 30 s, unless it streams), unavailable, cancelled, disk_low (a disk is full),
+// check_failed (the records are damaged) and internal.
 
 package multikeyv1
 
@@ -60,7 +61,7 @@ type EvaluationServiceClient interface {
 	// too_large, foreign_ciphertext, malformed_ciphertext, unknown_key, retired_key,
 	// unavailable (the party has not fetched a key yet), policy_refused (more
 	// bootstraps than allowed), conflict (the request id was used for another), busy
-	// (memory, or the client's own jobs), timed_out. [client with "evaluate"]
+	// (memory, or the client's own jobs), timed_out, disk_low. [client with "evaluate"]
 	Submit(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[SubmitRequest, SubmitResponse], error)
 	// GetJob answers with one of the client's jobs. A party forgets jobs when it
 	// restarts. Idempotent. Errors: not_found. [client with "evaluate"]
@@ -198,7 +199,7 @@ type EvaluationServiceServer interface {
 	// too_large, foreign_ciphertext, malformed_ciphertext, unknown_key, retired_key,
 	// unavailable (the party has not fetched a key yet), policy_refused (more
 	// bootstraps than allowed), conflict (the request id was used for another), busy
-	// (memory, or the client's own jobs), timed_out. [client with "evaluate"]
+	// (memory, or the client's own jobs), timed_out, disk_low. [client with "evaluate"]
 	Submit(grpc.ClientStreamingServer[SubmitRequest, SubmitResponse]) error
 	// GetJob answers with one of the client's jobs. A party forgets jobs when it
 	// restarts. Idempotent. Errors: not_found. [client with "evaluate"]

@@ -15,7 +15,8 @@
 // Besides its own, any call may end with unauthenticated, forbidden (role or
 // permission), invalid_request, too_large, busy (too many streams),
 // rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled and internal.
+// unavailable, cancelled, disk_low (a disk is full),
+// check_failed (the records are damaged) and internal.
 
 package multikeyv1
 
@@ -47,7 +48,7 @@ type KeysServiceClient interface {
 	// stop them: the same request again waits for them. Idempotent by the request
 	// id of a client. Errors: invalid_request (also where the roster pins no
 	// context), policy_refused (memory), quarantined, busy (others are being made),
-	// timed_out. [client with "operate"]
+	// timed_out, disk_low. [client with "operate"]
 	MakeKeys(ctx context.Context, in *MakeKeysRequest, opts ...grpc.CallOption) (*MakeKeysResponse, error)
 	// ListKeys lists this party's own keys by version, those included that are
 	// retired. Idempotent. Errors: none of its own. [coordinator, client]
@@ -121,7 +122,7 @@ type KeysServiceServer interface {
 	// stop them: the same request again waits for them. Idempotent by the request
 	// id of a client. Errors: invalid_request (also where the roster pins no
 	// context), policy_refused (memory), quarantined, busy (others are being made),
-	// timed_out. [client with "operate"]
+	// timed_out, disk_low. [client with "operate"]
 	MakeKeys(context.Context, *MakeKeysRequest) (*MakeKeysResponse, error)
 	// ListKeys lists this party's own keys by version, those included that are
 	// retired. Idempotent. Errors: none of its own. [coordinator, client]

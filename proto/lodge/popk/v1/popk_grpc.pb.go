@@ -14,7 +14,8 @@
 // Besides its own, any call may end with unauthenticated, forbidden (role or
 // permission), invalid_request, too_large, busy (too many streams),
 // rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled and internal.
+// unavailable, cancelled, disk_low (a disk is full),
+// check_failed (the records are damaged) and internal.
 
 package popkv1
 
@@ -55,7 +56,7 @@ type PopkServiceClient interface {
 	// burnt (the epoch), conflict (also: the epoch is not active yet, or
 	// draining), busy (no room beside what runs), rate_limited (sessions in an
 	// hour), timed_out (the spec's deadline is over: start another), unavailable
-	// (the party stops). [coordinator]
+	// (the party stops), disk_low. [coordinator]
 	Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error)
 	// GetStatus of a session. A party forgets its sessions when it restarts, and
 	// of those that have ended all but the last 1000. Idempotent. Errors:
@@ -199,7 +200,7 @@ type PopkServiceServer interface {
 	// burnt (the epoch), conflict (also: the epoch is not active yet, or
 	// draining), busy (no room beside what runs), rate_limited (sessions in an
 	// hour), timed_out (the spec's deadline is over: start another), unavailable
-	// (the party stops). [coordinator]
+	// (the party stops), disk_low. [coordinator]
 	Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error)
 	// GetStatus of a session. A party forgets its sessions when it restarts, and
 	// of those that have ended all but the last 1000. Idempotent. Errors:

@@ -13,7 +13,8 @@
 // Besides its own, any call may end with unauthenticated, forbidden (role or
 // permission), invalid_request, too_large, busy (too many streams),
 // rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled and internal.
+// unavailable, cancelled, disk_low (a disk is full),
+// check_failed (the records are damaged) and internal.
 
 package statusv1
 

@@ -15,7 +15,8 @@
 // Besides its own, any call may end with unauthenticated, forbidden (role or
 // permission), invalid_request, too_large, busy (too many streams),
 // rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled and internal.
+// unavailable, cancelled, disk_low (a disk is full),
+// check_failed (the records are damaged) and internal.
 
 package stockv1
 
@@ -54,10 +55,12 @@ type StockServiceClient interface {
 	// without one, timed_out and unavailable may leave tuples reserved until
 	// their lease ends. What a party refuses is passed on, after up to three
 	// attempts with other tuples where these may help. Errors: forbidden (the
-	// tenant or kind), invalid_request, too_large (the key), out_of_stock (with
+	// tenant or kind), invalid_request, too_large (the key), over_quota
+	// (open reservations, tuples, share or lease of the client), rate_limited (made and
+	// not fetched), out_of_stock (with
 	// what there is), conflict (the key, or at a party), taken, burnt, not_found,
 	// expired (the lease), quarantined (at a party), unavailable (a party cannot
-	// be reached, so that what there is is not known). [client with "reserve"]
+	// be reached, so that what there is is not known), disk_low. [client with "reserve"]
 	Reserve(ctx context.Context, in *ReserveRequest, opts ...grpc.CallOption) (*ReserveResponse, error)
 	// GetReservation of the caller's tenants, with what each party says of it
 	// now. It is consumed from when all parties have delivered it, although it may
@@ -87,7 +90,7 @@ type StockServiceClient interface {
 	// the caller and of pinned parameters. Whether parties take its jobs is not
 	// asked; held_back says it. Idempotent. Errors: forbidden (the tenant),
 	// invalid_request, policy_refused (parameters that are not pinned, too many
-	// policies). [client with "policy"]
+	// policies), disk_low. [client with "policy"]
 	SetPolicy(ctx context.Context, in *SetPolicyRequest, opts ...grpc.CallOption) (*SetPolicyResponse, error)
 	// DeletePolicy of a class and epoch, if there is one; jobs that it made go
 	// on. Idempotent. Errors: forbidden (the tenant), invalid_request. [client
@@ -213,10 +216,12 @@ type StockServiceServer interface {
 	// without one, timed_out and unavailable may leave tuples reserved until
 	// their lease ends. What a party refuses is passed on, after up to three
 	// attempts with other tuples where these may help. Errors: forbidden (the
-	// tenant or kind), invalid_request, too_large (the key), out_of_stock (with
+	// tenant or kind), invalid_request, too_large (the key), over_quota
+	// (open reservations, tuples, share or lease of the client), rate_limited (made and
+	// not fetched), out_of_stock (with
 	// what there is), conflict (the key, or at a party), taken, burnt, not_found,
 	// expired (the lease), quarantined (at a party), unavailable (a party cannot
-	// be reached, so that what there is is not known). [client with "reserve"]
+	// be reached, so that what there is is not known), disk_low. [client with "reserve"]
 	Reserve(context.Context, *ReserveRequest) (*ReserveResponse, error)
 	// GetReservation of the caller's tenants, with what each party says of it
 	// now. It is consumed from when all parties have delivered it, although it may
@@ -246,7 +251,7 @@ type StockServiceServer interface {
 	// the caller and of pinned parameters. Whether parties take its jobs is not
 	// asked; held_back says it. Idempotent. Errors: forbidden (the tenant),
 	// invalid_request, policy_refused (parameters that are not pinned, too many
-	// policies). [client with "policy"]
+	// policies), disk_low. [client with "policy"]
 	SetPolicy(context.Context, *SetPolicyRequest) (*SetPolicyResponse, error)
 	// DeletePolicy of a class and epoch, if there is one; jobs that it made go
 	// on. Idempotent. Errors: forbidden (the tenant), invalid_request. [client

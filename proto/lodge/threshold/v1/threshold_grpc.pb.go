@@ -19,7 +19,8 @@
 // Besides its own, any call may end with unauthenticated, forbidden (role or
 // permission), invalid_request, too_large, busy (too many streams),
 // rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled and internal.
+// unavailable, cancelled, disk_low (a disk is full),
+// check_failed (the records are damaged) and internal.
 
 package thresholdv1
 
@@ -59,7 +60,7 @@ type ThresholdServiceClient interface {
 	// Errors: policy_refused, pin_mismatch, key_purpose, not_found, burnt,
 	// conflict (the ordinal was used for another spec, or of the epoch), busy,
 	// rate_limited, passive_keygen, timed_out (the deadline is over: start
-	// another), unavailable (the party stops). [coordinator]
+	// another), unavailable (the party stops), disk_low. [coordinator]
 	Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error)
 	// GetStatus of a session. A party forgets its sessions when it restarts, and
 	// of those that have ended all but the last 1000. Idempotent. Errors:
@@ -107,11 +108,11 @@ type ThresholdServiceClient interface {
 	// out_of_stock (masks), mask_spent (a party has spent those that were proposed:
 	// ask again), already_delivered (to another client or recipient),
 	// rate_limited, busy, pin_mismatch (the parties were asked for different
-	// things), unavailable (a party of the quorum), timed_out. [client with
+	// things), unavailable (a party of the quorum), timed_out, disk_low. [client with
 	// "decrypt"]
 	Decrypt(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DecryptRequest, DecryptResponse], error)
 	// ApproveDecryption allows another client's request that waits for approval.
-	// Idempotent. Errors: not_found, forbidden (one's own), invalid_request.
+	// Idempotent. Errors: not_found, forbidden (one's own), invalid_request, disk_low.
 	// [client with "approve"]
 	ApproveDecryption(ctx context.Context, in *ApproveDecryptionRequest, opts ...grpc.CallOption) (*ApproveDecryptionResponse, error)
 	// ListApprovals lists the requests that wait for approval or have it.
@@ -267,7 +268,7 @@ type ThresholdServiceServer interface {
 	// Errors: policy_refused, pin_mismatch, key_purpose, not_found, burnt,
 	// conflict (the ordinal was used for another spec, or of the epoch), busy,
 	// rate_limited, passive_keygen, timed_out (the deadline is over: start
-	// another), unavailable (the party stops). [coordinator]
+	// another), unavailable (the party stops), disk_low. [coordinator]
 	Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error)
 	// GetStatus of a session. A party forgets its sessions when it restarts, and
 	// of those that have ended all but the last 1000. Idempotent. Errors:
@@ -315,11 +316,11 @@ type ThresholdServiceServer interface {
 	// out_of_stock (masks), mask_spent (a party has spent those that were proposed:
 	// ask again), already_delivered (to another client or recipient),
 	// rate_limited, busy, pin_mismatch (the parties were asked for different
-	// things), unavailable (a party of the quorum), timed_out. [client with
+	// things), unavailable (a party of the quorum), timed_out, disk_low. [client with
 	// "decrypt"]
 	Decrypt(grpc.BidiStreamingServer[DecryptRequest, DecryptResponse]) error
 	// ApproveDecryption allows another client's request that waits for approval.
-	// Idempotent. Errors: not_found, forbidden (one's own), invalid_request.
+	// Idempotent. Errors: not_found, forbidden (one's own), invalid_request, disk_low.
 	// [client with "approve"]
 	ApproveDecryption(context.Context, *ApproveDecryptionRequest) (*ApproveDecryptionResponse, error)
 	// ListApprovals lists the requests that wait for approval or have it.

@@ -14,7 +14,8 @@
 // Besides its own, any call may end with unauthenticated, forbidden (role or
 // permission), invalid_request, too_large, busy (too many streams),
 // rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled and internal.
+// unavailable, cancelled, disk_low (a disk is full),
+// check_failed (the records are damaged) and internal.
 
 package triplesv1
 
@@ -54,7 +55,7 @@ type TriplesServiceClient interface {
 	// key_purpose, not_found, burnt (the epoch), conflict (also: the epoch is not
 	// active yet, or draining), busy (no room beside what runs, or the MAC key is
 	// being made), rate_limited (sessions in an hour), timed_out (the spec's
-	// deadline is over: start another), unavailable (the party stops).
+	// deadline is over: start another), unavailable (the party stops), disk_low.
 	// [coordinator]
 	Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error)
 	// GetStatus of a session. A party forgets its sessions when it restarts, and
@@ -176,7 +177,7 @@ type TriplesServiceServer interface {
 	// key_purpose, not_found, burnt (the epoch), conflict (also: the epoch is not
 	// active yet, or draining), busy (no room beside what runs, or the MAC key is
 	// being made), rate_limited (sessions in an hour), timed_out (the spec's
-	// deadline is over: start another), unavailable (the party stops).
+	// deadline is over: start another), unavailable (the party stops), disk_low.
 	// [coordinator]
 	Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error)
 	// GetStatus of a session. A party forgets its sessions when it restarts, and

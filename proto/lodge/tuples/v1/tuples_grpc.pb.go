@@ -15,7 +15,8 @@
 // Besides its own, any call may end with unauthenticated, forbidden (role or
 // permission), invalid_request, too_large, busy (too many streams),
 // rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled and internal.
+// unavailable, cancelled, disk_low (a disk is full),
+// check_failed (the records are damaged) and internal.
 
 package tuplesv1
 
@@ -57,9 +58,9 @@ type TuplesServiceClient interface {
 	// lease ends, from any tuple of the reservation on; any other client is
 	// refused. Errors: not_found, forbidden (the kind), invalid_request (beyond
 	// its end), already_delivered, conflict (another digest at a peer, or
-	// released), expired, burnt, quarantined, over_quota, busy (a check of the
+	// released), expired, erased (discarded), burnt, quarantined, over_quota, busy (a check of the
 	// MAC key has no verdict yet), pin_mismatch (made by other parties than those
-	// of the present roster), unavailable (a peer has not confirmed yet).
+	// of the present roster), unavailable (a peer has not confirmed yet), disk_low.
 	// [client with "fetch"]
 	Fetch(ctx context.Context, in *FetchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FetchResponse], error)
 	// GetReservation as this party recorded it. Idempotent. Errors: not_found.
@@ -101,7 +102,7 @@ type TuplesServiceClient interface {
 	// answered with what is recorded. All but too_large come as outcomes, one for
 	// each. Errors: too_large (more than 256), not_found, conflict (the id with
 	// another body), taken, burnt, expired, quarantined, pin_mismatch (made by
-	// other parties than those of the present roster), invalid_request.
+	// other parties than those of the present roster), invalid_request, disk_low.
 	// [coordinator]
 	Propose(ctx context.Context, in *ProposeRequest, opts ...grpc.CallOption) (*ProposeResponse, error)
 	// Withdraw ends reservations: one that this party has not delivered never
@@ -282,9 +283,9 @@ type TuplesServiceServer interface {
 	// lease ends, from any tuple of the reservation on; any other client is
 	// refused. Errors: not_found, forbidden (the kind), invalid_request (beyond
 	// its end), already_delivered, conflict (another digest at a peer, or
-	// released), expired, burnt, quarantined, over_quota, busy (a check of the
+	// released), expired, erased (discarded), burnt, quarantined, over_quota, busy (a check of the
 	// MAC key has no verdict yet), pin_mismatch (made by other parties than those
-	// of the present roster), unavailable (a peer has not confirmed yet).
+	// of the present roster), unavailable (a peer has not confirmed yet), disk_low.
 	// [client with "fetch"]
 	Fetch(*FetchRequest, grpc.ServerStreamingServer[FetchResponse]) error
 	// GetReservation as this party recorded it. Idempotent. Errors: not_found.
@@ -326,7 +327,7 @@ type TuplesServiceServer interface {
 	// answered with what is recorded. All but too_large come as outcomes, one for
 	// each. Errors: too_large (more than 256), not_found, conflict (the id with
 	// another body), taken, burnt, expired, quarantined, pin_mismatch (made by
-	// other parties than those of the present roster), invalid_request.
+	// other parties than those of the present roster), invalid_request, disk_low.
 	// [coordinator]
 	Propose(context.Context, *ProposeRequest) (*ProposeResponse, error)
 	// Withdraw ends reservations: one that this party has not delivered never

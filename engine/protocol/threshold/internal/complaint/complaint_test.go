@@ -25,7 +25,7 @@ func TestNote(t *testing.T) {
 			t.Errorf("%v: %v", list, err)
 		}
 		if len(into[0])+len(into[1])+len(into[2]) > 0 {
-			t.Errorf("%v is noted: %v", list, into)
+			t.Errorf("%v was accepted: %v", list, into)
 		}
 	}
 }
@@ -39,13 +39,13 @@ func TestJudge(t *testing.T) {
 		suspects        []round.Party
 	}{
 		{[][]int{nil, nil, nil}, 0, 1, none, nil},
-		{[][]int{nil, {0}, nil}, 0, 1, 1, nil},                    // one's own
-		{[][]int{nil, {0}, nil}, 1, 1, 0, nil},                    // against oneself
-		{[][]int{nil, {0}, nil}, 2, 1, none, []round.Party{0, 1}}, // of others
+		{[][]int{nil, {0}, nil}, 0, 1, 1, nil},                    // this party's own complaint
+		{[][]int{nil, {0}, nil}, 1, 1, 0, nil},                    // a complaint about this party
+		{[][]int{nil, {0}, nil}, 2, 1, none, []round.Party{0, 1}}, // others' complaint
 		{[][]int{nil, nil, {1}}, 0, 1, none, []round.Party{1, 2}},
-		{[][]int{nil, {0, 2}, nil, nil}, 3, 1, 1, nil}, // of too many
+		{[][]int{nil, {0, 2}, nil, nil}, 3, 1, 1, nil}, // more complaints than the threshold
 		{[][]int{nil, {0, 2}, nil, nil}, 3, 2, none, []round.Party{0, 1}},
-		{[][]int{{1, 2}, nil, nil}, 0, 1, 1, nil}, // against oneself, by whom only liars can be
+		{[][]int{{1, 2}, nil, nil}, 0, 1, 1, nil}, // complaints about this party from more than the threshold: all liars
 	} {
 		err := judge(c.against, c.self, c.threshold, "check")
 		var blame *round.Blame

@@ -1,5 +1,6 @@
-// Package seeds begins a deal: every dealer gives each other party the seed of the shares that the two of them expand, and
-// the digest of the shares that it will send, which binds it to them before the coin of their check is tossed.
+// Package seeds starts a dealing. Every dealer sends each other party the seed of the shares that
+// both expand, and the digest of the shares that it will send, which binds it to them before the
+// coin of their check is tossed.
 package seeds
 
 import (
@@ -11,13 +12,13 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Own are the seeds of one dealer, by party.
+// Own holds the seeds of one dealer, by party.
 type Own struct {
 	Sources []*sample.Source // nil for the dealer itself
 	bytes   [][]byte
 }
 
-// Draw draws a dealer's seeds from its randomness.
+// Draw samples a dealer's seeds from its randomness.
 func Draw(random *sample.Source, parties, self int) (*Own, error) {
 	o := &Own{make([]*sample.Source, parties), make([][]byte, parties)}
 	for i := range parties {
@@ -36,13 +37,13 @@ func Draw(random *sample.Source, parties, self int) (*Own, error) {
 // Wipe erases the seeds.
 func (o *Own) Wipe() { wipe(o.Sources) }
 
-// Given are the seeds that a party has from the dealers, and what these are bound to.
+// Given holds the seeds that a party received from the dealers, and the digests that bind them.
 type Given struct {
 	Sources []*sample.Source // nil for the party itself
-	Bound   []round.Digest   // zero for those that will send nothing
+	Bound   []round.Digest   // zero for dealers that will send no shares
 }
 
-// NewGiven has room for those of so many dealers.
+// NewGiven allocates seeds and digests for the given number of dealers.
 func NewGiven(parties int) *Given {
 	return &Given{make([]*sample.Source, parties), make([]round.Digest, parties)}
 }
@@ -58,17 +59,17 @@ func wipe(sources []*sample.Source) {
 	}
 }
 
-// Deal is one party's part in handing out seeds.
+// Deal is one party's part in the exchange of seeds.
 type Deal struct {
 	Session round.Session
 	Name    string // of the messages
 	Own     *Own
-	Sums    []round.Digest            // of what this dealer will send, by party
-	Sends   func(dealer, to int) bool // whether anything will be sent
-	Given   *Given                    // where the others' seeds go
+	Sums    []round.Digest            // digests of the shares that this dealer will send, by party
+	Sends   func(dealer, to int) bool // reports whether the dealer will send shares to the party
+	Given   *Given                    // receives the others' seeds
 }
 
-// Send hands out seeds; next follows when all have theirs.
+// Send sends the seeds, and continues with next when this party has received all others' seeds.
 func Send[R any](d Deal, next func(context.Context) (round.Transition[R], error)) round.Transition[R] {
 	self := int(d.Session.Self)
 	var send []round.Message
@@ -81,7 +82,7 @@ func Send[R any](d Deal, next func(context.Context) (round.Transition[R], error)
 	return round.Next(round.Round[R](&seeded[R]{d, next}), send...)
 }
 
-// size is the length in bytes of a message: a seed, and a digest where shares are sent.
+// size returns the length in bytes of a message: a seed, and a digest if shares follow.
 func (d *Deal) size(dealer, to int) int {
 	if d.Sends(dealer, to) {
 		return sample.SeedSize + len(round.Digest{})
@@ -89,7 +90,7 @@ func (d *Deal) size(dealer, to int) int {
 	return sample.SeedSize
 }
 
-// seeded waits for the seeds.
+// seeded is the round in which the seeds arrive.
 type seeded[R any] struct {
 	Deal
 	next func(context.Context) (round.Transition[R], error)
@@ -115,7 +116,7 @@ func (r *seeded[R]) Step(ctx context.Context, in round.Inbox) (round.Transition[
 		//  [tests=./engine/protocol/threshold/keygen,./engine/protocol/threshold/bgvkeys] a
 		//  truncated seed is accepted
 		if len(b) != r.size(from, int(r.Session.Self)) {
-			return round.Transition[R]{}, round.Malformed(p, errors.New("a seed of the wrong length"))
+			return round.Transition[R]{}, round.Malformed(p, errors.New("a seed has the wrong length"))
 		}
 		r.Given.Sources[from] = sample.NewSource(b[:sample.SeedSize])
 		copy(r.Given.Bound[from][:], b[sample.SeedSize:])

@@ -1,7 +1,7 @@
-// Package table has tables of residues.
+// Package table allocates and erases tables of residues.
 package table
 
-// New is a table of n rows, in one piece.
+// New returns a table of n rows, allocated in one block.
 func New(n, width int) [][]uint64 {
 	all, rows := make([]uint64, n*width), make([][]uint64, n)
 	for i := range rows {
