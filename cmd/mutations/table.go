@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -43,38 +41,8 @@ func every(root string) ([]mutation, error) {
 	return append(all, table()...), nil
 }
 
-// table lists the verifications that a marker cannot express.
-func table() []mutation {
-	return slices.Concat(
-		area("maccheck", "engine/protocol/maccheck", maccheckTable),
-		area("triple", "engine/protocol/triple", tripleTable),
-		area("linear", "engine/linear", linearTable),
-		area("linearservice", "services/linear", linearServiceTable),
-		area("multikey", "engine/multikey", multikeyTable),
-		area("vault", "services/vault", vaultTable),
-		area("vault", "services/vault", vaultRosterTable),
-		area("vault", "services/vault", vaultBackupTable),
-		area("vault", "services/vault", vaultThresholdTable),
-		area("vault", "services/vault", vaultApprovalTable),
-		area("tuples", "services/tuples", tuplesTable),
-		area("triples", "services/triples", triplesTable),
-		area("rpc", "services/rpc", rpcTable),
-	)
-}
-
-// area completes the mutations of a package: their names begin with the area, their files are in the directory, and its tests
-// are those that must fail unless a mutation names others.
-func area(name, dir string, list []mutation) []mutation {
-	list = slices.Clone(list)
-	for i := range list {
-		m := &list[i]
-		m.Name, m.File = name+"/"+m.Name, path.Join(dir, m.File)
-		if m.Tests == nil {
-			m.Tests = []string{"./" + dir}
-		}
-	}
-	return list
-}
+// table lists the mutations that a marker cannot express, with Old and New. There are none today.
+func table() []mutation { return nil }
 
 // apply gives the source with the edit.
 func (m mutation) apply(source string) (string, error) {

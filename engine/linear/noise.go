@@ -24,6 +24,8 @@ func (s *Set) FreshNoise() float64 { return s.tail() }
 func (s *Set) proved() (secret, input float64) {
 	n := float64(s.N())
 	most := 2 / math.Sin(math.Pi/(2*n))
+	//lodge:check linear/proof-noise [swap=most * float64(s.Proof.Bound)=>most] [swap=most *
+	//  (float64(s.Proof.Bound) + n/2)=>most] the flooding does not cover the slack of the proof
 	return up(most * float64(s.Proof.Bound)), up(most * (float64(s.Proof.Bound) + n/2))
 }
 
@@ -45,8 +47,12 @@ func (s *Set) ProductNoise(terms, support int) float64 {
 	t, n := float64(s.T), float64(s.N())
 	if s.HasProof() {
 		_, input := s.proved()
+		//lodge:check linear/proof-product [swap=float64(terms) * math.Sqrt(n)=>float64(terms)] the
+		//  flooding of products does not cover the slack of the proof
 		return up(float64(terms)*math.Sqrt(n)*t/2*input + 1 + s.ZeroNoise())
 	}
+	//lodge:check linear/noise-of-products [swap=s.tail()=>s.ErrorWidth / 8] the noise exceeds its
+	//  bound
 	errors := s.tail() * math.Sqrt(float64(terms)*n) * t / 2
 	return up(errors + float64(terms)*float64(support)*t/4 + 1 + s.ZeroNoise())
 }
@@ -82,6 +88,8 @@ func up(x float64) float64 { return math.Ceil(x * (1 + 0x1p-30)) }
 
 // roundingTail is the factor r for which a sum of rounding errors exceeds r standard deviations with a probability of at
 // most 2^-128; rounding derives it.
+//
+//lodge:check linear/rounding-tail [swap=13.5=>8] [run=TestRounding] answers with the largest rounding errors decode wrongly
 const roundingTail = 13.5
 
 // secretVariance returns the variance of a coefficient of the secret key: 2/3 of a ternary one, w^2/2pi of a Gaussian one.
@@ -116,6 +124,10 @@ func (s *Set) secretVariance() float64 {
 // N = 2^13: a flood that kept that distance left an eighth of every cell of the phase empty, and a client whose input has a
 // phase between two messages read the entries of a matrix from the place of the gap (TestFractionalInputsTellEntries).
 func (s *Set) rounding() int64 {
+	//lodge:check linear/rounding-gap [swap=roundingTail *
+	//  math.Sqrt(float64(s.N())*s.secretVariance()/12)=>float64(s.N()) / 2]
+	//  [run=TestFractionalInputsTellEntries|TestRounding] part of a cell of the phase gets no
+	//  flooding
 	return int64(math.Ceil(0.5+roundingTail*math.Sqrt(float64(s.N())*s.secretVariance()/12))) + 2
 }
 
@@ -147,6 +159,11 @@ func (s *Set) flood(noise float64, answers int) (*flooding, error) {
 		e, _ := new(big.Float).SetInt(f.bound).Float64()
 		f.distance = math.Log2(noise) - math.Log2(e) - 1 + float64(s.LogN) + math.Log2(float64(answers))
 	}
+	//lodge:check linear/distance [drop=f.distance > LogDistance] a product is computed although
+	//  flooding cannot hide its noise
+	//lodge:check linear/no-flood [swap=f.bound.Sign() <= 0 || f.distance >
+	//  LogDistance=>f.bound.Sign() > 0 && f.distance > LogDistance] a product is computed without
+	//  modulus for its flooding
 	if f.bound.Sign() <= 0 || f.distance > LogDistance {
 		return nil, fmt.Errorf("%w: %d answers with noises of %.0f bits leave a flood of %d bits in set %s",
 			ErrNoise, answers, math.Log2(noise), max(0, f.bound.BitLen()), s.Name)

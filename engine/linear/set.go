@@ -125,6 +125,7 @@ func (s *Set) Validate() error {
 		return fmt.Errorf("linear: set %s: %s", s.Name, fmt.Sprintf(format, a...))
 	}
 	switch {
+	//lodge:check linear/name an insecure parameter set has the name of a secure one
 	case strings.HasPrefix(s.Name, InsecurePrefix) != s.Insecure:
 		return fail("name and Insecure disagree")
 	case s.LogN < 4 || s.LogN > 15:
@@ -133,6 +134,8 @@ func (s *Set) Validate() error {
 		return fail("%d primes", len(s.Q))
 	case !s.prime(s.T) || s.T >= 1<<48:
 		return fail("T = %d is not a prime of at most 48 bits that is 1 mod 2N", s.T)
+	//lodge:check linear/width [drop=!(s.ErrorWidth >= minErrorWidth)] errors are narrower than the
+	//  security table demands
 	case !(s.ErrorWidth >= minErrorWidth) || s.ErrorWidth > 64:
 		return fail("errors of width %v are out of range", s.ErrorWidth)
 	}

@@ -180,6 +180,10 @@ func Lookup(name string) (*Set, error) {
 // For returns the smallest set for new keys with this many parties in one ciphertext. The error wraps ErrParties.
 func For(parties int) (*Set, error) {
 	for _, s := range registry() {
+		//lodge:check multikey/most-parties [drop=parties >= 1] [run=Sets] a set is chosen for no
+		//  parties at all
+		//lodge:check multikey/shipped [drop=!s.Insecure] [swap=!s.Legacy()=>s.Insecure] [run=Sets]
+		//  an insecure set is chosen by default
 		if parties >= 1 && parties <= s.Parties && !s.Insecure && !s.Legacy() {
 			return s, nil
 		}
@@ -213,6 +217,8 @@ func (s *Set) Validate() error {
 		return fmt.Errorf("multikey: set %s: %s", s.Name, fmt.Sprintf(format, a...))
 	}
 	switch {
+	//lodge:check multikey/name [run=Validate] an insecure parameter set has the name of a secure
+	//  one
 	case strings.HasPrefix(s.Name, InsecurePrefix) != s.Insecure:
 		return fail("name and Insecure disagree")
 	case s.Parties < 1 || s.Parties > MaxParties:
@@ -225,6 +231,8 @@ func (s *Set) Validate() error {
 		return fail("dimension %d is odd, not in [1, N), or not of blocks of %d", s.Dim, s.Block)
 	case !(s.LWE*(1<<lweBits) >= leastError && s.LWE < 0x1p-8) || !(s.Ring*(1<<ringBits) >= leastError && s.Ring < 0x1p-20):
 		return fail("errors of deviations %g and %g are out of range", s.LWE, s.Ring)
+	//lodge:check multikey/dropped [drop=math.Exp2(float64(s.Drop)) > s.Ring*(1<<ringBits)/4 &&
+	//  s.Drop > 0] [run=Validate] keys drop bits that are not small beside their errors
 	case s.Drop < 0 || math.Exp2(float64(s.Drop)) > s.Ring*(1<<ringBits)/4 && s.Drop > 0:
 		return fail("dropping %d bits of keys is not negligible next to their errors", s.Drop)
 	}

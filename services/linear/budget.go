@@ -13,6 +13,9 @@ import (
 // pair returns the two clients of a run, for which distances are summed.
 func (x *end) pair() vault.Distance {
 	asks, answers := x.run.who[owner], x.run.who[giver]
+	//lodge:check linearservice/identity [swap=asks.Identity=>asks.Name]
+	//  [swap=answers.Identity=>answers.Name] [run=TestDistanceBudget] a second name for one
+	//  certificate has a budget of its own
 	return vault.Distance{Asks: asks.Identity, Answers: answers.Identity, AsksName: asks.Name, AnswersName: answers.Name}
 }
 
@@ -28,6 +31,9 @@ func (s *Service) mayDistance(x *end) error {
 // spend durably counts the distance of a product before any of its answers is sent. A product that
 // fails later stays counted.
 func (s *Service) spend(x *end) (vault.Distance, error) {
+	//lodge:check linearservice/spend [as=d, err := x.pair(), s.Vault.MayDistance(x.pair(),
+	//  x.distance(), s.Policy.DistanceBudget())] [run=TestDistanceBudget] an answer leaves before
+	//  its distance is charged to the budget
 	d, err := s.Vault.SpendDistance(x.pair(), x.distance(), s.Policy.DistanceBudget())
 	if err != nil {
 		return d, s.refusedDistance(x, err)

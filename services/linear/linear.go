@@ -88,6 +88,8 @@ func New(c Config) *Service {
 // scheme returns the scheme of a parameter set, if this party allows it and the client has the same
 // set.
 func (s *Service) scheme(name string, hash []byte) (*linear.Scheme, error) {
+	//lodge:check linearservice/passive [run=TestPassiveIsRefused] passively secure products are
+	//  computed without the operator's permission
 	if !s.AllowPassive {
 		return nil, rpc.Errorf(rpc.PolicyRefused, "to accept that, the operator sets allow_passive_linear: true; docs/linear.md explains the consequences",
 			"linear algebra is secure only against parties that follow the protocol, and this party does not allow that")
@@ -96,10 +98,14 @@ func (s *Service) scheme(name string, hash []byte) (*linear.Scheme, error) {
 	if err != nil {
 		return nil, rpc.Errorf(rpc.NotFound, fmt.Sprintf("use one of %q", linear.Names()), "there is no parameter set %.40q for linear algebra", name)
 	}
+	//lodge:check linearservice/set-hash [run=Refuse] the two sides compute with different parameter
+	//  sets
 	if want := set.Hash(); string(hash) != string(want[:]) {
 		return nil, rpc.Errorf(rpc.PinMismatch, "use a client of the party's version",
 			"parameter set %s has the hash %x at this party, but another at the client", set.Name, want)
 	}
+	//lodge:check linearservice/insecure [run=TestMultiplySecurely] insecure parameter sets are used
+	//  without the operator's permission
 	if set.Insecure && !s.AllowInsecure {
 		return nil, rpc.Errorf(rpc.PolicyRefused, "use another set; allow_insecure_params: true is for tests", "parameter set %s is insecure", set.Name)
 	}
@@ -128,6 +134,8 @@ func (r *rates) take(client string, most int, now time.Time) error {
 		r.begun = map[string][]time.Time{}
 	}
 	r.begun[client] = list
+	//lodge:check linearservice/rate [run=TestWhoMayMultiply] a client gets more products per hour
+	//  than the policy allows
 	if len(list) >= most {
 		e := rpc.Errorf(rpc.RateLimited, "", "client %s has begun %d products within the last hour, which is its limit", client, len(list))
 		e.Retry = list[0].Add(time.Hour).Sub(now)

@@ -81,6 +81,9 @@ func (r *runs) enter(h *linearv1.RunHeader, who side, caller rpc.Principal) (_ *
 	if len(h.GetRun()) != runIDSize || h.GetWith() == "" {
 		return nil, nil, rpc.Errorf(rpc.Invalid, "draw 16 random bytes for both ends, and name the other client", "a run without an id of 16 bytes, or without another client")
 	}
+	//lodge:check linearservice/named [swap=runKey{[runIDSize]byte(h.GetRun()), client,
+	//  h.GetWith()}=>runKey{[runIDSize]byte(h.GetRun()), "", ""}] [run=TestEndsMustFit] a client
+	//  takes the place of another client in a run
 	key := runKey{[runIDSize]byte(h.GetRun()), client, h.GetWith()}
 	if who == giver {
 		key.owner, key.giver = key.giver, key.owner
@@ -98,8 +101,11 @@ func (r *runs) enter(h *linearv1.RunHeader, who side, caller rpc.Principal) (_ *
 		r.open[key] = x
 	}
 	switch {
+	//lodge:check linearservice/twice [run=TestEndsMustFit] one end of a run joins twice
 	case x.ends[who]:
 		return nil, nil, rpc.Errorf(rpc.Conflict, "use each id only once", "the %s has already joined this run", who)
+	//lodge:check linearservice/meaning [run=TestEndsMustFit] the two ends of a run mean different
+	//  products
 	case x.means != meaningOf(h):
 		err := rpc.Errorf(rpc.Conflict, "name the same set and shape at both ends", "the %s requests another product than client %s", who, h.GetWith())
 		x.fail(err)

@@ -97,7 +97,7 @@ func (r *Record) CheckHeader(c *Context, header []byte) error {
 	if err := c.CheckHeader(r.Owner(), header); err != nil {
 		return err
 	}
-	//lodge:check multikey/owner-in-seed [run=TestCollidingOwners] a party that signs a record for another party's keys becomes their owner
+	//lodge:check multikey/owner-in-seed [tests=./services/multikey/registry] [run=TestCollidingOwners] a party that signs a record for another party's keys becomes their owner
 	if r.Bound && multikey.HeaderSeed(header) != OwnerSeed(r.Signer[:], r.Salt) {
 		return fmt.Errorf("%w: their seed does not match the signing key %.8x", multikey.ErrOwner, r.Signer[:])
 	}

@@ -62,6 +62,8 @@ func (p Principal) Serves(tenant string) bool { return slices.Contains(p.Tenants
 
 // MayDraw reports whether a client may draw tuples of a kind.
 func (p Principal) MayDraw(kind string) bool {
+	//lodge:check rpc/kinds [swap=len(p.Kinds) == 0 || slices.Contains(p.Kinds, kind)=>true]
+	//  [run=TestKindsOf] a client draws kinds that it may not
 	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, kind)
 }
 
@@ -136,11 +138,17 @@ func (d *Directory) lookup(c *x509.Certificate) (Principal, *Error) {
 	}
 	switch len(found) {
 	case 0:
+		//lodge:check rpc/certificate/unknown [return=Principal{Role: Peer}, nil]
+		//  [run=TestWhoMayCall|TestEveryMethod|TestClientAuthority|TestKindsOf|TestNoTLS|TestClientPins]
+		//  a certificate that names nobody here is accepted as a peer
 		return Principal{}, Errorf(Forbidden, "add the identity to this process's roster or clients",
 			"no one here is named by the certificate with %q", Names(c))
 	case 1:
 		return found[0], nil
 	}
+	//lodge:check rpc/certificate/several [return=found[0], nil]
+	//  [run=TestWhoMayCall|TestEveryMethod|TestClientAuthority|TestKindsOf|TestNoTLS|TestClientPins]
+	//  a certificate that names several members is accepted
 	return Principal{}, Errorf(Forbidden, "use a certificate with one identity",
 		"the certificate names %d members at once", len(found))
 }
@@ -178,6 +186,9 @@ func (s *Server) authenticate(ctx context.Context, from authInfo, header metadat
 			"neither a certificate nor a token")
 	case token == "":
 		return d.certificate(chains, s.opts.Credentials)
+	//lodge:check rpc/token/none [run=TestCertificateOrToken|TestNoTokens] [redundant=without an
+	//  issuer there is nothing to verify a token with] a token is accepted where no issuer is
+	//  configured
 	case tokens == nil:
 		return Principal{}, Errorf(Unauthenticated, "connect with a client certificate, and send no token", "no tokens are taken here")
 	case len(chains) == 0:
@@ -187,6 +198,8 @@ func (s *Server) authenticate(ctx context.Context, from authInfo, header metadat
 	if refused != nil {
 		return p, refused
 	}
+	//lodge:check rpc/token/member [run=TestCertificateOrToken|TestNoTokens] a member authenticates
+	//  with a token
 	if p.Role != Client {
 		return p, Errorf(Forbidden, "send no token", "a token beside the certificate of %s %s", p.Role, p.Name)
 	}
@@ -194,6 +207,8 @@ func (s *Server) authenticate(ctx context.Context, from authInfo, header metadat
 	switch {
 	case refused != nil:
 		return p, refused
+	//lodge:check rpc/token/other [run=TestCertificateOrToken|TestNoTokens] a certificate of one
+	//  client carries the token of another
 	case q.Name != p.Name:
 		return p, Errorf(Forbidden, "present one of the two", "the certificate is that of client %s, and the token is not", p.Name)
 	}
@@ -230,14 +245,22 @@ func (d *Directory) certificate(chains [][]*x509.Certificate, c *Credentials) (P
 	}
 	m := c.current.Load()
 	roots := m.members
+	//lodge:check rpc/certificate/client-authority
+	//  [run=TestWhoMayCall|TestEveryMethod|TestClientAuthority|TestKindsOf|TestNoTLS|TestClientPins]
+	//  the members' authority can issue certificates of clients
 	if p.Role == Client {
 		roots = m.clients
 	}
 	now, over := time.Now(), time.Time{}
 	for _, chain := range chains {
+		//lodge:check rpc/certificate/authority
+		//  [run=TestWhoMayCall|TestEveryMethod|TestClientAuthority|TestKindsOf|TestNoTLS|TestClientPins]
+		//  the clients' authority can issue certificates of members
 		if !roots.contains(chain[len(chain)-1]) {
 			continue
 		}
+		//lodge:check rpc/certificate/expired [swap=!now.After(over)=>true]
+		//  [run=TestCertificateExpires] a connection outlives its certificate
 		if over = until(chain); !now.After(over) {
 			p.Auth = ByCertificate
 			return p, nil
@@ -254,6 +277,8 @@ func (d *Directory) certificate(chains [][]*x509.Certificate, c *Credentials) (P
 func until(chain []*x509.Certificate) time.Time {
 	first := chain[0].NotAfter
 	for _, c := range chain[1:] {
+		//lodge:check rpc/certificate/issuer-expired [run=TestUntil] a connection outlives the
+		//  certificate of its authority
 		if c.NotAfter.Before(first) {
 			first = c.NotAfter
 		}
@@ -264,6 +289,8 @@ func until(chain []*x509.Certificate) time.Time {
 // token names the client that a token is for.
 func (d *Directory) token(ctx context.Context, tokens Tokens, raw string) (Principal, *Error) {
 	t, refused := tokens.Verify(ctx, raw)
+	//lodge:check rpc/token/verified [run=TestCertificateOrToken|TestNoTokens] a token that its
+	//  issuer did not sign is accepted
 	if refused != nil {
 		return Principal{}, refused
 	}
@@ -272,6 +299,8 @@ func (d *Directory) token(ctx context.Context, tokens Tokens, raw string) (Princ
 		return Principal{}, Errorf(Forbidden, "add its subject to this process's clients", "no one here is named by the token")
 	}
 	for name, want := range entry.claims {
+		//lodge:check rpc/token/claims [run=TestCertificateOrToken|TestNoTokens] a token without the
+		//  required claims is accepted
 		if !claims(t.Claims[name], want) {
 			return Principal{}, Errorf(Forbidden, "have the issuer grant it", "the token of client %s lacks the claim %s that is required of it", entry.principal.Name, name)
 		}

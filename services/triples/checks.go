@@ -23,11 +23,18 @@ func (r *run) beginCheck() error {
 	if r.fresh {
 		return nil // a key that was made in this session is gone with it
 	}
+	//lodge:check triples/check/begin [return=nil] [run=TestAPeerThatWithholds|TestAnEndBefore]
+	//  values are opened before the check is recorded
+	return r.unlessGone(r.recordBegin())
+}
+
+// recordBegin records durably that a check has begun, and audits a MAC key that this burns.
+func (r *run) recordBegin() error {
 	err := r.vault.BeginCheck(r.macID, r.name())
 	if errors.Is(err, vault.ErrCheckUnended) {
 		r.note(audit.MACKeyBurnt, err.Error())
 	}
-	return r.unlessGone(err)
+	return err
 }
 
 // endCheck records how the check ended. err is how the session did.
@@ -66,11 +73,17 @@ func (r *run) result(err error) vault.CheckResult {
 	switch {
 	case err == nil:
 		return vault.CheckPassed
+	//lodge:check triples/check/rejected [drop=rejected(err)] [run=TestHowAnEnd] a peer's signed
+	//  rejection is not counted
 	case failedHere(err) || rejected(err):
 		return vault.CheckFailed
+	//lodge:check triples/check/proved [drop=r.proved] [run=TestHowAnEnd|TestABatchIsReleased] under
+	//  unproved keys, a batch that not all parties accept leaves the MAC key unharmed
 	case r.passed && r.proved:
 		return vault.CheckPassed
 	}
+	//lodge:check triples/check/unfinished [return=vault.CheckPassed]
+	//  [run=TestHowAnEnd|TestAPeerThatWithholds] a check that does not end is not counted
 	return vault.CheckUnfinished
 }
 
@@ -97,6 +110,8 @@ func (r *run) unlessGone(err error) error {
 }
 
 // verdicts are the checks whose failure drops a batch and names nobody.
+//
+//lodge:check triples/check/failed [drop=maccheck.CheckZero] [drop=maccheck.CheckSacrifice] [run=TestHowAnEnd|TestOnlyTheOwn] failed checks other than the MAC check are not counted
 var verdicts = []string{maccheck.CheckMAC, maccheck.CheckZero, maccheck.CheckSacrifice}
 
 // failedHere reports whether this party's own MAC check failed.

@@ -59,6 +59,8 @@ func (c *claims) enter(s slot, exclusive bool) (*claim, error) {
 	for _, k := range keys {
 		switch {
 		case slot{k.Epoch, k.Field, k.Tenant} != s:
+		//lodge:check triples/claim-locked [run=TestClaims] a MAC key is used before it is active at
+		//  every party
 		case k.State == vault.MACLocked:
 			return nil, errMACKeyBusy
 		case k.State == vault.MACActive:
@@ -70,6 +72,7 @@ func (c *claims) enter(s slot, exclusive bool) (*claim, error) {
 	case h == nil:
 		h = new(holders)
 		c.holders[s] = h
+	//lodge:check triples/claim [run=TestClaims] two sessions make the MAC key of one slot
 	case h.maker || x.maker:
 		return nil, errMACKeyBusy
 	}
@@ -92,6 +95,8 @@ func (x *claim) make() error {
 	switch {
 	case x.maker:
 		return nil
+	//lodge:check triples/claim-users [run=TestClaims] a MAC key is given up while other sessions
+	//  use it
 	case h.users > 1:
 		return errMACKeyBusy
 	}

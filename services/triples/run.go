@@ -254,6 +254,8 @@ func Locked(v *vault.Vault, b vault.Batch, of *session.Registry) *session.Stored
 	return &session.Stored{
 		Digest: b.Digest, Epoch: b.Epoch, BatchID: b.ID, Count: b.Count, Security: security, StatBits: bits,
 		Activate: func() error {
+			//lodge:check triples/verdict/activated [run=TestActivation|TestABatch] a batch is
+			//  activated without a look at its verdicts
 			if err := accepted(&b, of.Keys); err != nil {
 				return errors.Join(err, v.RevokeBatch(b.ID, "not all parties of this roster have signed that they accept it"))
 			}
@@ -341,10 +343,15 @@ func loadMACKey(v *vault.Vault, id string, s *gbfv.Scheme) (triple.MACKey, error
 
 func decodeMACKey(b []byte, s *gbfv.Scheme) (m triple.MACKey, err error) {
 	size := s.Field.Size()
+	//lodge:check triples/stored-mac-key [drop=(len(b)-size)%2 != 0] [run=Fuzz] [redundant=the
+	//  decoder of the polynomials after the share checks their length] a stored MAC key of the
+	//  wrong length is loaded
 	if len(b) < size || (len(b)-size)%2 != 0 {
 		return m, vault.ErrCorrupt
 	}
 	m.Share = s.Field.NewVec(1)
+	//lodge:check triples/stored-share [run=Fuzz] a stored MAC key share that is not canonical is
+	//  loaded
 	if err := s.Field.DecodeVec(m.Share, b[:size]); err != nil {
 		return m, vault.ErrCorrupt
 	}

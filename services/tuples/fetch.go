@@ -30,10 +30,16 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 	if err != nil {
 		return err
 	}
+	//lodge:check tuples/fetch/kind
+	//  [run=TestFetch|TestNamedClients|TestLease|TestConfirm|TestNonsense|TestKinds] a client draws
+	//  a kind that it may not
 	if !p.MayDraw(x.Class.Kind) {
 		return rpc.Errorf(rpc.Forbidden, "add the kind to this client in the party's configuration",
 			"client %s may not draw %s tuples", p.Name, x.Class.Kind)
 	}
+	//lodge:check tuples/fetch/from
+	//  [run=TestFetch|TestNamedClients|TestLease|TestConfirm|TestNonsense] a client reads beyond
+	//  its reservation
 	if r.GetFrom() >= x.Count() {
 		return rpc.Errorf(rpc.Invalid, "begin before its end", "%s has %d tuples", what, x.Count())
 	}
@@ -41,6 +47,8 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 	if x.State == vault.Erased && s.Vault.Now().Before(x.Lease) {
 		return refused(vault.ErrGone, what)
 	}
+	//lodge:check tuples/fetch/confirmed [run=TestFetch] shares leave before every peer has recorded
+	//  the reservation
 	if x.State == vault.Reserved {
 		wait, cancel := context.WithTimeout(ctx, confirmTime)
 		err := s.Peers.confirmed(wait, x.ID, x.Digest)
@@ -56,6 +64,10 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 		return err
 	}
 	defer release()
+	//lodge:check tuples/fetch/delivered [as=old := x; x, first, err := s.Vault.DeliverCharged(x.ID,
+	//  p.Name, s.Peers.Self, s.Quota); if err != nil { x, err = old, nil }]
+	//  [run=TestFetch|TestNamedClients|TestLease|TestConfirm|TestNonsense] shares leave although
+	//  the delivery could not be recorded
 	x, first, err := s.Vault.DeliverCharged(x.ID, p.Name, s.Peers.Self, s.Quota)
 	if err != nil {
 		return refused(err, what)
@@ -83,9 +95,14 @@ func (s *Service) settle(ctx context.Context, p rpc.Principal, x *vault.Reservat
 	defer cancel()
 	told := make(chan error, 1)
 	go func() { told <- s.Peers.announced(ctx, x.Generation) }()
+	//lodge:check tuples/fetch/audited [swap=s.note(p, x, first)=>error(nil)]
+	//  [tests=./services/party] [run=TestAuditLog] shares leave before the delivery is in the audit
+	//  log
 	if err := s.note(p, x, first); err != nil {
 		return err
 	}
+	//lodge:check tuples/fetch/announced [return=nil] [run=TestFetchWaits] shares leave before peers
+	//  know the generation of this store
 	return <-told
 }
 
@@ -111,6 +128,9 @@ func deliveryEntry(p rpc.Principal, x *vault.Reservation, first bool) audit.Entr
 // find gives a reservation that the caller may know of.
 func (s *Service) find(p rpc.Principal, id string) (vault.Reservation, error) {
 	x, err := s.Vault.Reservation(id)
+	//lodge:check tuples/fetch/tenant
+	//  [run=TestFetch|TestNamedClients|TestLease|TestConfirm|TestNonsense] a client sees the
+	//  reservations of other tenants
 	if err == nil && !sees(p, x.Class.Tenant) {
 		err = vault.ErrNotFound
 	}
@@ -130,6 +150,8 @@ func (s *Service) send(in io.Reader, stream tuplesv1.TuplesService_FetchServer, 
 		if _, err := io.ReadFull(in, piece); err != nil {
 			return refused(err, "the reservation's data")
 		}
+		//lodge:check tuples/fetch/lease [run=TestLease] [redundant=the vault stops reading when the
+		//  lease ends; this checks again before sending] shares leave after the lease has expired
 		if !s.Vault.Now().Before(lease) {
 			return rpc.Errorf(rpc.Expired, "reserve again, with a longer lease", "the lease ended while the shares were sent")
 		}

@@ -18,6 +18,8 @@ const maxReason = 1000
 // macKey gives a MAC key that the caller may know of.
 func (s *Service) macKey(p rpc.Principal, id string) (vault.MACKey, error) {
 	k, err := s.Vault.MACKey(id)
+	//lodge:check tuples/mac-key/tenant [run=TestDrawMacKey|TestReport] a client sees the MAC keys
+	//  of other tenants
 	if err == nil && !sees(p, k.Tenant) {
 		err = vault.ErrNotFound
 	}
@@ -40,6 +42,8 @@ func (s *Service) DrawMacKey(ctx context.Context, r *tuplesv1.DrawMacKeyRequest)
 	switch r.GetPurpose() {
 	case tuplesv1.Purpose_PURPOSE_ONLINE:
 	case tuplesv1.Purpose_PURPOSE_VERIFY:
+		//lodge:check tuples/mac-key/pooled [run=TestDrawMacKey] a client without permission to
+		//  retire epochs pools MAC-key shares
 		if !p.May(config.PermRetire) {
 			return nil, rpc.Errorf(rpc.Forbidden, "add the permission to this client in the party's configuration",
 				"client %s lacks the permission %q: pooled key shares end their epoch", p.Name, config.PermRetire)
@@ -51,6 +55,9 @@ func (s *Service) DrawMacKey(ctx context.Context, r *tuplesv1.DrawMacKeyRequest)
 	default:
 		return nil, rpc.Errorf(rpc.Invalid, "say PURPOSE_ONLINE or PURPOSE_VERIFY", "no purpose")
 	}
+	//lodge:check tuples/mac-key/announced [swap=s.Peers.Announced(ctx)=>error(nil)]
+	//  [run=TestNoShare|TestDrawMacKey] a share of a MAC key leaves before peers know the
+	//  generation of this store
 	if err := s.Peers.Announced(ctx); err != nil { // or an old copy would not know that the key was burnt
 		return nil, err
 	}
@@ -76,6 +83,8 @@ func (s *Service) DrawMacKey(ctx context.Context, r *tuplesv1.DrawMacKeyRequest)
 	}
 	out := &tuplesv1.DrawMacKeyResponse{Key: wireMACKey(&k), Params: k.Params, Share: share}
 	if r.GetPurpose() == tuplesv1.Purpose_PURPOSE_VERIFY {
+		//lodge:check tuples/mac-key/retired [as=var err error] [run=TestDrawMacKey] an epoch stays
+		//  in use after its MAC-key shares were pooled
 		_, err := s.Retire(ctx, k.Epoch, "its MAC-key shares are pooled to verify")
 		if err == nil {
 			err = s.Peers.Announced(ctx)

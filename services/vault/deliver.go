@@ -19,9 +19,15 @@ func (v *Vault) Deliver(id, client string, party int) (out Reservation, first bo
 
 // DeliverCharged is Deliver within the client's quota, which the first time counts against.
 func (v *Vault) DeliverCharged(id, client string, party int, book *quota.Book) (out Reservation, first bool, err error) {
+	//lodge:check vault/deliver/client
+	//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
+	//  tuples are delivered to a client without a name
 	if client == "" {
 		return out, false, fmt.Errorf("%w: no client", ErrState)
 	}
+	//lodge:check vault/deliver/generation [swap=v.advance=>v.update]
+	//  [run=TestGeneration|TestReplay] an old copy of the store can deliver the same tuples again
+	//  unnoticed
 	err = v.advance(func(tx store.Tx) error {
 		first = false
 		held := v.openBatches(tx)
@@ -34,6 +40,8 @@ func (v *Vault) DeliverCharged(id, client string, party int, book *quota.Book) (
 		}
 		if r.State == Reserved {
 			first = true
+			//lodge:check vault/deliver/quota [run=TestQuota] a client receives more tuples than its
+			//  quota
 			if err := v.charge(held, book, client, r); err != nil {
 				return err
 			}
@@ -41,6 +49,10 @@ func (v *Vault) DeliverCharged(id, client string, party int, book *quota.Book) (
 				return err
 			}
 			r.State, r.Client, r.Delivered = Consumed, client, v.now().UTC()
+			//lodge:check vault/deliver/recorded [swap=put(v, tx, reservationPrefix+id,
+			//  r)=>error(nil)]
+			//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
+			//  the client of a delivery is not recorded
 			if err := put(v, tx, reservationPrefix+id, r); err != nil {
 				return err
 			}
@@ -53,6 +65,8 @@ func (v *Vault) DeliverCharged(id, client string, party int, book *quota.Book) (
 
 // deliverable says what keeps a reservation from going to a client, if anything.
 func (v *Vault) deliverable(held *openBatches, r *Reservation, client string, party int) error {
+	//lodge:check vault/deliver/quarantine [run=TestQuarantine] a store that may be an old copy
+	//  delivers tuples
 	if err := v.trusted(held.tx); err != nil {
 		return err
 	}
@@ -61,23 +75,45 @@ func (v *Vault) deliverable(held *openBatches, r *Reservation, client string, pa
 	case len(r.Clients) == 1:
 		named = r.Clients[0]
 	case len(r.Clients) > 1 && party >= 0 && party < len(r.Clients):
+		//lodge:check vault/deliver/index [swap=party=>0]
+		//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
+		//  every party delivers to the client of the first party
 		named = r.Clients[party]
 	case len(r.Clients) > 1:
 		named = ""
 	}
 	switch {
+	//lodge:check vault/deliver/named [swap=named != client=>named == "nobody"]
+	//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
+	//  tuples are delivered to another client than they are reserved for
+	//lodge:check vault/deliver/other [drop=r.State == Consumed && r.Client != client]
+	//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
+	//  tuples that one client has received are delivered to another
 	case named != client || r.State == Consumed && r.Client != client:
 		return fmt.Errorf("%w: reservation %s", ErrDelivered, r.ID)
+	//lodge:check vault/deliver/withdrawn
+	//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
+	//  withdrawn tuples are delivered
 	case r.State == Withdrawn || r.State == Released:
 		return fmt.Errorf("%w: reservation %s is %s", ErrWithdrawn, r.ID, r.State)
+	//lodge:check vault/deliver/erased [drop=r.State == Erased]
+	//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
+	//  erased tuples are delivered
+	//lodge:check vault/deliver/lease [drop=!v.now().Before(r.Lease)]
+	//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
+	//  tuples are delivered after the lease has expired
 	case r.State == Erased || !v.now().Before(r.Lease):
 		return fmt.Errorf("%w: reservation %s, at %s", ErrExpired, r.ID, r.Lease.Format(time.RFC3339))
 	}
 	k, err := v.macKey(held.tx, r.MACKey)
 	if err == nil {
+		//lodge:check vault/deliver/mac-key [run=TestBurn|TestDeliver|TestRetire|TestModel]
+		//  [redundant=burning a MAC key revokes its batches in the same transaction, so nothing can
+		//  be read] tuples under a burnt MAC key are delivered
 		err = k.live()
 	}
 	if err == nil {
+		//lodge:check vault/roster/deliver [run=TestStanding] tuples of other parties are delivered
 		err = v.gives(held.tx, k.Epoch)
 	}
 	if err != nil {
@@ -88,6 +124,9 @@ func (v *Vault) deliverable(held *openBatches, r *Reservation, client string, pa
 		if err != nil {
 			return err
 		}
+		//lodge:check vault/deliver/readable
+		//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
+		//  missing tuples are delivered
 		if err := b.readable(x.Span); err != nil {
 			return err
 		}
@@ -177,6 +216,8 @@ type rangeReader struct {
 
 func (r *rangeReader) Read(p []byte) (int, error) {
 	for {
+		//lodge:check vault/read/lease [run=TestLeaseEnds|TestRead] tuples are read after the lease
+		//  has expired
 		if !r.v.now().Before(r.lease) {
 			return 0, fmt.Errorf("%w: at %s", ErrExpired, r.lease.UTC().Format(time.RFC3339))
 		}
@@ -206,6 +247,8 @@ func (r *rangeReader) readable(id string, x Span) error {
 	if err != nil {
 		return err
 	}
+	//lodge:check vault/read/gone [return=nil] [run=TestRead|TestDeliverOf] tuples are read while
+	//  they are erased
 	return b.readable(x)
 }
 

@@ -79,6 +79,9 @@ func (v *Vault) Succeeds(peer int, said Version) (bool, error) {
 	}
 	if bytes.Equal(said.ID, id.ID) {
 		now := v.start.Load()
+		//lodge:check vault/store/succeeds [swap=said.Generation > id.first(peer) &&
+		//  !bytes.Equal(said.Incarnation, now.incarnation)=>now != nil] [run=TestSucceeds] a lying
+		//  peer puts a store into quarantine
 		return said.Generation > id.first(peer) && !bytes.Equal(said.Incarnation, now.incarnation), nil
 	}
 	return said.Started.After(id.Created), nil
@@ -158,6 +161,9 @@ func (v *Vault) advance(f func(store.Tx) error) error {
 		if err != nil {
 			return err
 		}
+		//lodge:check vault/store/generation
+		//  [run=TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage]
+		//  changes that must not be forgotten leave the generation as it was
 		id.Generation++
 		return put(v, tx, identityKey, id)
 	})
@@ -175,6 +181,9 @@ func (v *Vault) next(tx store.Tx) (uint64, error) {
 // trusted refuses in quarantine.
 func (v *Vault) trusted(tx store.Tx) error {
 	id, err := get[identity](v, tx, identityKey)
+	//lodge:check vault/store/quarantine
+	//  [run=TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage] a
+	//  store in quarantine is used
 	if err == nil && id.Quarantine != "" {
 		err = fmt.Errorf("%w: %s", ErrQuarantine, id.Quarantine)
 	}
@@ -257,11 +266,16 @@ const maxGeneration = 1 << 62
 func (v *Vault) quarantine(tx store.Tx, id *identity, beyond uint64, reason string, keep bool) (objects []string, err error) {
 	why := "quarantine: " + reason
 	id.Quarantine, id.Lineage = reason, v.store.Lineage()
+	//lodge:check vault/store/largest-generation [swap=min(beyond, maxGeneration)=>beyond]
+	//  [run=TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage] an
+	//  invented generation overflows
 	id.Generation = max(id.Generation, min(beyond, maxGeneration)) + 1
 	id.Floor, id.Peers = id.Generation, nil
 	if err := put(v, tx, identityKey, id); err != nil {
 		return nil, err
 	}
+	//lodge:check vault/approval/restored [swap=v.dropApprovals(tx, func(*Approval) bool {return
+	//  true })=>error(nil)] [run=TestApprovalsAndBackups] a used approval comes back with a restore
 	if err := v.dropApprovals(tx, func(*Approval) bool { return true }); err != nil {
 		return nil, err
 	}
@@ -276,6 +290,10 @@ func (v *Vault) quarantine(tx store.Tx, id *identity, beyond uint64, reason stri
 		return nil, err
 	}
 	for _, e := range epochs {
+		//lodge:check vault/restore/flooding-retired [swap=e.Purpose == PurposeThreshold=>e.Purpose
+		//  == PurposeThreshold && e.State != EpochRetired]
+		//  [run=TestFloodingUnderNewSharesAfterRestore] a restored store answers again for a
+		//  retired epoch that it has forgotten
 		if e.Purpose == PurposeThreshold {
 			e.putBack()
 		}
@@ -285,7 +303,12 @@ func (v *Vault) quarantine(tx store.Tx, id *identity, beyond uint64, reason stri
 			}
 			continue
 		}
+		//lodge:check vault/restore/epochs [drop=e.decrypts()] [run=TestRestore$] [redundant=a
+		//  backup marks all other epochs as retired] keys other than those for decryption are
+		//  restored
 		if keep && e.decrypts() && e.State != EpochLocked {
+			//lodge:check vault/restore/halved [run=TestRestore$] a restored key forgets the
+			//  decryptions since the backup
 			if e.Purpose != PurposeThreshold {
 				e.putBack()
 			}
@@ -301,6 +324,9 @@ func (v *Vault) quarantine(tx store.Tx, id *identity, beyond uint64, reason stri
 		}
 		objects = append(objects, more...)
 	}
+	//lodge:check vault/store/quarantine-batches [swap=true=>false] [run=TestQuarantine]
+	//  [redundant=every epoch is retired in the same transaction, with its batches] batches survive
+	//  a quarantine
 	revoked, err := v.revoke(tx, func(*Batch) bool { return true }, why)
 	if err != nil {
 		return nil, err
@@ -342,11 +368,16 @@ func peerKey(party int) string { return fmt.Sprintf("%s%04d", peerPrefix, party)
 // Acknowledge remembers the version of a peer's store. It refuses with ErrRolledBack one that is not as far as it was,
 // or was replaced by another, and gives what was seen last.
 func (v *Vault) Acknowledge(party int, now Version) (seen Version, err error) {
+	//lodge:check vault/store/version-form
+	//  [run=TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage] a
+	//  malformed store version is accepted
 	if len(now.ID) != idLen || len(now.Incarnation) != idLen || now.First > now.Generation {
 		return seen, fmt.Errorf("%w: the version of a store is malformed", ErrRange)
 	}
 	v.acknowledging.Lock() // so that what is heard and what is recorded have one order
 	defer v.acknowledging.Unlock()
+	//lodge:check vault/roster/recall [swap=v.meet(party, now.ID)=>error(nil)]
+	//  [run=TestStoresAreKnown] a store is forgotten when its party has a new signing key
 	if err := v.meet(party, now.ID); err != nil {
 		return seen, err
 	}
@@ -360,18 +391,30 @@ func (v *Vault) Acknowledge(party int, now Version) (seen Version, err error) {
 			return err
 		}
 		seen = p.Version
+		//lodge:check vault/store/heard
+		//  [run=TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage]
+		//  what a peer reported about a store is ignored
 		if last, ok := v.heard(party); ok && last.same(seen) && last.Generation > seen.Generation {
 			seen = last
 		}
 		again := bytes.Equal(seen.Incarnation, now.Incarnation)
 		switch {
+		//lodge:check vault/store/former
+		//  [run=TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage]
+		//  a replaced store comes back
 		case p.formerly(now.ID):
 			return fmt.Errorf("%w: it had been replaced by another", ErrRolledBack)
 		case !seen.same(now):
 			if len(p.Former) == maxFormer {
 				return fmt.Errorf("%w: more than %d stores", ErrState, maxFormer)
 			}
+			//lodge:check vault/store/remembered
+			//  [run=TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage]
+			//  replaced stores are forgotten
 			p.Former = append(p.Former, p.ID)
+		//lodge:check vault/store/rolled-back
+		//  [run=TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage]
+		//  an old copy of a store goes unnoticed
 		case !again && now.First < seen.Generation:
 			return fmt.Errorf("%w: it started at generation %d and had been at %d", ErrRolledBack, now.First, seen.Generation)
 		case again && now.Generation <= seen.Generation:
@@ -426,13 +469,21 @@ func (v *Vault) anothers(tx store.Tx, r *rosterRecord, party int, stored []byte)
 			return err
 		}
 		if i != party {
+			//lodge:check vault/roster/anothers [run=TestNobodySpeaks] a party speaks for the store
+			//  of another
 			if known(p) && bytes.Equal(p.ID, stored) {
 				return fmt.Errorf("%w: this is the store of party %d", ErrState, i)
 			}
 			continue
 		}
 		for name, x := range r.Away {
+			//lodge:check vault/pin/anothers-unknown [drop=known(p)] [drop=!bytes.Equal(p.ID,
+			//  stored)] [run=TestNobody] a party without a known store cannot return under a new
+			//  key
 			if known(p) && !bytes.Equal(p.ID, stored) && known(x.Peer) && bytes.Equal(x.Peer.ID, stored) &&
+				//lodge:check vault/pin/anothers-left
+				//  [swap=r.together(hex.EncodeToString(r.Keys[party]), name)=>name == ""]
+				//  [run=TestNobody] a party has another one rejected that has left
 				r.together(hex.EncodeToString(r.Keys[party]), name) {
 				return fmt.Errorf("%w: this is the store of a party that has left", ErrState)
 			}

@@ -49,6 +49,8 @@ func (v *Vault) BeginCheck(id, session string) error {
 		if err != nil {
 			return err
 		}
+		//lodge:check vault/mac-key/check-burnt [run=TestFailedChecks|TestChecksUnderWay] a check
+		//  starts under a burnt MAC key
 		if k.State != MACActive {
 			return fmt.Errorf("%w: MAC key %s is %s", ErrState, id, k.State)
 		}
@@ -67,6 +69,9 @@ func (v *Vault) BeginCheck(id, session string) error {
 		if slices.Contains(k.Checks, session) {
 			return fmt.Errorf("%w: the MAC check of session %s has begun before", ErrState, session)
 		}
+		//lodge:check vault/mac-key/check
+		//  [run=TestFailedChecks|TestChecksUnderWay|TestTuplesAreGiven] a running check is not
+		//  recorded
 		k.Checks = append(k.Checks, session)
 		return put(v, tx, macPrefix+id, k)
 	})
@@ -189,6 +194,8 @@ func (v *Vault) recoverChecks() error {
 				}
 				continue
 			}
+			//lodge:check vault/mac-key/crash [swap=CheckUnfinished=>CheckPassed]
+			//  [run=TestChecksUnderWay] a MAC key survives a crash in the middle of its check
 			if _, err := v.endChecks(tx, k, slices.Clone(k.Checks), CheckUnfinished); err != nil {
 				return err
 			}

@@ -51,6 +51,8 @@ type NewMACKey struct {
 }
 
 func (v *Vault) writeMAC(fresh *NewMACKey) (*writer, error) {
+	//lodge:check vault/mac-key/exists [run=TestBatch|TestTwo|TestBurn] one identifier names two MAC
+	//  keys
 	if _, err := v.MACKey(fresh.ID); err == nil {
 		return nil, fmt.Errorf("%w: MAC key %s", ErrExists, fresh.ID)
 	}
@@ -138,6 +140,8 @@ func (k *MACKey) live() error {
 	case MACActive, MACRetired:
 		return nil
 	case MACBurnt:
+		//lodge:check vault/mac-key/burnt [return=nil] [run=TestBurn|TestRetire|TestMACKeys] a burnt
+		//  MAC key is used
 		return fmt.Errorf("%w: MAC key %s is burnt", ErrErased, k.ID)
 	}
 	return fmt.Errorf("%w: MAC key %s is %s", ErrState, k.ID, k.State)
@@ -146,10 +150,12 @@ func (k *MACKey) live() error {
 // OpenMACKey reads what was stored with an active or retired MAC key; the caller wipes it.
 func (v *Vault) OpenMACKey(id string) (io.ReadCloser, error) {
 	k, err := v.MACKey(id)
+	//lodge:check vault/mac-key/open [run=TestBurn|TestRetire|TestMACKeys] a burnt MAC key is read
 	if err == nil {
 		err = k.live()
 	}
 	if err == nil {
+		//lodge:check vault/roster/mac-key [run=TestStanding] a MAC key of other parties is read
 		err = v.store.View(func(tx store.Tx) error { return v.gives(tx, k.Epoch) })
 	}
 	if err != nil {
@@ -166,10 +172,14 @@ func (v *Vault) BurnMACKey(id, reason string) (batches int, err error) {
 		if _, err := v.macKey(tx, id); err != nil {
 			return err
 		}
+		//lodge:check vault/mac-key/burn [swap=k.ID == id=>false] [run=TestBurn] a MAC key survives
+		//  its failed check
 		burnt, err := v.burn(tx, func(k *MACKey) bool { return k.ID == id }, reason)
 		if err != nil {
 			return err
 		}
+		//lodge:check vault/mac-key/burn-batches [swap=b.MACKey == id=>false] [run=TestBurn] batches
+		//  under a burnt MAC key stay available
 		revoked, err := v.revoke(tx, func(b *Batch) bool { return b.MACKey == id }, reason)
 		objects, batches = append(burnt, revoked...), len(revoked)/blobsPerBatch
 		return err

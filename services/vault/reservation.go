@@ -92,12 +92,36 @@ func (r *Reservation) digest(batches [][32]byte) [32]byte {
 		io.WriteString(h, s)
 	}
 	text("lodge reservation v1")
+	//lodge:check vault/digest/id [drop=r.ID] [run=TestReservationDigest] the digest of a
+	//  reservation does not bind its identifier
+	//lodge:check vault/digest/tenant [drop=r.Class.Tenant] [run=TestReservationDigest] the digest
+	//  of a reservation does not bind the tenant
+	//lodge:check vault/digest/kind [drop=r.Class.Kind] [run=TestReservationDigest] the digest of a
+	//  reservation does not bind the kind
+	//lodge:check vault/digest/params [drop=r.Class.Params] [run=TestReservationDigest] the digest
+	//  of a reservation does not bind the parameters
+	//lodge:check vault/digest/field [drop=r.Class.Field] [run=TestReservationDigest] the digest of
+	//  a reservation does not bind the field
+	//lodge:check vault/digest/mac-key [drop=r.MACKey] [run=TestReservationDigest] the digest of a
+	//  reservation does not bind the MAC key
+	//lodge:check vault/digest/owner [drop=r.Owner] [run=TestReservationDigest] the digest of a
+	//  reservation does not bind the owner
 	for _, s := range []string{r.ID, r.Class.Tenant, r.Class.Kind, r.Class.Params, r.Class.Field, r.MACKey, r.Owner} {
 		text(s)
 	}
+	//lodge:check vault/digest/rows [drop=r.Class.Rows] [run=TestReservationDigest] the digest of a
+	//  reservation does not bind the rows
+	//lodge:check vault/digest/inner [drop=r.Class.Inner] [run=TestReservationDigest] the digest of
+	//  a reservation does not bind the inner dimension
+	//lodge:check vault/digest/columns [drop=r.Class.Columns] [run=TestReservationDigest] the digest
+	//  of a reservation does not bind the columns
+	//lodge:check vault/digest/input-party [drop=r.Class.InputParty] [run=TestReservationDigest] the
+	//  digest of a reservation does not bind the input party
 	for _, n := range []uint32{r.Class.Rows, r.Class.Inner, r.Class.Columns, r.Class.InputParty} {
 		number(uint64(n))
 	}
+	//lodge:check vault/digest/convolution [run=TestReservationDigest] the digest of a reservation
+	//  does not bind the shape of convolutions
 	if c := r.Class.Convolution; c != (Convolution{}) {
 		text("convolution")
 		for _, n := range []uint32{
@@ -106,20 +130,36 @@ func (r *Reservation) digest(batches [][32]byte) [32]byte {
 			number(uint64(n))
 		}
 	}
+	//lodge:check vault/digest/sacrifice [run=TestReservationDigest] the digest of a reservation
+	//  does not bind whether products were sacrificed
 	if r.Class.NoSacrifice {
 		text("no sacrifice")
 	}
+	//lodge:check vault/digest/epoch [run=TestReservationDigest] the digest of a reservation does
+	//  not bind the epoch
 	number(r.Epoch)
+	//lodge:check vault/digest/lease [run=TestReservationDigest] the digest of a reservation does
+	//  not bind the lease
 	number(uint64(r.Lease.UnixNano()))
 	number(uint64(len(r.Clients)))
+	//lodge:check vault/digest/clients [run=TestReservationDigest] the digest of a reservation does
+	//  not bind the clients
 	for _, c := range r.Clients {
 		text(c)
 	}
 	number(uint64(len(r.Ranges)))
 	for i, x := range r.Ranges {
+		//lodge:check vault/digest/batch [run=TestReservationDigest] the digest of a reservation
+		//  does not bind the batches
 		text(x.Batch)
+		//lodge:check vault/digest/content [run=TestReservationDigest] the digest of a reservation
+		//  does not bind the content of batches
 		h.Write(batches[i][:])
+		//lodge:check vault/digest/first [run=TestReservationDigest] the digest of a reservation
+		//  does not bind the first tuple of a range
 		number(x.First)
+		//lodge:check vault/digest/count [run=TestReservationDigest] the digest of a reservation
+		//  does not bind the number of tuples
 		number(x.Count)
 	}
 	return [32]byte(h.Sum(nil))
@@ -128,16 +168,27 @@ func (r *Reservation) digest(batches [][32]byte) [32]byte {
 // validate checks what can be checked without the records.
 func (r *Reservation) validate(now time.Time) error {
 	switch {
+	//lodge:check vault/reserve/id [run=TestReserv|TestOverlap|Fuzz] an identifier that records
+	//  cannot hold is accepted
 	case !validID(r.ID):
 		return fmt.Errorf("%w: the id of a reservation is 1 to %d of a-z, 0-9 and '-'", ErrRange, maxID)
+	//lodge:check vault/reserve/clients [run=TestReserv|TestOverlap|TestNamed|Fuzz] names of clients
+	//  that records cannot hold are accepted
 	case !validName(r.Owner) || len(r.Clients) > maxClients || slices.ContainsFunc(r.Clients, func(c string) bool { return !validName(c) }):
 		return fmt.Errorf("%w: reservation %s has clients without a name, with too long ones, or too many", ErrRange, r.ID)
+	//lodge:check vault/masks/reserved-class [run=TestMasksAreForNobody] a client reserves the class
+	//  of masks
 	case r.Class.Kind == KindMasks:
 		return fmt.Errorf("%w: reservation %s", ErrMasks, r.ID)
+	//lodge:check vault/reserve/ranges [run=TestReserv|TestOverlap|Fuzz] a reservation has no
+	//  ranges, or too many
 	case len(r.Ranges) == 0 || len(r.Ranges) > MaxRanges:
 		return fmt.Errorf("%w: %d ranges; a reservation has 1 to %d", ErrRange, len(r.Ranges), MaxRanges)
+	//lodge:check vault/reserve/lease [run=TestLease|TestReserv|TestOverlap|TestInvalid|TestModel] a
+	//  reservation is made whose lease has expired
 	case !r.Lease.After(now):
 		return fmt.Errorf("%w: the lease ended at %s", ErrExpired, r.Lease.UTC().Format(time.RFC3339))
+	//lodge:check vault/reserve/longest-lease [run=TestLongestLease] a lease never expires
 	case r.Lease.After(now.Add(MaxLease + clockSlack)):
 		return fmt.Errorf("%w: the lease ends later than %s from now", ErrRange, MaxLease)
 	}
@@ -163,6 +214,8 @@ func (v *Vault) Reserve(r Reservation) (Reservation, error) {
 		switch {
 		case err == nil:
 			out = *old
+			//lodge:check vault/reserve/again [return=nil] [run=TestReserveAgain] one identifier
+			//  names two reservations
 			return same(old, &r)
 		case !errors.Is(err, ErrNotFound):
 			return err
@@ -183,7 +236,21 @@ func same(old, r *Reservation) error {
 	if old.State == Released && old.Lease.Equal(r.Lease) && old.Owner == r.Owner { // the rest is not recorded any more
 		return nil
 	}
+	//lodge:check vault/reserve/again/class [drop=old.Class == r.Class] [run=TestReserveAgain] a
+	//  retry with another class counts as the same reservation
+	//lodge:check vault/reserve/again/epoch [drop=old.Epoch == r.Epoch] [run=TestReserveAgain] a
+	//  retry with another epoch counts as the same reservation
+	//lodge:check vault/reserve/again/mac-key [drop=old.MACKey == r.MACKey] [run=TestReserveAgain] a
+	//  retry with another MAC key counts as the same reservation
+	//lodge:check vault/reserve/again/owner [drop=old.Owner == r.Owner] [run=TestReserveAgain] a
+	//  retry with another owner counts as the same reservation
+	//lodge:check vault/reserve/again/ranges [drop=slices.Equal(old.Ranges, r.Ranges)]
+	//  [run=TestReserveAgain] a retry with other tuples counts as the same reservation
+	//lodge:check vault/reserve/again/lease [drop=old.Lease.Equal(r.Lease)] [run=TestReserveAgain] a
+	//  retry with another lease counts as the same reservation
 	if old.Class == r.Class && old.Epoch == r.Epoch && old.MACKey == r.MACKey && old.Owner == r.Owner && old.Lease.Equal(r.Lease) &&
+		//lodge:check vault/reserve/again/clients [run=TestReserveAgain] a retry with other clients
+		//  counts as the same reservation
 		slices.Equal(old.Clients, r.Clients) && slices.Equal(old.Ranges, r.Ranges) {
 		return nil
 	}
@@ -192,14 +259,20 @@ func same(old, r *Reservation) error {
 
 // take marks the tuples of a reservation as taken, and fills in its digest.
 func (v *Vault) take(tx store.Tx, r *Reservation) error {
+	//lodge:check vault/reserve/quarantine [run=TestQuarantine] a store that may be an old copy
+	//  makes reservations
 	if err := v.trusted(tx); err != nil {
 		return err
 	}
 	k, err := v.macKey(tx, r.MACKey)
 	if err == nil {
+		//lodge:check vault/reserve/mac-key [run=TestBurn|TestReserv|TestOverlap] [redundant=burning
+		//  a MAC key revokes its batches in the same transaction, so nothing can be reserved]
+		//  tuples under a burnt MAC key are reserved
 		err = k.live()
 	}
 	if err == nil {
+		//lodge:check vault/roster/reserve [run=TestStanding] tuples of other parties are reserved
 		err = v.gives(tx, k.Epoch)
 	}
 	if err != nil {
@@ -215,6 +288,14 @@ func (v *Vault) take(tx store.Tx, r *Reservation) error {
 		if err != nil {
 			return err
 		}
+		//lodge:check vault/reserve/taken [swap=b.Taken.Within(x.Span) +
+		//  mine[b].Within(x.Span)=>mine[b].Within(x.Span)]
+		//  [run=TestOverlap|TestReserve|TestReservation|TestModel] a tuple of one reservation is
+		//  reserved again
+		//lodge:check vault/reserve/taken-twice [swap=b.Taken.Within(x.Span) +
+		//  mine[b].Within(x.Span)=>b.Taken.Within(x.Span)]
+		//  [run=TestOverlap|TestReserve|TestReservation|TestModel] a reservation holds one tuple
+		//  twice
 		if b.Taken.Within(x.Span)+mine[b].Within(x.Span) > 0 {
 			return fmt.Errorf("%w: of batch %s, from %d on", ErrTaken, x.Batch, x.First)
 		}
@@ -222,6 +303,9 @@ func (v *Vault) take(tx store.Tx, r *Reservation) error {
 		digests[i] = b.Digest
 	}
 	for b, s := range mine {
+		//lodge:check vault/reserve/marked [swap=b.Taken.Or(s)=>b.Taken]
+		//  [run=TestOverlap|TestReserve|TestReservation|TestModel] reserved tuples are not marked
+		//  as taken
 		b.Taken, b.changed = b.Taken.Or(s), true
 	}
 	r.Digest = r.digest(digests)
@@ -230,12 +314,19 @@ func (v *Vault) take(tx store.Tx, r *Reservation) error {
 
 // reservable refuses what a reservation cannot have of a batch, whoever has taken it.
 func (b *Batch) reservable(r *Reservation, x Span) error {
+	//lodge:check vault/masks/reserved [run=TestMasksAreForNobody] a client reserves masks
 	if b.masks() {
 		return fmt.Errorf("%w: batch %s", ErrMasks, b.ID)
 	}
 	if err := b.available(x); err != nil {
 		return err
 	}
+	//lodge:check vault/reserve/of-another-class [drop=b.Class() != r.Class] [run=TestReservationOf]
+	//  a reservation mixes classes
+	//lodge:check vault/reserve/of-another-epoch [drop=b.Epoch != r.Epoch] [run=TestReservationOf] a
+	//  reservation mixes epochs
+	//lodge:check vault/reserve/of-another-batch-mac-key [drop=b.MACKey != r.MACKey]
+	//  [run=TestReservationOf] a reservation mixes MAC keys
 	if b.Class() != r.Class || b.Epoch != r.Epoch || b.MACKey != r.MACKey {
 		return fmt.Errorf("%w: batch %s is of another class, epoch or MAC key", ErrRange, b.ID)
 	}
@@ -245,10 +336,16 @@ func (b *Batch) reservable(r *Reservation, x Span) error {
 // available refuses a span that is not of a batch's tuples, or of a batch that gives none now.
 func (b *Batch) available(x Span) error {
 	switch {
+	//lodge:check vault/reserve/erased [run=TestReservationOf] tuples of an erased batch are
+	//  reserved
 	case b.State == BatchRevoked || b.State == BatchConsumed:
 		return fmt.Errorf("%w: batch %s", ErrErased, b.ID)
+	//lodge:check vault/reserve/locked [run=TestReservationOf] tuples are reserved before their
+	//  batch is active at every party
 	case b.State != BatchAvailable:
 		return fmt.Errorf("%w: batch %s is %s", ErrState, b.ID, b.State)
+	//lodge:check vault/reserve/range [run=TestOverlap|TestReserv] a reservation reaches beyond its
+	//  batch
 	case x.Count == 0 || x.First >= b.Count || x.Count > b.Count-x.First:
 		return fmt.Errorf("%w: batch %s has %d tuples", ErrRange, b.ID, b.Count)
 	}
@@ -297,6 +394,9 @@ func (v *Vault) Withdraw(id string) (out Reservation, err error) {
 			return err
 		}
 		out = *r
+		//lodge:check vault/withdraw/delivered
+		//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel|TestSweep]
+		//  a delivered reservation is withdrawn
 		if r.State != Reserved {
 			return nil
 		}
@@ -336,8 +436,14 @@ func (v *Vault) Release(id string, discard bool) (out Reservation, err error) {
 		case r.State == Withdrawn:
 			err = v.restock(held, r)
 		case r.State == Consumed:
+			//lodge:check vault/release/delivered [as=err = v.restock(held, r)]
+			//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
+			//  delivered tuples return to the stock
 			err = fmt.Errorf("%w: reservation %s", ErrDelivered, id)
 		default:
+			//lodge:check vault/release/reserved [as=err = v.restock(held, r)]
+			//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
+			//  tuples that a client may still fetch return to the stock
 			err = fmt.Errorf("%w: reservation %s is %s", ErrState, id, r.State)
 		}
 		if err == nil {
@@ -356,6 +462,8 @@ func (v *Vault) restock(held *openBatches, r *Reservation) error {
 	}
 	for b, s := range of {
 		damaged := b.Gone.And(s) // shares that went with those of others
+		//lodge:check vault/release/damaged [swap=b.Taken.AndNot(s).Or(damaged)=>b.Taken.AndNot(s)]
+		//  [run=TestReleaseOf] damaged tuples return to the stock
 		b.Taken, b.changed = b.Taken.AndNot(s).Or(damaged), true
 		if b.State == BatchAvailable {
 			b.Lost += damaged.Count()

@@ -155,10 +155,14 @@ func (v *Vault) openRoot(key *Key, root []byte) error {
 
 // checkFresh keeps a lost record from looking like a new vault, which would erase every blob as nobody's.
 func (v *Vault) checkFresh() error {
+	//lodge:check vault/restore/unfinished-open [run=TestRestoreAfterACrash] an unfinished restore
+	//  opens as an empty vault
 	if v.unfinishedRestore() {
 		return errUnfinished
 	}
 	blobs, err := v.store.Blobs()
+	//lodge:check vault/stored/fresh [run=TestLostHeader] a vault that lost its header is created
+	//  anew over its data
 	if err == nil && len(blobs) > 0 {
 		err = errors.New("vault: there is data but no header; put the records back, or empty the store")
 	}
@@ -193,6 +197,8 @@ func openHeader(header []byte, key *Key) (root []byte, err error) {
 		return nil, err
 	}
 	if root, err = unseal(a, headerKey, header[saltLen:]); err != nil {
+		//lodge:check vault/stored/header [swap=nil=>make([]byte, keyLen)] [swap=ErrWrongKey=>nil]
+		//  [run=TestWrongKey|TestRotateKey] a vault opens with the wrong key
 		return nil, ErrWrongKey
 	}
 	return root, nil

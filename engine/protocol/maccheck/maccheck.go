@@ -133,6 +133,7 @@ func Start(c Config) (round.Transition[Passed], error) {
 		return none, errors.New("maccheck: configuration without field, source or material")
 	}
 	for _, p := range slices.Concat(c.Values, c.Zeros, c.Sacrificed) {
+		//lodge:check maccheck/numbers a value can lack its MAC
 		if p.Value.Len() != p.MAC.Len() {
 			return none, errors.New("maccheck: the numbers of values and MACs differ")
 		}
@@ -153,10 +154,14 @@ func Start(c Config) (round.Transition[Passed], error) {
 // combine adds sum chi_k value_k to value and sum chi_k mac_k to mac, with weights read from xof.
 func combine(f *field.Field, value, mac field.Element, pairs []Pair, xof io.Reader) error {
 	chi, t := f.NewVec(256), f.NewElement()
+	//lodge:check maccheck/every-value [swap=pairs=>pairs[min(1, len(pairs)):]] the first pairs are
+	//  left out of the combination
 	for _, p := range pairs {
 		for start := 0; start < p.Value.Len(); start += chi.Len() {
 			end := min(start+chi.Len(), p.Value.Len())
 			w := chi.Slice(0, end-start)
+			//lodge:check maccheck/fresh-weights [as=f.Fill(w, f.One())] all values have the same
+			//  weight, so two errors can cancel
 			if err := f.Random(w, xof); err != nil {
 				return err
 			}
@@ -177,6 +182,14 @@ func (c *Config) combined(coin round.Digest) (shares, macs field.Vec, err error)
 	copy(shares.At(0), c.Material.Mask.Value.At(0))
 	copy(macs.At(0), c.Material.Mask.MAC.At(0))
 	for i, pairs := range c.pairs() {
+		//lodge:check maccheck/weights/session [drop=c.Session.ID[:]] weights of one session can be
+		//  replayed in another
+		//lodge:check maccheck/weights/step [drop=[]byte(c.Step)] two checks of a session use the
+		//  same weights
+		//lodge:check maccheck/weights/coin [drop=coin[:]] a party knows the weights before it fixes
+		//  its shares
+		//lodge:check maccheck/weights/combination [drop=round.Uint(uint64(i))] all combinations use
+		//  the same weights
 		xof := round.XOF("lodge mac check weights", c.Session.ID[:], []byte(c.Step), coin[:], round.Uint(uint64(i)))
 		if err := combine(c.Field, shares.At(i), macs.At(i), pairs, xof); err != nil {
 			return shares, macs, err
@@ -199,6 +212,7 @@ func open(c Config, coin round.Digest) (round.Transition[Passed], error) {
 			c.Material.Triples[i].hide(f, own.At(Combinations+i), macs.At(i))
 		}
 	}
+	//lodge:check maccheck/opening values are opened before the check is recorded
 	if c.Opening != nil {
 		if err := c.Opening(); err != nil {
 			return round.Transition[Passed]{}, err
@@ -228,11 +242,13 @@ func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Passe
 		if p == r.Session.Self {
 			continue
 		}
+		//lodge:check maccheck/shares-decode opened shares that are not canonical pass
 		if err := r.decode(t, in.Bytes(p, r.openName())); err != nil {
 			return none, round.Malformed(p, err)
 		}
 		f.AddVec(sum, sum, t)
 	}
+	//lodge:check maccheck/zero padding and differences of opened values need not be zero
 	if !f.IsZero(sum.At(1)) && !r.Session.Hooks.Skips(CheckZero) {
 		return none, &round.Abort{
 			Check: CheckZero, Reason: "a value that must be zero is not: padding of a matrix, an opened value that differs from the shared one, or a window that is not of its image",
@@ -261,6 +277,10 @@ func (r opening) decode(t field.Vec, payload []byte) error {
 		return err
 	}
 	for k := range t.Len() {
+		//lodge:check maccheck/no-zeros [swap=!r.used(k%Combinations) && !r.Field.IsZero(t.At(k))=>k
+		//  < 0] a party can make the others open a multiple of the MAC key
+		//lodge:check maccheck/no-m [swap=!r.used(k % Combinations)=>k < Combinations && !r.used(k)]
+		//  a party opens something that hides the MAC of a combination without values
 		if !r.used(k%Combinations) && !r.Field.IsZero(t.At(k)) {
 			return errors.New("maccheck: a share of an empty combination is not zero")
 		}
@@ -273,14 +293,19 @@ func (r opening) verdict(o round.Opened) (Passed, error) {
 	f := r.Field
 	sum, t := f.NewVec(Combinations), f.NewVec(Combinations)
 	for p, payload := range o.Payloads {
+		//lodge:check maccheck/z-decode z values that are not canonical pass
 		if err := r.decode(t, payload); err != nil {
 			return Passed{}, round.Malformed(round.Party(p), err)
 		}
 		f.AddVec(sum, sum, t)
 	}
+	//lodge:check maccheck/mac a batch with a wrong MAC is released
+	//lodge:check maccheck/mac-all-combinations [swap=f.EqualVec(sum,
+	//  f.NewVec(Combinations))=>f.IsZero(sum.At(0))] only the first combination of MACs is verified
 	if !f.EqualVec(sum, f.NewVec(Combinations)) && !r.Session.Hooks.Skips(CheckMAC) {
 		return Passed{}, &round.Abort{Check: CheckMAC, Reason: "values and MACs of the batch differ"}
 	}
+	//lodge:check maccheck/sacrifice a batch with wrong products is released
 	if !f.IsZero(r.relation.At(0)) && !r.Session.Hooks.Skips(CheckSacrifice) {
 		return Passed{}, &round.Abort{Check: CheckSacrifice, Reason: "products with right MACs are wrong: the evaluation keys are malformed"}
 	}

@@ -59,6 +59,9 @@ func (r *batch) reserve(c, macA, macB, macRho, squares []field.Vec) {
 		return vectors[i/r.Plan.slots].Slice(i%r.Plan.slots, i%r.Plan.slots+1).Clone()
 	}
 	pair := func(i int) maccheck.Pair { return maccheck.Pair{Value: at(values, i), MAC: at(macs, i)} }
+	//lodge:check triple/mask [swap=pair(first)=>maccheck.Pair{Value: r.Scheme.Field.NewVec(1), MAC:
+	//  r.Scheme.Field.NewVec(1)}] [run=@cheats|TestScalar|TestCollect] the MAC check opens values
+	//  without a mask
 	r.material = maccheck.Material{Mask: pair(first)}
 	for k := range r.Plan.Kind.checkTriples() {
 		if r.Plan.Kind == Scalar || r.Plan.Kind == Inverse {
@@ -97,6 +100,7 @@ func (r *batch) collect(shares ddec.Shares) (spare, error) {
 		result.B, result.MACB = r.matrices(lb, r.b), r.matrices(lb, macB)
 		result.C, result.MACC = r.matrices(lc, c), r.matrices(lc, macC)
 		result.Clear = r.Scheme.Field.NewVec(0)
+		//lodge:check triple/padding [run=Padding] matrices can have nonzero padding
 		if la.Cols%la.Dim != 0 {
 			r.zeros = []maccheck.Pair{{Value: r.padding(la, r.a), MAC: r.padding(la, macA)}}
 		}
@@ -138,6 +142,8 @@ func (r *batch) padding(l gbfv.Layout, vectors []field.Vec) field.Vec {
 	extra := l.BlockCols()*l.Dim - l.Cols
 	out := r.Scheme.Field.NewVec(r.Plan.Count * l.Rows * extra)
 	at := 0
+	//lodge:check triple/padding-all [swap=r.Plan.Count=>r.Plan.Count - 1] [run=Padding] the last
+	//  matrix can have nonzero padding
 	for t := range r.Plan.Count {
 		for row := range l.Rows {
 			for col := range extra {

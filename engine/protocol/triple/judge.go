@@ -19,13 +19,31 @@ const stepMAC = "triple/mac"
 // those of the MAC check. It is the same at every honest party.
 func (p *Plan) Digest(id, key round.Digest, count int, transcript round.Digest) round.Digest {
 	h := p.Instance.Hash()
+	//lodge:check triple/digest/session [drop=id[:]] [run=TestDigestOfABatch] the digest of a batch
+	//  does not bind the session
+	//lodge:check triple/digest/instance [drop=h[:]] [run=TestDigestOfABatch] the digest of a batch
+	//  does not bind the parameters
+	//lodge:check triple/digest/key [drop=key[:]] [run=TestDigestOfABatch] the digest of a batch
+	//  does not bind the key
+	//lodge:check triple/digest/kind [drop=round.Uint(uint64(p.Kind))] [run=TestDigestOfABatch] the
+	//  digest of a batch does not bind the kind of tuples
+	//lodge:check triple/digest/count [drop=round.Uint(uint64(count))] [run=TestDigestOfABatch] the
+	//  digest of a batch does not bind the number of tuples
+	//lodge:check triple/digest/transcript [drop=transcript[:]] [run=TestDigestOfABatch] the digest
+	//  of a batch does not bind the broadcasts
 	fields := [][]byte{id[:], h[:], key[:], round.Uint(uint64(p.Kind)), round.Uint(uint64(count)), transcript[:]}
 	switch {
 	case p.Kind == Input:
+		//lodge:check triple/digest/owner [run=TestDigestOfABatch] the digest of a batch does not
+		//  bind the owner of input masks
 		fields = append(fields, round.Uint(uint64(p.Owner)))
 	case p.Sacrifice:
+		//lodge:check triple/digest/sacrifice [run=TestDigestOfABatch|TestTrusting] the digest of a
+		//  batch does not bind whether products were sacrificed
 		fields = append(fields, []byte("sacrificed"))
 	}
+	//lodge:check triple/digest/convolution [run=TestDigestOfABatch|TestConvolutionShapes] the
+	//  digest of a batch does not bind the shape of convolutions
 	if c := p.Convolution; p.Kind == Convolution {
 		for _, n := range []int{
 			c.Channels, c.Height, c.Width, c.Outputs, c.KernelHeight, c.KernelWidth,

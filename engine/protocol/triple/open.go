@@ -51,6 +51,8 @@ func (r opening) Step(ctx context.Context, in round.Inbox) (round.Transition[Res
 	zero := maccheck.Pair{Value: r.result.C, MAC: r.result.MACC}
 	r.own(zero)
 	r.subtract(zero, opened)
+	//lodge:check triple/opened-products [run=Opened|TestEveryValueOfEveryKind|TestCheats] opened
+	//  squares and products need not match their shares
 	r.zeros = append(r.zeros, zero)
 	r.result.C, r.result.MACC = f.NewVec(0), f.NewVec(0)
 	factors, kept, err := r.factors(ctx, opened)
@@ -68,6 +70,8 @@ func (r *batch) addUp(in round.Inbox, name string, own field.Vec) (field.Vec, er
 		if p == r.Session.Self {
 			continue
 		}
+		//lodge:check triple/opened-decode [run=Opened|TestCheats|TestFaults|TestMasked] opened
+		//  shares that are not canonical pass
 		if err := f.DecodeVec(t, in.Bytes(p, name)); err != nil {
 			return sum, round.Malformed(p, err)
 		}
@@ -93,6 +97,8 @@ func (r *batch) subtract(from maccheck.Pair, public field.Vec) {
 func (r *batch) factors(ctx context.Context, opened field.Vec) (factors field.Vec, kept []int, err error) {
 	f := r.Scheme.Field
 	for i := range opened.Len() {
+		//lodge:check triple/zero-products [swap=!f.IsZero(opened.At(i))=>true]
+		//  [run=TestZeroProducts] tuples with a factor that everybody knows to be zero are kept
 		if !f.IsZero(opened.At(i)) {
 			copy(opened.At(len(kept)), opened.At(i))
 			kept = append(kept, i)
@@ -104,6 +110,9 @@ func (r *batch) factors(ctx context.Context, opened field.Vec) (factors field.Ve
 	err = parallel.Try(ctx, r.Workers, (len(kept)+size-1)/size, func(i int) error {
 		part := factors.Slice(i*size, min((i+1)*size, len(kept)))
 		for k := 0; r.Plan.Kind == Bit && k < part.Len(); k++ {
+			//lodge:check triple/opened-squares [run=Opened|TestKinds|TestBits|TestCheats]
+			//  [redundant=the MAC check of the same batch finds such a value] a bit is made of a
+			//  value that is not a square
 			if !roots.Sqrt(part.At(k), part.At(k)) {
 				return &round.Abort{Check: maccheck.CheckZero, Reason: "an opened square is none"}
 			}

@@ -11,6 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
+//lodge:tests basic TestScalarTriples|TestMatrixTriples|TestKinds|TestInputMasks|TestStartRefuses|TestPlans|TestTrusting
+
 // Kind is what a batch consists of.
 type Kind uint8
 
@@ -66,6 +68,8 @@ func NewPlan(set *params.Set, fieldName string, parties int, kind Kind, shape Sh
 	if count < 1 {
 		return nil, errors.New("triple: a batch of no triples")
 	}
+	//lodge:check triple/sacrifice-on [swap=kind.Multiplies()=>false] [run=@basic|TestMalformed]
+	//  products are not sacrificed although nobody turned the sacrifice off
 	p := &Plan{Kind: kind, Sacrifice: kind.Multiplies(), slots: set.Slots(spec), reserved: kind.reserved()}
 	slots := p.slots
 	use := params.Use{Parties: parties, Dim: 1}

@@ -100,12 +100,18 @@ func Start(c Config) (round.Transition[Result], error) {
 	if c.Plan == nil || c.Scheme == nil || c.Keys == nil || c.Public == nil || c.MAC.Ciphertext == nil || c.Source == nil {
 		return round.Transition[Result]{}, errors.New("triple: configuration without plan, scheme, keys, MAC key or source")
 	}
+	//lodge:check triple/serves [run=TestStartRefuses|TestPlans] [redundant=the proof at the start
+	//  of a batch makes the same check] a plan for another scheme or another number of parties is
+	//  used
 	if err := c.Scheme.Serves(c.Plan.Instance, c.Session.Parties); err != nil {
 		return round.Transition[Result]{}, err
 	}
+	//lodge:check triple/mac-key-field [run=TestStartRefuses] a MAC key of another field is used
 	if len(c.MAC.Share.W) != len(c.Scheme.Field.NewElement()) {
 		return round.Transition[Result]{}, errors.New("triple: the MAC key is not one element of the field")
 	}
+	//lodge:check triple/owner [run=TestStartRefuses|Input] input masks are for a party outside the
+	//  session
 	if c.Plan.Owner < 0 || int(c.Plan.Owner) >= c.Session.Parties || c.Plan.Owner > 0 && c.Plan.Kind != Input {
 		return round.Transition[Result]{}, errors.New("triple: a plan for input masks of no party, or for other tuples of one party")
 	}
@@ -117,6 +123,8 @@ func Start(c Config) (round.Transition[Result], error) {
 	}
 	r.extent = c.Plan.extent()
 	if c.Plan.Kind == Input {
+		//lodge:check triple/one-prover [run=Input] parties other than the owner learn the values of
+		//  input masks
 		proof.Only = &c.Plan.Owner
 	}
 	if c.Plan.Kind.matrices() {
@@ -204,6 +212,7 @@ func (r compare) Wants() []round.Want {
 
 func (r compare) Step(ctx context.Context, in round.Inbox) (round.Transition[Result], error) {
 	var none round.Transition[Result]
+	//lodge:check triple/evaluated [run=@cheats] parties decrypt different ciphertexts
 	if err := round.Compare(r.Session, in, compareName, CheckEvaluated, r.digest); err != nil {
 		return none, err
 	}
@@ -267,6 +276,12 @@ func (r *batch) check(finish func()) (round.Transition[Result], error) {
 	}
 	t, err := maccheck.Start(maccheck.Config{
 		Session: r.Session, Step: stepMAC, Field: r.Scheme.Field,
+		//lodge:check triple/values-a [drop={Value: result.A, MAC: result.MACA}]
+		//  [run=TestEveryReleased] the MACs of the first factors are not verified
+		//lodge:check triple/values-b [drop={Value: result.B, MAC: result.MACB}]
+		//  [run=TestEveryReleased] the MACs of the second factors are not verified
+		//lodge:check triple/values-c [drop={Value: result.C, MAC: result.MACC}]
+		//  [run=TestEveryReleased] the MACs of the products are not verified
 		Values: []maccheck.Pair{{Value: result.A, MAC: result.MACA}, {Value: result.B, MAC: result.MACB}, {Value: result.C, MAC: result.MACC}},
 		Zeros:  r.zeros, Sacrificed: r.sacrificed, Material: &r.material, Source: r.Source.Sub("mac check"), Opening: r.Opening,
 	})

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"cmp"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// keepUsed gives changes that keep in use what only the replaced text has used: variables of the
+// function, by an assignment to _ before the marked statement, and imports, by a name of _.
+func (s *source) keepUsed(chain []ast.Node, changes []change) (more []change) {
+	after, err := parser.ParseFile(token.NewFileSet(), "", apply(s.text, changes), parser.SkipObjectResolution)
+	if err != nil {
+		return nil // the edit does not compile anyway, as the caller finds out
+	}
+	var fn *ast.FuncDecl
+	var stmt ast.Stmt // the innermost one in a list of statements
+	for i, n := range chain {
+		if f, ok := n.(*ast.FuncDecl); ok {
+			fn = f
+		}
+		if x, ok := n.(ast.Stmt); ok && listed(chain, i) {
+			stmt = x
+		}
+	}
+	_, selected := names(after)
+	_, selectedBefore := names(s.file)
+	for _, i := range s.file.Imports {
+		name := importName(i)
+		if selectedBefore[name] > 0 && selected[name] == 0 {
+			more = append(more, change{s.offset(i.Pos()), s.offset(i.Path.Pos()), "_ "})
+		}
+	}
+	if fn == nil || stmt == nil {
+		return more
+	}
+	inside, _ := names(fn)
+	declared := locals(fn, stmt)
+	for _, d := range after.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || f.Name.Name != fn.Name.Name || receiver(f) != receiver(fn) {
+			continue
+		}
+		now, _ := names(f)
+		for name := range declared {
+			if inside[name] > 1 && now[name] == 1 {
+				more = append(more, change{s.offset(stmt.Pos()), s.offset(stmt.Pos()), "_ = " + name + "; "})
+			}
+		}
+	}
+	slices.SortFunc(more, func(a, b change) int { return cmp.Compare(a.text, b.text) })
+	return more
+}
+
+// listed reports whether the node stands in a list of statements, where others can stand before it.
+func listed(chain []ast.Node, i int) bool {
+	if i == 0 {
+		return false
+	}
+	switch chain[i].(type) {
+	case *ast.CaseClause, *ast.CommClause, *ast.BlockStmt:
+		return false
+	}
+	switch p := chain[i-1].(type) {
+	case *ast.BlockStmt:
+		return true
+	case *ast.CaseClause:
+		return true
+	case *ast.CommClause:
+		return p.Comm != chain[i]
+	}
+	return false
+}
+
+// names counts the identifiers of a node by name, without those behind a dot, and the packages or
+// variables that something is selected from.
+func names(n ast.Node) (all, selected map[string]int) {
+	all, selected = map[string]int{}, map[string]int{}
+	ast.Inspect(n, func(x ast.Node) bool {
+		switch x := x.(type) {
+		case *ast.SelectorExpr:
+			if id, ok := x.X.(*ast.Ident); ok {
+				selected[id.Name]++
+			}
+			ast.Inspect(x.X, func(y ast.Node) bool {
+				if id, ok := y.(*ast.Ident); ok {
+					all[id.Name]++
+				}
+				return true
+			})
+			return false
+		case *ast.Ident:
+			all[x.Name]++
+		}
+		return true
+	})
+	return all, selected
+}
+
+// locals gives the names that a function declares by := or var before a statement.
+func locals(fn *ast.FuncDecl, before ast.Stmt) map[string]bool {
+	found := map[string]bool{}
+	add := func(e ast.Expr) {
+		if id, ok := e.(*ast.Ident); ok && id.Name != "_" && id.Pos() < before.Pos() {
+			found[id.Name] = true
+		}
+	}
+	ast.Inspect(fn, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE {
+				for _, e := range n.Lhs {
+					add(e)
+				}
+			}
+		case *ast.RangeStmt:
+			add(n.Key)
+			add(n.Value)
+		case *ast.ValueSpec:
+			for _, id := range n.Names {
+				add(id)
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func receiver(fn *ast.FuncDecl) string {
+	if fn.Recv == nil {
+		return ""
+	}
+	return canon(fn.Recv.List[0].Type)
+}
+
+// importName is the name by which a file refers to an import.
+func importName(i *ast.ImportSpec) string {
+	if i.Name != nil {
+		return i.Name.Name
+	}
+	p := strings.Trim(i.Path.Value, `"`)
+	if base := path.Base(p); !regexp.MustCompile(`^v[0-9]+$`).MatchString(base) {
+		return base
+	}
+	return path.Base(path.Dir(p))
+}
