@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: links from a page to a file of the repository outside docs/ lead to the repository's web site."""
+"""MkDocs hooks: rewrite links from a page to a repository file outside docs/ into links to the repository's web site."""
 
 import re
 from pathlib import Path

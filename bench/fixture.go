@@ -12,7 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// fixture is what the operations of one set are measured on. It is made when the first of them is measured.
+// fixture has the inputs for measuring the operations of one set. It is created for the first measurement.
 type fixture struct {
 	options *Options
 	set     *params.Set

@@ -19,7 +19,7 @@ import (
 const logN = 14          // of kernels on one polynomial
 const degree = 1 << logN // N
 
-// prime is the largest prime of so many bits that is 1 mod 2N.
+// prime returns the largest prime with the given number of bits that is 1 mod 2N.
 func prime(bits int) uint64 {
 	q := uint64(1)<<bits - 2*degree + 1
 	for !lattigo.IsPrime(q) {

@@ -35,7 +35,7 @@ func ParseMetrics(r io.Reader) (Snapshot, error) {
 	return s, lines.Err()
 }
 
-// Since is what was counted after an earlier snapshot of the same process.
+// Since returns the difference to an earlier snapshot of the same process.
 func (s Snapshot) Since(before Snapshot) Snapshot {
 	d := Snapshot{}
 	for k, v := range s {

@@ -25,7 +25,7 @@ type Result struct {
 	// path over that of the selected one; nil where there is no rival.
 	LattigoRatio *float64 `json:"lattigo_ratio"`
 	PlainRatio   *float64 `json:"plain_ratio"`
-	// Want is what the project wants at most, and WantRatio the value over it; nil where nothing is said.
+	// Want is the project's limit, and WantRatio the value divided by it; nil without a limit.
 	Want      *float64 `json:"want,omitempty"`
 	WantRatio *float64 `json:"want_ratio,omitempty"`
 
@@ -34,7 +34,7 @@ type Result struct {
 	runs    []run  // of a time: all that was measured
 }
 
-// Wanted gives the result with what is wanted of it, unless that is 0.
+// Wanted returns the result with the given limit, unless the limit is 0.
 func (r Result) Wanted(most float64) Result {
 	if most > 0 {
 		ratio := r.Value / most
@@ -159,7 +159,7 @@ func camel(name string) string {
 	return b.String()
 }
 
-// WriteLines writes what was measured on, and with.
+// WriteLines writes the machine and the parameters of the measurements.
 func WriteLines(w io.Writer, about [][2]string) {
 	for _, l := range about {
 		fmt.Fprintf(w, "%-12s %s\n", l[0], l[1])
@@ -167,7 +167,7 @@ func WriteLines(w io.Writer, about [][2]string) {
 	fmt.Fprintln(w)
 }
 
-// WriteTable writes the results for people.
+// WriteTable writes the results as a readable table.
 func WriteTable(w io.Writer, list []Result) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "NAME\tVALUE\tUNIT\tLATTIGO\tPLAIN\tWANT\tOF IT\t\n")
@@ -177,7 +177,7 @@ func WriteTable(w io.Writer, list []Result) error {
 	return t.Flush()
 }
 
-// wanted prints what is wanted.
+// wanted formats the limit.
 func (r Result) wanted(as func(float64) string) string {
 	if r.Want == nil {
 		return "-"

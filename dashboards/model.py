@@ -1,4 +1,4 @@
-"""Reads dashboards into Grafana's own typed model and back, and names the fields that were lost or changed."""
+"""Reads dashboards into Grafana's own typed model and back, and reports the fields that were lost or changed."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from grafana_foundation_sdk.models import dashboard
 
 
 def lost(there: Any, back: Any, path: str = "") -> Iterator[str]:
-    """The paths at which what came back is not what was there."""
+    """Yields the paths whose values differ after the round trip."""
     if isinstance(there, dict):
         for key, value in there.items():
             if not isinstance(back, dict) or key not in back:

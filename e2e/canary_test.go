@@ -15,22 +15,23 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// canaries are secrets that must be nowhere: search finds them in the forms in which programs write values. A piece of a
-// secret counts when it fills a window, so that the first half of a key is found too.
+// canaries are secrets that must not appear in any output. search finds them in the forms in which
+// programs print values. A piece of a secret that fills a window counts as a match, so the first half
+// of a key is found as well.
 type canaries struct {
-	windows map[int]map[string]string // by length in bytes: what a secret has there, and the secret's name
-	numbers map[string]string         // decimal, of 16 bytes or more
-	words   map[uint64]string         // of 8 bytes
+	windows map[int]map[string]string // names of secrets by the length and the bytes of a window
+	numbers map[string]string         // names of secrets by decimal numbers of at least 16 bytes
+	words   map[uint64]string         // names of secrets by words of 8 bytes
 }
 
-// Lengths of windows in bytes: of values in which every byte is uniform, and of keys of two bytes a coefficient, of which
-// as few as three values may occur.
+// Lengths of windows in bytes: for values with uniform bytes, and for keys with two bytes per
+// coefficient, whose coefficients may have only three values.
 const (
 	uniformWindow     = 16
 	coefficientWindow = 128
 )
 
-// leastWord keeps words that could be a count or a size from being taken for secrets.
+// leastWord excludes small words, which could be counts or sizes, from the secrets.
 const leastWord = 1 << 40
 
 func newCanaries() *canaries {
@@ -40,7 +41,7 @@ func newCanaries() *canaries {
 	}
 }
 
-// plant adds uniform bytes: a key, or encoded elements of a field, of 16 bytes each, least significant byte first.
+// plant adds uniform bytes: a key, or encoded field elements of 16 bytes each, little-endian.
 func (c *canaries) plant(name string, secret []byte) {
 	c.piecewise(name, secret, uniformWindow)
 	whole := secret
@@ -75,7 +76,7 @@ func (c *canaries) word(name string, w uint64) {
 	}
 }
 
-// decimal is the number that bytes encode, least significant byte first.
+// decimal returns the number that little-endian bytes encode, in decimal.
 func decimal(b []byte) string {
 	b = slices.Clone(b)
 	slices.Reverse(b)
@@ -93,7 +94,7 @@ var (
 	between    = regexp.MustCompile(`[ ,]+`)
 )
 
-// search lists where b has a secret, by form and name and never with the secret itself.
+// search lists the secrets found in b, by form and name, without the secrets themselves.
 func (c *canaries) search(b []byte) (found []string) {
 	hit := func(form, name string) { found = append(found, fmt.Sprintf("%s, %s", name, form)) }
 	raw := func(form string, b []byte) {
@@ -145,7 +146,7 @@ func (c *canaries) search(b []byte) (found []string) {
 	for _, run := range numberList.FindAll(b, -1) {
 		var bytes, coefficients []byte
 		for _, text := range between.Split(string(run), -1) {
-			n, _ := strconv.ParseInt(text, 10, 64) // what is out of range is a word
+			n, _ := strconv.ParseInt(text, 10, 64) // out-of-range values are handled as words
 			bytes, coefficients = append(bytes, byte(n)), endian.LittleEndian.AppendUint16(coefficients, uint16(n))
 		}
 		raw("list of bytes", bytes)
@@ -160,7 +161,7 @@ func (c *canaries) search(b []byte) (found []string) {
 	return slices.Compact(found)
 }
 
-// samples is a piece of each secret, by name.
+// samples returns a piece of each secret, by name.
 func (c *canaries) samples() map[string][]byte {
 	out := map[string][]byte{}
 	for _, secrets := range c.windows {
@@ -176,7 +177,7 @@ func (c *canaries) samples() map[string][]byte {
 	return out
 }
 
-// The search finds what it looks for in every form, and nothing where nothing is.
+// The search finds secrets in every form, and reports no false matches.
 var _ = Describe("the search for secrets", func() {
 	secret := make([]byte, 48)
 	for i := range secret {

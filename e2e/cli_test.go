@@ -10,20 +10,20 @@ import (
 )
 
 var _ = Describe("the command line", func() {
-	It("says what it can do and leaves with 0", func() {
+	It("prints its help and exits with 0", func() {
 		session := run(10*time.Second, "--help")
 		Expect(session).To(gexec.Exit(0))
 		Expect(session.Out).To(gbytes.Say("verify"))
 	})
 
-	DescribeTable("refuses with one line and status 1", func(want string, args ...string) {
+	DescribeTable("refuses with one line and exit status 1", func(want string, args ...string) {
 		session := run(10*time.Second, args...)
 		Expect(session).To(gexec.Exit(1))
 		Expect(session.Out.Contents()).To(BeEmpty())
 		Expect(session.Err).To(gbytes.Say("^lodge: .*" + want))
 	},
-		Entry("a command that is not there", `unknown command "nonsense"`, "nonsense"),
-		Entry("a flag that is not there", "unknown flag", "verify", "--nonsense"),
-		Entry("shares that are not there", "no such file", "verify", "nowhere"),
+		Entry("an unknown command", `unknown command "nonsense"`, "nonsense"),
+		Entry("an unknown flag", "unknown flag", "verify", "--nonsense"),
+		Entry("missing shares", "no such file", "verify", "nowhere"),
 	)
 })

@@ -19,7 +19,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/devnet"
 )
 
-// library dials as a program of a party does, with what `lodge init` wrote for it.
+// library connects like a client program of a party, with the files that `lodge init` wrote.
 func (c *cluster) library(name string) *lodge.Client {
 	GinkgoHelper()
 	config, err := lodge.Load(filepath.Join(c.dir, "clients", name+".yaml"))
@@ -80,7 +80,7 @@ var _ = Describe("the Go client", Ordered, func() {
 		}
 	})
 
-	It("goes on where the party was killed", func() {
+	It("continues where the party was killed", func() {
 		r, err := clients[1].Reserve(ctx, class, 3000, lodge.Wait())
 		Expect(err).NotTo(HaveOccurred())
 		s, err := clients[0].Fetch(ctx, r.ID)
@@ -106,7 +106,7 @@ var _ = Describe("the Go client", Ordered, func() {
 		Expect(int64(len(all))).To(Equal(again.Size()))
 		Expect(append(first, rest...)).To(Equal(all))
 
-		Expect(c.library(devnet.ClientName(1)).Fetch(ctx, r.ID)).NotTo(BeNil()) // at the other party
+		Expect(c.library(devnet.ClientName(1)).Fetch(ctx, r.ID)).NotTo(BeNil()) // from the other party
 		returned, err := clients[1].Release(ctx, r.ID)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(returned).To(BeFalse(), "shares that were drawn are in stock again")

@@ -30,13 +30,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// set is a parameter set for tests whose rounds are long enough to be hit and short enough to be many.
+// set is a parameter set whose rounds are long enough to be interrupted and short enough for many jobs.
 const set = "insecure-11"
 
-// within is how soon a job must end when a process is gone or stands still; the limits below are part of it.
+// within is the maximum time until a job ends after a process has stopped or hangs. It includes the
+// limits below.
 const within = 60 * time.Second
 
-// cluster is a coordinator and parties, each a process.
+// cluster is a coordinator and parties, each in a separate process.
 type cluster struct {
 	dir      string
 	roster   *config.Roster
@@ -45,19 +46,20 @@ type cluster struct {
 	clients  []*grpc.ClientConn
 }
 
-// newCluster writes a cluster of n parties with short limits and starts it. More sets than the usual one may be pinned.
+// newCluster creates and starts a cluster of n parties with short limits. The arguments pin additional
+// parameter sets.
 func newCluster(n int, more ...string) *cluster {
 	GinkgoHelper()
 	return newClusterWith(n, nil, more...)
 }
 
-// newClusterWith is newCluster with further flags of `lodge init`.
+// newClusterWith is like newCluster, with additional flags for `lodge init`.
 func newClusterWith(n int, flags []string, more ...string) *cluster {
 	GinkgoHelper()
 	c := &cluster{dir: filepath.Join(GinkgoT().TempDir(), "cluster"), procs: map[string]*gexec.Session{}}
 	Expect(run(20*time.Second, append([]string{"init", c.dir, "--parties", strconv.Itoa(n), "--port", "0", "--dev",
 		"--allow-insecure-params", "--params", strings.Join(append([]string{set}, more...), ",")}, flags...)...)).To(gexec.Exit(0))
-	DeferCleanup(func() { // of the container, not of the spec that started a process again
+	DeferCleanup(func() { // at the end of the container, not of the spec that restarted a process
 		for _, p := range c.procs {
 			p.Kill().Wait(10 * time.Second)
 		}
@@ -79,7 +81,7 @@ func newClusterWith(n int, flags []string, more ...string) *cluster {
 	return c
 }
 
-// edit changes a party's configuration.
+// edit modifies a party's configuration.
 func (c *cluster) edit(party string, change func(string) string) {
 	GinkgoHelper()
 	path := filepath.Join(c.dir, party, "party.yaml")
@@ -138,7 +140,7 @@ func (c *cluster) start(name string) {
 	}, 20*time.Second, 50*time.Millisecond).Should(BeTrue(), name+" does not serve")
 }
 
-// kill ends a process as a power cut would.
+// kill ends a process abruptly, like a power failure.
 func (c *cluster) kill(name string) {
 	GinkgoHelper()
 	c.procs[name].Kill().Wait(10 * time.Second)
@@ -196,7 +198,7 @@ func (c *cluster) end(id string) *coordinatorv1.Job {
 	return j
 }
 
-// complete runs a job that must succeed.
+// complete runs a job and fails the test unless it completes.
 func (c *cluster) complete(q *coordinatorv1.JobRequest) *coordinatorv1.Job {
 	GinkgoHelper()
 	j := c.end(c.submit(q))
@@ -204,7 +206,7 @@ func (c *cluster) complete(q *coordinatorv1.JobRequest) *coordinatorv1.Job {
 	return j
 }
 
-// reach waits until some party's session of a job is in this round or beyond, or the job is over.
+// reach waits until a party's session of the job has reached this round, or the job has ended.
 func (c *cluster) reach(id string, round uint32) {
 	GinkgoHelper()
 	Eventually(func() bool {
@@ -222,8 +224,8 @@ func (c *cluster) reach(id string, round uint32) {
 	}, within, time.Millisecond).Should(BeTrue())
 }
 
-// strike kills a party in a round of a job and gives the job's end. The party is back at once, as under a supervisor, or
-// only after the job has ended.
+// strike kills a party in a round of a job and returns the ended job. The party restarts immediately, as
+// under a supervisor, or only after the job has ended.
 func (c *cluster) strike(q *coordinatorv1.JobRequest, round uint32, victim string, atOnce bool) *coordinatorv1.Job {
 	GinkgoHelper()
 	By(fmt.Sprintf("killing %s in round %d of %s, back at once: %t", victim, round, job.KindName(q.GetKind()), atOnce))
@@ -238,20 +240,21 @@ func (c *cluster) strike(q *coordinatorv1.JobRequest, round uint32, victim strin
 	return c.end(id)
 }
 
-// strikes kills a random party in each of n jobs, in a random round of the nth part of the job's rounds. One victim stays
-// away until its job has ended; the others are back at once and have forgotten the session. It gives how many jobs failed.
+// strikes kills a random party in each of n jobs, in a random round of the nth part of the job's rounds.
+// One victim stays down until its job has ended; the others restart immediately and have forgotten the
+// session. It returns the number of failed jobs.
 func (c *cluster) strikes(q func() *coordinatorv1.JobRequest, rounds, n uint32) (failed int) {
 	GinkgoHelper()
 	random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(rounds)))
-	away := random.Uint32N(n / 2) // early, for the strike to hit
+	away := random.Uint32N(n / 2) // early, so that the job is still running
 	for i := range n {
 		round := (i*rounds + random.Uint32N(rounds)) / n
 		j := c.strike(q(), round, c.roster.Parties[random.IntN(len(c.roster.Parties))].Name, i != away)
 		if j.GetState() == jobv1.JobState_JOB_STATE_COMPLETED {
-			continue // it was too late
+			continue // the strike came too late
 		}
 		failed++
-		// Peers wait for a process that is back to start the session, and on a busy machine their time may be over first.
+		// Peers wait for the restarted process to start the session. On a busy machine they may time out.
 		Expect(j.GetState()).To(BeElementOf(jobv1.JobState_JOB_STATE_FAILED, jobv1.JobState_JOB_STATE_TIMED_OUT))
 		Expect(j.GetFailure().GetReason()).NotTo(BeEmpty())
 		Expect(j.GetFailure().GetSuspects()).NotTo(BeEmpty(), "%v", j.GetFailure())
@@ -259,7 +262,7 @@ func (c *cluster) strikes(q func() *coordinatorv1.JobRequest, rounds, n uint32) 
 	return failed
 }
 
-// hit repeats a strike until it comes in time: until the job that it gives has not completed.
+// hit repeats a strike until it comes in time, that is, until the returned job has not completed.
 func (c *cluster) hit(strike func() *coordinatorv1.Job) *coordinatorv1.Job {
 	GinkgoHelper()
 	for range 8 {
@@ -271,7 +274,7 @@ func (c *cluster) hit(strike func() *coordinatorv1.Job) *coordinatorv1.Job {
 	return nil
 }
 
-// batches lists what the parties hold, by state.
+// batches counts the batches of the parties by state.
 func (c *cluster) batches(party int) map[tuplesv1.BatchState]int {
 	GinkgoHelper()
 	r, err := tuplesv1.NewTuplesServiceClient(c.clients[party]).ListBatches(context.Background(), &tuplesv1.ListBatchesRequest{})
@@ -283,7 +286,7 @@ func (c *cluster) batches(party int) map[tuplesv1.BatchState]int {
 	return count
 }
 
-// reserve holds as many tuples as a job made, for whoever comes first at each party, and gives the reservation's id.
+// reserve reserves all tuples of a job for the first client at each party and returns the reservation's id.
 func (c *cluster) reserve(j *coordinatorv1.Job) string {
 	GinkgoHelper()
 	r, err := stockv1.NewStockServiceClient(c.operator).Reserve(context.Background(), &stockv1.ReserveRequest{

@@ -30,14 +30,14 @@ var _ = Describe("processes that are killed during key generation", Ordered, fun
 	var c *cluster
 	BeforeAll(func() { c = newCluster(3) })
 
-	// big is a job whose keys are large enough for its rounds to be hit.
+	// big is a job whose keys are large enough to interrupt its rounds.
 	big := func() *coordinatorv1.JobRequest {
 		q := keysJob()
 		q.Dim = 16
 		return q
 	}
 
-	// next holds that keys can be made and used after everything that went before, and that nothing half-made is left.
+	// next asserts that keys can still be made and used, and that no partial results remain.
 	next := func() {
 		GinkgoHelper()
 		made := c.complete(keysJob()).GetEpoch()
@@ -85,7 +85,7 @@ var _ = Describe("processes that are killed during key generation", Ordered, fun
 	})
 })
 
-// fetch draws a reservation; with an error it gives what came before.
+// fetch draws a reservation. If it fails, it also returns the bytes received before the error.
 func fetch(ctx context.Context, conn *grpc.ClientConn, reservation string) (data []byte, err error) {
 	stream, err := tuplesv1.NewTuplesServiceClient(conn).Fetch(ctx, &tuplesv1.FetchRequest{ReservationId: reservation})
 	for err == nil {
@@ -103,7 +103,7 @@ func fetch(ctx context.Context, conn *grpc.ClientConn, reservation string) (data
 var _ = Describe("tuples across a crash", Ordered, func() {
 	var c *cluster
 	var epoch uint64
-	var owner, other *grpc.ClientConn // two clients of party 0 that may draw
+	var owner, other *grpc.ClientConn // two clients of party 0 that are allowed to draw
 	BeforeAll(func() {
 		c = newCluster(2)
 		c.kill("p0")
@@ -132,13 +132,13 @@ var _ = Describe("tuples across a crash", Ordered, func() {
 				part = append(part, r.GetChunk()...)
 			}
 		}
-		Expect(err).NotTo(MatchError(io.EOF), "the kill came too late")
+		Expect(err).NotTo(MatchError(io.EOF), "the process was killed too late")
 		c.start("p0")
 
 		data, err := fetch(ctx, other, reserved)
 		Expect(err).To(MatchError(&rpc.Error{Code: rpc.Delivered}))
 		Expect(data).To(BeEmpty())
-		Expect(c.batches(0)).To(Equal(map[tuplesv1.BatchState]int{tuplesv1.BatchState_BATCH_STATE_AVAILABLE: 1})) // its tombstone comes with the end of the lease
+		Expect(c.batches(0)).To(Equal(map[tuplesv1.BatchState]int{tuplesv1.BatchState_BATCH_STATE_AVAILABLE: 1})) // the tombstone is written when the lease ends
 		all, err := fetch(ctx, owner, reserved)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(uint64(len(all))).To(Equal(size))
@@ -216,7 +216,7 @@ var _ = Describe("answered decryptions across a crash", func() {
 				pending <- answer
 			}()
 			var early []byte
-			if i == 0 { // answered, then killed
+			if i == 0 { // killed after the response
 				early = <-pending
 				took = time.Since(asked)
 				Expect(early).NotTo(BeEmpty())
@@ -245,7 +245,7 @@ var _ = Describe("answered decryptions across a crash", func() {
 	})
 })
 
-// prove has a party encrypt some values for the client at conn, and prove them.
+// prove makes a party encrypt some values for the client at conn and prove knowledge of the values.
 func prove(conn *grpc.ClientConn, epoch uint64, about []byte) (ciphertext, proof []byte) {
 	GinkgoHelper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
@@ -266,7 +266,7 @@ func prove(conn *grpc.ClientConn, epoch uint64, about []byte) (ciphertext, proof
 	}
 }
 
-// decryptShare asks a party for its answer; digest names the ciphertext in the party's ledger.
+// decryptShare requests a party's share; digest names the ciphertext in the party's ledger.
 func decryptShare(conn *grpc.ClientConn, h *decryptionv1.DecryptShareHeader, ciphertext, proof []byte) (answer, digest []byte, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -274,7 +274,7 @@ func decryptShare(conn *grpc.ClientConn, h *decryptionv1.DecryptShareHeader, cip
 	if err != nil {
 		return nil, nil, err
 	}
-	_ = stream.Send(&decryptionv1.DecryptShareRequest{Header: h, Ciphertext: ciphertext}) // Recv says what went wrong
+	_ = stream.Send(&decryptionv1.DecryptShareRequest{Header: h, Ciphertext: ciphertext}) // Recv returns the error
 	for piece := range slices.Chunk(proof, 1<<20) {
 		_ = stream.Send(&decryptionv1.DecryptShareRequest{Proof: piece})
 	}
@@ -292,7 +292,7 @@ func decryptShare(conn *grpc.ClientConn, h *decryptionv1.DecryptShareHeader, cip
 }
 
 var _ = Describe("a MAC check that fails", func() {
-	It("burns the MAC key everywhere for good: nothing more is made or given under it, across crashes", func() {
+	It("burns the MAC key permanently at all parties, across crashes: no tuples under it are made or delivered", func() {
 		c := newCluster(3)
 		epoch := c.complete(keysJob()).GetEpoch()
 		c.complete(triplesJob(epoch))
@@ -345,8 +345,8 @@ var _ = Describe("a MAC check that fails", func() {
 
 const planted, plantedKey = "planted-1", "mac-planted"
 
-// plant has a party that is not running hold its MAC key under another name, with a batch that is reserved, and with a
-// wrong share where it is to cheat.
+// plant stores, at a stopped party, its MAC key under another name, with a reserved batch, and with a
+// wrong share if the party is to cheat.
 func (c *cluster) plant(party string, epoch uint64, lease time.Time, cheats bool) {
 	GinkgoHelper()
 	key, err := vault.LoadKey(filepath.Join(c.dir, party, "vault.key"))

@@ -21,13 +21,13 @@ import (
 	"github.com/lodge-mpc/lodge/services/pki"
 )
 
-// evaluators are two of party 0, each a process, with an authority of their own.
+// evaluators are two evaluators of party 0, each in a process, with a separate certificate authority.
 type evaluators struct {
 	*cluster
-	metrics string // address of party 0's
+	metrics string // address of party 0's metrics
 }
 
-// newEvaluators writes them, and has party 0 compare what they compute.
+// newEvaluators creates the evaluators and configures party 0 to compare their results.
 func newEvaluators(c *cluster) *evaluators {
 	GinkgoHelper()
 	ca, err := pki.NewAuthority("party 0", time.Hour)
@@ -72,7 +72,7 @@ func (e *evaluators) serve(name string) {
 	}, within).Should(BeZero())
 }
 
-// value is a metric of party 0.
+// value returns a metric of party 0.
 func (e *evaluators) value(series string) float64 {
 	r, err := http.Get("http://" + e.metrics + "/metrics")
 	if err != nil {
@@ -126,7 +126,7 @@ var _ = Describe("a party with two evaluators", func() {
 		e.kill("e1")
 		verified(session)
 		Eventually(e.up, within).Should(BeNumerically("==", 1))
-		verified(demo()) // party 0 by itself: one is not enough
+		verified(demo()) // party 0 computes locally: one evaluator is not enough
 		Expect(e.value(`lodge_evaluator_local_total{reason="nobody"}`)).To(BeNumerically(">", 0))
 		for _, name := range []string{"e0", "e1"} {
 			Expect(e.value(`lodge_evaluator_excluded{evaluator="` + name + `"}`)).To(BeZero())

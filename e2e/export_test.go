@@ -13,7 +13,7 @@ import (
 )
 
 var _ = Describe("the export to MP-SPDZ", func() {
-	It("leaves files of every party that a reader of its own accepts", func() {
+	It("writes files of every party that an independent reader accepts", func() {
 		for stem, more := range map[string][]string{
 			"":             {"--count", "10"}, // every kind
 			"Bits-p":       {"--count", "101", "--kind", "bit"},
@@ -72,7 +72,7 @@ var _ = Describe("the export to MP-SPDZ", func() {
 			for _, e := range r.Export {
 				Expect(e.Files).To(HaveLen(len(read.Kinds)))
 				for _, f := range e.Files {
-					Expect(read.Kinds).To(ContainElement(f)) // as many usable
+					Expect(read.Kinds).To(ContainElement(f)) // the same number of usable tuples
 				}
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/onsi/gomega/gexec"
 )
 
-// jobRecord is what these specs read of the JSON of a job.
+// jobRecord has the fields of a job's JSON that these specs use.
 type jobRecord struct {
 	ID, State, Kind, Batch string
 	Epoch, Made            uint64
@@ -30,7 +30,7 @@ var _ = Describe("lodge jobs", Ordered, func() {
 	BeforeAll(func() { c = newCluster(3) })
 
 	with := func(args ...string) []string { return append([]string{"jobs", "--cluster", c.dir}, args...) }
-	// decoded runs lodge jobs with JSON to an exit code.
+	// decoded runs lodge jobs, decodes its JSON and checks the exit code.
 	decoded := func(out any, code int, args ...string) *gexec.Session {
 		GinkgoHelper()
 		session := run(within, append(with("--json"), args...)...)
@@ -71,7 +71,7 @@ var _ = Describe("lodge jobs", Ordered, func() {
 		Expect(lines[3]).To(MatchRegexp(`keys +- +completed .* epoch 1 `))
 	})
 
-	It("cancels a job that runs, which leaves nothing behind", func() {
+	It("cancels a running job without leaving partial results", func() {
 		id := text(run(within, with(scalar()...)...))
 		c.reach(id, 4)
 		Expect(run(within, with("cancel", id, "--dry-run")...)).To(gexec.Exit(0))
@@ -85,7 +85,7 @@ var _ = Describe("lodge jobs", Ordered, func() {
 		Expect(run(within, with(scalar("--wait")...)...)).To(gexec.Exit(0))
 	})
 
-	It("fails when the job fails, and names the party that was killed", func() {
+	It("fails if the job fails, and names the killed party", func() {
 		watching := start(with("--json", "watch", text(run(within, with(scalar()...)...)))...)
 		Eventually(watching.Out, within).Should(gbytes.Say(`"state":"generating"`))
 		c.kill("p1")
@@ -104,7 +104,7 @@ var _ = Describe("lodge jobs", Ordered, func() {
 		Expect(session.Out).To(gbytes.Say(`PARTY +NAME +STATE`))
 	})
 
-	It("goes on watching when the coordinator comes back", func() {
+	It("continues to watch after the coordinator restarts", func() {
 		watching := start(with("--json", "watch", text(run(within, with(scalar()...)...)))...)
 		Eventually(watching.Out, within).Should(gbytes.Say(`"state":"generating"`))
 		c.kill("coordinator")
@@ -113,7 +113,7 @@ var _ = Describe("lodge jobs", Ordered, func() {
 		lines := strings.Split(text(watching), "\n")
 		var j jobRecord
 		Expect(json.Unmarshal([]byte(lines[len(lines)-1]), &j)).To(Succeed())
-		if j.State != "completed" { // the kill was in time
+		if j.State != "completed" { // the kill came in time
 			Expect(j.State).To(Equal("failed"))
 			Expect(watching).To(gexec.Exit(1))
 			Expect(watching.Err).To(gbytes.Say("restarted"))
@@ -121,7 +121,7 @@ var _ = Describe("lodge jobs", Ordered, func() {
 		Expect(run(within, with(scalar("--wait")...)...)).To(gexec.Exit(0))
 	})
 
-	It("says in one line what is wrong and what to do", func() {
+	It("reports in one line the error and the next step", func() {
 		for want, args := range map[string][]string{
 			`not_found: no job "j0" .*lodge jobs list`: with("show", "j0"),
 			`policy_refused: .*pin the set`:            with("submit", "--kind", "keys", "--params", "S14-99"),
@@ -142,7 +142,7 @@ var _ = Describe("lodge jobs", Ordered, func() {
 	})
 })
 
-// text is what a command wrote, without the last line break.
+// text returns a command's output without the last line break.
 func text(session *gexec.Session) string {
 	return strings.TrimSuffix(string(session.Out.Contents()), "\n")
 }

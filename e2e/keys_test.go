@@ -14,13 +14,14 @@ import (
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 )
 
-// headerBytes of an object's file hold the key that encrypts the rest, sealed under the store's.
+// headerBytes is the size of the header of an object's file, which holds the object's key, encrypted
+// under the store's key.
 const headerBytes = 128
 
 var _ = Describe("keys that are rotated and destroyed while processes are killed", Ordered, func() {
 	var c *cluster
 	var epoch, successor uint64
-	headers := map[string][]byte{} // of the files that p0 has of the first epoch
+	headers := map[string][]byte{} // headers of p0's files of the first epoch
 
 	rotation := func() *coordinatorv1.Rotation {
 		r, err := c.jobs().ListEpochs(context.Background(), &coordinatorv1.ListEpochsRequest{})
@@ -29,7 +30,7 @@ var _ = Describe("keys that are rotated and destroyed while processes are killed
 		}
 		return r.GetEpochs()[0].GetRotation()
 	}
-	// files calls f with the bytes of every file below a directory of p0.
+	// files calls f with the contents of every file in a directory tree of p0.
 	files := func(dir string, f func(path string, b []byte)) {
 		GinkgoHelper()
 		Expect(filepath.WalkDir(filepath.Join(c.dir, "p0", dir), func(path string, d fs.DirEntry, err error) error {
@@ -71,7 +72,7 @@ var _ = Describe("keys that are rotated and destroyed while processes are killed
 		c.complete(triplesJob(successor))
 	})
 
-	It("leaves nothing of a destroyed epoch, although the party is killed in the middle", func() {
+	It("erases a destroyed epoch completely, even if the party is killed in the middle", func() {
 		command := start("keys", "destroy", "1", "--yes", "--cluster", c.dir)
 		c.kill("p0")
 		Eventually(command, within).Should(gexec.Exit())

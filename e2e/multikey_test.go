@@ -27,7 +27,7 @@ var _ = Describe("processes that are killed while multi-key keys are made and us
 	var c *cluster
 	var app *mkclient.Client
 	var pinned *multikey.Context
-	var at []*mkclient.Party // each party, as its own client calls it
+	var at []*mkclient.Party // each party, called by its own client
 	BeforeAll(func() {
 		c = newClusterWith(3, []string{"--multikey", multikeySet})
 		f, err := lodge.Load(filepath.Join(c.dir, "clients", devnet.App+".yaml"))
@@ -43,7 +43,7 @@ var _ = Describe("processes that are killed while multi-key keys are made and us
 		}
 	})
 
-	// makeKeys asks a party for keys under a request id. It is sent again while the party comes back.
+	// makeKeys requests keys from a party under a request id, and retries while the party restarts.
 	makeKeys := func(party int, request []byte) *multikeyv1.MultikeyKeys {
 		GinkgoHelper()
 		var m *multikeyv1.MakeKeysResponse
@@ -58,7 +58,7 @@ var _ = Describe("processes that are killed while multi-key keys are made and us
 		rand.Read(b)
 		return b
 	}
-	// spread waits until every party has the present keys of all that have some.
+	// spread waits until every party has the current keys of all parties that have keys.
 	spread := func(owners int) {
 		GinkgoHelper()
 		for i, p := range at {
@@ -88,7 +88,7 @@ var _ = Describe("processes that are killed while multi-key keys are made and us
 		return mkclient.Group{Batch: b}
 	}
 
-	It("makes keys once for a request, whenever the party is killed, and all parties get them", func() {
+	It("makes keys once per request, whenever the party is killed, and all parties receive them", func() {
 		took := 200 * time.Millisecond
 		for i := range 6 {
 			request, over := drawn(), make(chan struct{})
@@ -100,7 +100,7 @@ var _ = Describe("processes that are killed while multi-key keys are made and us
 					took = time.Since(began)
 				}
 			}()
-			if i == 0 { // made, then killed before it is told to all, or after
+			if i == 0 { // killed after making the keys, before or after announcing them
 				<-over
 			} else {
 				time.Sleep(mathrand.N(took))
@@ -117,10 +117,10 @@ var _ = Describe("processes that are killed while multi-key keys are made and us
 		spread(3)
 	})
 
-	It("forgets an evaluation with its party, says so, and computes it when it is asked again", func() {
+	It("forgets an evaluation when its party restarts, reports this, and computes it again on request", func() {
 		const numbers, width = 16, 16
 		var x, y []bool
-		for i := range numbers * width { // 0 to 15, and the even numbers up to 30: eight are in both
+		for i := range numbers * width { // 0 to 15, and the even numbers up to 30: eight numbers are in both sets
 			number, bit := i/width, i%width
 			x = append(x, (number>>bit)&1 == 1)
 			y = append(y, ((2*number)>>bit)&1 == 1)
@@ -144,7 +144,7 @@ var _ = Describe("processes that are killed while multi-key keys are made and us
 		Expect(string(e.Code)).To(Equal("not_found"))
 		Expect(e.Next).NotTo(BeEmpty())
 		var groups []mkclient.Group
-		Eventually(func() error { // when p2 has read the keys of the others again
+		Eventually(func() error { // until p2 has read the other parties' keys again
 			groups, _, err = at[2].Evaluate(ctx, q, nil)
 			return err
 		}, within, 100*time.Millisecond).Should(Succeed())
@@ -164,7 +164,7 @@ var _ = Describe("processes that are killed while multi-key keys are made and us
 		Expect(n).To(Equal(numbers / 2))
 	})
 
-	It("decrypts after a kill in the middle, gives the same bytes again, and takes no mask back", func() {
+	It("decrypts after a kill in the middle, returns the same bytes again, and never reuses a mask", func() {
 		free := func() (epoch, masks uint64) {
 			GinkgoHelper()
 			list, _, err := app.Threshold.Keys(ctx)
@@ -189,7 +189,7 @@ var _ = Describe("processes that are killed while multi-key keys are made and us
 			}()
 			victim := c.roster.Parties[i%2].Name
 			var early *mkclient.Decrypted
-			if i == 0 { // answered, then killed
+			if i == 0 { // killed after the response
 				early = <-over
 				took = time.Since(began)
 				Expect(early).NotTo(BeNil())

@@ -23,7 +23,7 @@ var _ = Describe("two batches in flight", Ordered, func() {
 		c.complete(triplesJob(epoch)) // makes the MAC key
 	})
 
-	// both submits two jobs and waits until both are in this round or beyond, or over.
+	// both submits two jobs and waits until both have reached this round or ended.
 	both := func(round uint32) []string {
 		GinkgoHelper()
 		ids := []string{c.submit(triplesJob(epoch)), c.submit(triplesJob(epoch))}
@@ -33,8 +33,8 @@ var _ = Describe("two batches in flight", Ordered, func() {
 		return ids
 	}
 
-	// next holds that batches are made after everything that went before, that no party holds anything half-made, and that
-	// what completed is at all parties, or is revoked with a MAC key whose check was under way.
+	// next asserts that batches can still be made, that no party has partial results, and that
+	// completed batches exist at all parties, or are revoked with a MAC key whose check was interrupted.
 	next := func() {
 		GinkgoHelper()
 		last := c.complete(triplesJob(epoch)).GetBatchId()
@@ -103,7 +103,7 @@ var _ = Describe("two batches in flight", Ordered, func() {
 					Expect(j.GetFailure().GetReason()).To(ContainSubstring("restarted"))
 				}
 			}
-			if j := c.end(third); j.GetState() != jobv1.JobState_JOB_STATE_COMPLETED { // it had begun
+			if j := c.end(third); j.GetState() != jobv1.JobState_JOB_STATE_COMPLETED { // the job had started
 				Expect(j.GetFailure().GetReason()).To(ContainSubstring("restarted"))
 			}
 			next()
@@ -111,7 +111,7 @@ var _ = Describe("two batches in flight", Ordered, func() {
 		Expect(failed).To(BeNumerically(">", 1), "the kills all came too late")
 	})
 
-	It("wait for each other where a party takes one at a time", func() {
+	It("run sequentially if a party accepts one at a time", func() {
 		name := c.roster.Parties[1].Name
 		c.kill(name)
 		c.edit(name, func(s string) string { return strings.Replace(s, "max_concurrent: 2", "max_concurrent: 1", 1) })
@@ -122,14 +122,14 @@ var _ = Describe("two batches in flight", Ordered, func() {
 			for i, id := range ids {
 				j := c.end(id)
 				Expect(j.GetState()).To(Equal(jobv1.JobState_JOB_STATE_COMPLETED), "%v", j.GetFailure())
-				// One more where the job before the one before it was still being activated.
+				// One more job may be running if an earlier job was still activating.
 				Expect(j.GetOrdinal()).To(And(BeNumerically(">=", min(i+1, 2)), BeNumerically("<=", i+1)), "attempts")
 			}
 		}
-		ends(c.submit(long), c.submit(triplesJob(epoch))) // from now on this party is asked first, and refuses at once
+		ends(c.submit(long), c.submit(triplesJob(epoch))) // from now on this party is called first and refuses immediately
 		first, second, third := c.submit(long), c.submit(triplesJob(epoch)), c.submit(triplesJob(epoch))
 		Eventually(func() string { return c.job(second).GetReason() }, within, time.Millisecond).Should(
-			HavePrefix("waiting for the jobs beside it: party 1 (p1) refuses: 1 sessions run already"))
+			HavePrefix("waiting for concurrent jobs: party 1 (p1) refuses: 1 sessions run already"))
 		Expect(c.job(third).GetReason()).To(Equal("waiting for the jobs before it"))
 		ends(first, second, third)
 		next()

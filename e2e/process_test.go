@@ -102,7 +102,7 @@ var _ = Describe("the demonstration", func() {
 		}
 	})
 
-	It("says what is wrong", func() {
+	It("reports errors", func() {
 		session := run(20*time.Second, "demo", "--params", "S14-33")
 		Expect(session).To(gexec.Exit(1))
 		Expect(session.Err).To(gbytes.Say("S14-33"))
@@ -121,7 +121,7 @@ var _ = Describe("processes that fail", Ordered, func() {
 		completed = 1
 	})
 
-	// next is a job that succeeds after everything that went before, and leaves nothing half-made.
+	// next asserts that another job succeeds and leaves no partial results.
 	next := func() {
 		GinkgoHelper()
 		c.complete(triplesJob(epoch))
@@ -151,7 +151,7 @@ var _ = Describe("processes that fail", Ordered, func() {
 		next()
 	})
 
-	It("names a peer that stands still, within its deadline", func() {
+	It("identifies a peer that hangs, within its deadline", func() {
 		var took time.Duration
 		j := c.hit(func() *coordinatorv1.Job {
 			id := c.submit(triplesJob(epoch))
@@ -181,7 +181,7 @@ var _ = Describe("processes that fail", Ordered, func() {
 		Expect(os.WriteFile(key, newKey, 0o600)).To(Succeed())
 		c.launch("p1")
 		q := triplesJob(epoch)
-		q.Timeout = durationpb.New(5 * time.Second) // or the coordinator waits for longer
+		q.Timeout = durationpb.New(5 * time.Second) // otherwise the coordinator waits longer
 		j := c.end(c.submit(q))
 		Expect(j.GetState()).To(Equal(jobv1.JobState_JOB_STATE_FAILED))
 		Expect(j.GetFailure().GetReason()).To(ContainSubstring("party 1"))
@@ -221,18 +221,18 @@ var _ = Describe("processes that fail", Ordered, func() {
 		defer conn.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
-		careless := grpc.MaxCallSendMsgSize(64 << 20) // of what a peer with other code sends
+		careless := grpc.MaxCallSendMsgSize(64 << 20) // like a peer with modified code
 		stream, err := exchangev1.NewExchangeServiceClient(conn).Exchange(ctx, careless)
 		Expect(err).NotTo(HaveOccurred())
 		frame := &exchangev1.Frame{Start: &exchangev1.Start{Name: "x", Frames: 1}, Data: make([]byte, 32<<20)}
 		_ = stream.Send(&exchangev1.ExchangeRequest{Kind: &exchangev1.ExchangeRequest_Frame{Frame: frame}})
 		_, err = stream.Recv()
 		Expect(status.Code(err)).To(Equal(codes.ResourceExhausted), "%v", err)
-		Expect(err.Error()).NotTo(ContainSubstring("trying to send"), "the party never saw it")
+		Expect(err.Error()).NotTo(ContainSubstring("trying to send"), "the request never reached the party")
 		next()
 	})
 
-	It("gives tuples to one client, once, and keeps secrets from the coordinator", func() {
+	It("delivers tuples to one client, once, and keeps secrets from the coordinator", func() {
 		j := c.complete(triplesJob(epoch))
 		secrets, planted := newCanaries(), 0
 		reserved := c.reserve(j)
@@ -255,7 +255,7 @@ var _ = Describe("processes that fail", Ordered, func() {
 			}
 		}
 		Expect(planted).To(BeNumerically(">", 1000))
-		c.kill("coordinator") // so that everything is on disk
+		c.kill("coordinator") // so that all data is on disk
 		haystack := append(c.procs["coordinator"].Out.Contents(), c.procs["coordinator"].Err.Contents()...)
 		haystack = append(haystack, c.toldToTheCoordinator(j)...)
 		Expect(filepath.Walk(filepath.Join(c.dir, "coordinator"), func(path string, info os.FileInfo, err error) error {
@@ -278,11 +278,11 @@ func read(path string) []byte {
 	return b
 }
 
-// multikeySet is a set for multi-key ciphertexts whose keys are made in no time.
+// multikeySet is a set for multi-key ciphertexts with fast key generation.
 const multikeySet = "insecure-M8-32"
 
 var _ = Describe("decryption for a client", func() {
-	It("gives back what the client encrypted", func() {
+	It("returns the values that the client encrypted", func() {
 		session := run(2*time.Minute, "demo", "decrypt", "--all", "--params", "insecure-8", "--parties", "2", "--json")
 		Expect(session).To(gexec.Exit(0))
 		var r map[string]any
@@ -291,7 +291,7 @@ var _ = Describe("decryption for a client", func() {
 		Expect(r).To(HaveKeyWithValue("repeat_gives_same_bytes", true))
 	})
 
-	It("gives back what the client computed, by two of three parties when the third is killed", func() {
+	It("returns the client's results from two of three parties when the third is killed", func() {
 		session := run(2*time.Minute, "demo", "decrypt", "--params", thresholdSet, "--values", "5", "--json")
 		Expect(session).To(gexec.Exit(0))
 		var r struct {
@@ -305,7 +305,7 @@ var _ = Describe("decryption for a client", func() {
 		Expect(r.Quorum).NotTo(ContainElement(r.Killed))
 	})
 
-	It("multiplies on shares and under encryption what comes out in the clear", func() {
+	It("multiplies on shares and under encryption with the correct results", func() {
 		session := run(5*time.Minute, "demo", "linear", "--json")
 		Expect(session).To(gexec.Exit(0))
 		var r struct {
@@ -319,7 +319,7 @@ var _ = Describe("decryption for a client", func() {
 		Expect(r.Layers).To(HaveLen(3))
 	})
 
-	It("holds an auction on bids under the parties' own keys, and goes on without one that is killed", func() {
+	It("evaluates an auction on bids under the parties' own keys, and continues after one party is killed", func() {
 		session := run(2*time.Minute, "demo", "multikey", "--params", multikeySet, "--json")
 		Expect(session).To(gexec.Exit(0))
 		type auction struct {
@@ -349,7 +349,7 @@ var _ = Describe("decryption for a client", func() {
 			conn := c.dial(client, m.Address, m.Identity)
 			stream, err := decryptionv1.NewDecryptionServiceClient(conn).DecryptShare(context.Background())
 			Expect(err).NotTo(HaveOccurred())
-			_ = stream.Send(&decryptionv1.DecryptShareRequest{Header: &decryptionv1.DecryptShareHeader{Epoch: epoch, Field: "p128", Quorum: []uint32{0, 1}}}) // Recv says what went wrong
+			_ = stream.Send(&decryptionv1.DecryptShareRequest{Header: &decryptionv1.DecryptShareHeader{Epoch: epoch, Field: "p128", Quorum: []uint32{0, 1}}}) // Recv returns the error
 			_, err = stream.Recv()
 			return rpc.FromError(err)
 		}
@@ -373,7 +373,7 @@ var _ = Describe("proofs of plaintext knowledge", func() {
 		prove := func(values []byte) (ciphertexts, proof []byte, err error) {
 			stream, err := client.Prove(context.Background())
 			Expect(err).NotTo(HaveOccurred())
-			_ = stream.Send(&popkv1.ProveRequest{Header: header, Values: values}) // Recv says what went wrong
+			_ = stream.Send(&popkv1.ProveRequest{Header: header, Values: values}) // Recv returns the error
 			Expect(stream.CloseSend()).To(Succeed())
 			for {
 				r, err := stream.Recv()
@@ -389,12 +389,12 @@ var _ = Describe("proofs of plaintext knowledge", func() {
 		verify := func(ciphertexts, proof []byte) *popkv1.VerifyResponse {
 			stream, err := client.Verify(context.Background())
 			Expect(err).NotTo(HaveOccurred())
-			_ = stream.Send(&popkv1.VerifyRequest{Header: header}) // Recv says what went wrong
+			_ = stream.Send(&popkv1.VerifyRequest{Header: header}) // Recv returns the error
 			for at := 0; at < len(ciphertexts); at += 1 << 20 {
-				_ = stream.Send(&popkv1.VerifyRequest{Ciphertexts: ciphertexts[at:min(at+1<<20, len(ciphertexts))]}) // Recv says what went wrong
+				_ = stream.Send(&popkv1.VerifyRequest{Ciphertexts: ciphertexts[at:min(at+1<<20, len(ciphertexts))]}) // Recv returns the error
 			}
 			for at := 0; at < len(proof); at += 1 << 20 {
-				_ = stream.Send(&popkv1.VerifyRequest{Proof: proof[at:min(at+1<<20, len(proof))]}) // Recv says what went wrong
+				_ = stream.Send(&popkv1.VerifyRequest{Proof: proof[at:min(at+1<<20, len(proof))]}) // Recv returns the error
 			}
 			r, err := stream.CloseAndRecv()
 			Expect(err).NotTo(HaveOccurred())
@@ -419,7 +419,8 @@ var _ = Describe("proofs of plaintext knowledge", func() {
 	})
 })
 
-// toldToTheCoordinator is everything that the parties answer to the coordinator's certificate about a job, as bytes.
+// toldToTheCoordinator returns the bytes of all responses about a job that the parties send to the
+// coordinator's certificate.
 func (c *cluster) toldToTheCoordinator(j *coordinatorv1.Job) (all []byte) {
 	GinkgoHelper()
 	credentials, err := rpc.LoadCredentials(rpc.Files{

@@ -15,11 +15,11 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 )
 
-// bgvSet is a set for BGV keys that are made in no time.
+// bgvSet is a set for BGV keys with fast key generation.
 const bgvSet = "insecure-B5-17"
 
-// pip installs the Python client into a new virtual environment, and gives its interpreter. Where there is neither a package
-// index nor a cache of it, the spec is skipped.
+// pip installs the Python client into a new virtual environment and returns its interpreter. Without a
+// package index or a package cache, the spec is skipped.
 func pip(dir string) (python string) {
 	GinkgoHelper()
 	source := filepath.Join(dir, "source")
@@ -35,7 +35,7 @@ func pip(dir string) (python string) {
 	return python
 }
 
-// offline gives the sign, in what pip says, that it reaches no package index.
+// offline returns the part of pip's output which shows that pip cannot reach a package index.
 func offline(output string) string {
 	for _, sign := range []string{"Temporary failure in name resolution", "NewConnectionError", "ConnectTimeoutError", "No matching distribution found"} {
 		if strings.Contains(output, sign) {
@@ -49,7 +49,7 @@ var _ = Describe("the Python client", func() {
 	It("is installed with pip, and passes its tests against a cluster", func() {
 		dir := GinkgoT().TempDir()
 		installed := make(chan string, 1)
-		go func() { // beside the jobs below
+		go func() { // concurrently with the jobs below
 			defer GinkgoRecover()
 			defer close(installed)
 			installed <- pip(dir)
@@ -96,12 +96,12 @@ var _ = Describe("the Python client", func() {
 		}
 		python, ok := <-installed
 		if !ok {
-			return // skipped or failed, which has been said
+			return // skipped or failed, as already reported
 		}
 		tests, err := filepath.Abs(filepath.Join("..", "clients", "python", "tests"))
 		Expect(err).NotTo(HaveOccurred())
 		cmd := exec.Command(python, "-B", "-W", "error::DeprecationWarning:lodge_mpc", "-m", "unittest", "discover", "--verbose", "--start-directory", tests)
-		cmd.Dir = dir // not where the sources are: what was installed is tested
+		cmd.Dir = dir // outside the source tree, to test the installed package
 		cmd.Env = append(os.Environ(), "LODGE_CLUSTER="+c.dir)
 		out, err := cmd.CombinedOutput()
 		Expect(err).NotTo(HaveOccurred(), string(out))

@@ -15,7 +15,7 @@ import (
 	"github.com/onsi/gomega/gexec"
 )
 
-// checkout copies the working tree's files, without what is ignored, as a new user has them.
+// checkout copies the files of the working tree, except ignored files, as in a new checkout.
 func checkout() (dir string) {
 	GinkgoHelper()
 	dir = filepath.Join(GinkgoT().TempDir(), "lodge")
@@ -83,7 +83,7 @@ var _ = Describe("the quickstart", func() {
 })
 
 var _ = Describe("lodge dev", func() {
-	It("runs until it is interrupted, and goes on with what it left", func() {
+	It("runs until it is interrupted, and resumes with the existing cluster", func() {
 		dir := filepath.Join(GinkgoT().TempDir(), "net")
 		var first, second struct{ Epoch, Available uint64 }
 		up := func(r any) *gexec.Session {

@@ -26,7 +26,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// drawn is what clients got: of each party the reservation that each tuple's shares came with.
+// drawn records the tuples that clients received: for each party, the reservation of each tuple's share.
 type drawn struct {
 	mu       sync.Mutex
 	of       []map[string]string
@@ -36,7 +36,7 @@ type drawn struct {
 	partial  int
 }
 
-// take notes the shares that a party gave.
+// take records the shares that a party delivered.
 func (d *drawn) take(party int, reservation string, shares []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,7 +49,7 @@ func (d *drawn) take(party int, reservation string, shares []byte) {
 	}
 }
 
-// drawing is one client that reserves, and draws from all parties, until it is told to stop.
+// drawing is a client that reserves tuples and draws them from all parties until it is stopped.
 func (c *cluster) drawing(ctx context.Context, j *coordinatorv1.Job, d *drawn, lease time.Duration) {
 	for ctx.Err() == nil {
 		q := &stockv1.ReserveRequest{
@@ -92,7 +92,7 @@ func (c *cluster) drawing(ctx context.Context, j *coordinatorv1.Job, d *drawn, l
 	}
 }
 
-// reservations shows what the coordinator and the parties hold of those that have not ended.
+// reservations describes the open reservations of the coordinator and the parties.
 func (c *cluster) reservations(level *stockv1.Stock) string {
 	out := fmt.Sprintf("%v\n", level)
 	open := []tuplesv1.ReservationState{tuplesv1.ReservationState_RESERVATION_STATE_RESERVED, tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED}
@@ -105,7 +105,7 @@ func (c *cluster) reservations(level *stockv1.Stock) string {
 	return out
 }
 
-// persist tries until a call succeeds, or fails in a way that no further try can mend.
+// persist retries a call until it succeeds or fails with a permanent error.
 func persist(ctx context.Context, call func(ctx context.Context) error) bool {
 	for ctx.Err() == nil {
 		one, cancel := context.WithTimeout(ctx, 3*time.Second)
@@ -125,7 +125,7 @@ func persist(ctx context.Context, call func(ctx context.Context) error) bool {
 }
 
 var _ = Describe("reservations while processes are killed", func() {
-	It("give no tuple twice, and what nobody drew comes back or is counted as lost", func() {
+	It("never deliver a tuple twice, and return undelivered tuples to the stock or count them as lost", func() {
 		c := newCluster(3)
 		epoch := c.complete(keysJob()).GetEpoch()
 		j := c.complete(triplesJob(epoch))
@@ -160,12 +160,12 @@ var _ = Describe("reservations while processes are killed", func() {
 			}
 			level = r.GetStock()[0]
 			return level.GetReserved()
-		}, 30*time.Second, 100*time.Millisecond).MustPassRepeatedly(15).Should(BeZero(), func() string { return c.reservations(level) }) // and stay ended
+		}, 30*time.Second, 100*time.Millisecond).MustPassRepeatedly(15).Should(BeZero(), func() string { return c.reservations(level) }) // and remain ended
 		GinkgoWriter.Printf("%d reservations drawn from all parties, %d from some; of %d tuples %d are left, %d consumed, %d lost\n",
 			d.complete, d.partial, total, level.GetAvailable(), level.GetConsumed(), level.GetLost())
 		Expect(level.GetAvailable() + level.GetConsumed() + level.GetLost()).To(Equal(total))
 
-		for _, m := range c.roster.Parties { // what is left is whole at every party
+		for _, m := range c.roster.Parties { // remaining batches are complete at every party
 			c.kill(m.Name)
 			c.start(m.Name)
 		}
@@ -187,7 +187,7 @@ var _ = Describe("reservations while processes are killed", func() {
 })
 
 var _ = Describe("a party whose vault is in PostgreSQL", func() {
-	It("makes and gives tuples as the others do, across kills of the party and of the server", func() {
+	It("makes and delivers tuples like the others, across kills of the party and of the server", func() {
 		server := storetest.NewPostgres(GinkgoTB())
 		c := newCluster(3)
 		c.kill("p1")
@@ -218,7 +218,7 @@ var _ = Describe("a party whose vault is in PostgreSQL", func() {
 		again, err := fetch(context.Background(), c.clients[1], id)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(bytes.Equal(again, before)).To(BeTrue(), "other bytes after a crash")
-		server.Crash() // under the party
+		server.Crash() // while the party is running
 		server.Start(GinkgoTB())
 		Eventually(func() error {
 			_, err := fetch(context.Background(), c.clients[1], id)
@@ -230,7 +230,7 @@ var _ = Describe("a party whose vault is in PostgreSQL", func() {
 })
 
 var _ = Describe("a store that is put back", func() {
-	It("is quarantined: its party gives nothing of it again, and goes on with new tuples when its operator says so", func() {
+	It("is quarantined: its party delivers no tuples of it, and resumes with new tuples after its operator's consent", func() {
 		c := newCluster(3)
 		epoch := c.complete(keysJob()).GetEpoch()
 		j := c.complete(triplesJob(epoch))

@@ -33,13 +33,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// Everything secret that a party or client can name is looked for in everything that the processes show or write, with
-// work that succeeds and work that fails in every way that a client can cause. What a session draws and wipes (masks,
-// seeds, witnesses) nobody outside it knows, so it cannot be looked for; it is in types that do not print.
+// This test searches all output of the processes for all secrets that a party or client can name, after
+// work that succeeds and work that fails in every way that a client can cause. Values that a session
+// draws and wipes (masks, seeds, witnesses) are unknown outside the session, so the test cannot search
+// for them; their types do not print.
 var _ = Describe("the secrets of processes", Ordered, func() {
 	var c *cluster
 	var secrets *canaries
-	outputs := map[string][]byte{} // by where they come from
+	outputs := map[string][]byte{} // by source
 	metrics := map[string]string{} // address by process
 	add := func(from string, b []byte) { outputs[from] = append(append(outputs[from], b...), '\n') }
 
@@ -52,7 +53,7 @@ var _ = Describe("the secrets of processes", Ordered, func() {
 			c.kill(m.Name)
 			c.start(m.Name)
 		}
-		c.kill("p1") // one party logs as JSON
+		c.kill("p1") // one party logs in JSON
 		var err error
 		c.procs["p1"], err = gexec.Start(exec.Command(binary, "party", "--log-json", "--set", "log_level=debug", "--config", filepath.Join(c.dir, "p1", "party.yaml")), GinkgoWriter, GinkgoWriter)
 		Expect(err).NotTo(HaveOccurred())
@@ -63,11 +64,11 @@ var _ = Describe("the secrets of processes", Ordered, func() {
 		for name, p := range c.procs {
 			limits := read(fmt.Sprintf("/proc/%d/limits", p.Command.Process.Pid))
 			Expect(string(limits)).To(MatchRegexp(`(?m)^Max core file size +0 +0 `), name)
-			Expect(p.Err.Contents()).NotTo(ContainSubstring("core dumps are not switched off"), name)
+			Expect(p.Err.Contents()).NotTo(ContainSubstring("core dumps could not be disabled"), name)
 		}
 	})
 
-	It("come into being, and are used well and badly", func() {
+	It("are created, and used in successful and failing work", func() {
 		epoch := c.complete(keysJob()).GetEpoch()
 		q := keysJob()
 		q.Purpose = jobv1.Purpose_PURPOSE_DECRYPTION
@@ -116,7 +117,7 @@ var _ = Describe("the secrets of processes", Ordered, func() {
 		for _, given := range [][]byte{values, values[1:], tooLarge, append(values[:len(values):len(values)], values...), nil} {
 			stream, err := client.Prove(context.Background())
 			Expect(err).NotTo(HaveOccurred())
-			_ = stream.Send(&popkv1.ProveRequest{Header: &popkv1.ProofHeader{Epoch: forClients, Field: "p128", Ciphertexts: 1}, Values: given}) // Recv says what went wrong
+			_ = stream.Send(&popkv1.ProveRequest{Header: &popkv1.ProofHeader{Epoch: forClients, Field: "p128", Ciphertexts: 1}, Values: given}) // Recv returns the error
 			_ = stream.CloseSend()
 			for err == nil {
 				_, err = stream.Recv()
@@ -126,7 +127,7 @@ var _ = Describe("the secrets of processes", Ordered, func() {
 		Expect(string(outputs["errors"])).To(ContainSubstring("EOF"), "no proof was made")
 		Expect(strings.Count(string(outputs["errors"]), "rpc error")).To(BeNumerically(">", 8))
 
-		id := c.submit(triplesJob(epoch)) // and one that a party leaves in the middle
+		id := c.submit(triplesJob(epoch)) // a job that a party leaves in the middle
 		c.reach(id, 3)
 		c.kill("p1")
 		c.end(id)
@@ -134,7 +135,7 @@ var _ = Describe("the secrets of processes", Ordered, func() {
 		c.start("p1")
 	})
 
-	It("are in nothing that is shown", func() {
+	It("are not in any output", func() {
 		for name, address := range metrics {
 			r, err := http.Get("http://" + address + "/metrics")
 			Expect(err).NotTo(HaveOccurred())
@@ -158,7 +159,7 @@ var _ = Describe("the secrets of processes", Ordered, func() {
 			Expect(session).To(gexec.Exit(0))
 			add("lodge audit show", session.Out.Contents())
 		}
-		// A stack trace of a process has the words that functions were called with.
+		// A stack trace contains the arguments of function calls.
 		for name, p := range c.procs {
 			p.Signal(syscall.SIGQUIT)
 			Eventually(p, within).Should(gexec.Exit())
@@ -188,7 +189,7 @@ var _ = Describe("the secrets of processes", Ordered, func() {
 		for from, b := range outputs {
 			Expect(secrets.search(b)).To(BeEmpty(), from)
 		}
-		// It would have been found: a log with one secret of each sort in it.
+		// Control: the search finds one secret of each kind in a log.
 		samples := secrets.samples()
 		Expect(samples).To(HaveLen(8))
 		for sort, secret := range samples {
@@ -200,7 +201,7 @@ var _ = Describe("the secrets of processes", Ordered, func() {
 	})
 })
 
-// freeAddress is one that nobody listened on a moment ago.
+// freeAddress returns an address that was unused a moment ago.
 func freeAddress() string {
 	GinkgoHelper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -209,8 +210,8 @@ func freeAddress() string {
 	return l.Addr().String()
 }
 
-// plantKeys adds what the files of a party that has stopped hold: its private keys, the key of its store, its shares of
-// secret keys and of MAC keys.
+// plantKeys adds the secrets in the files of a stopped party: its private keys, the key of its store, and
+// its shares of secret keys and of MAC keys.
 func plantKeys(secrets *canaries, dir string) {
 	GinkgoHelper()
 	for _, name := range []string{"signing.key", "tls.key"} {
@@ -264,7 +265,7 @@ func plantKeys(secrets *canaries, dir string) {
 	for _, k := range list {
 		in, err := v.OpenMACKey(k.ID)
 		if err != nil {
-			continue // it was burnt with the session that failed
+			continue // it was burnt by the failed session
 		}
 		share := make([]byte, 16)
 		_, err = io.ReadFull(in, share)

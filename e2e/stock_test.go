@@ -53,7 +53,7 @@ var _ = Describe("a policy", func() {
 				case <-time.After(100 * time.Millisecond):
 				}
 				q := &stockv1.ReserveRequest{Class: class, Count: draw, IdempotencyKey: fmt.Sprint("e2e-", i)}
-				Eventually(func() error { // the same key through a restart
+				Eventually(func() error { // retry with the same key during a restart
 					ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 					defer cancel()
 					_, err := service.Reserve(ctx, q)
@@ -67,7 +67,7 @@ var _ = Describe("a policy", func() {
 			c.kill("coordinator")
 			c.start("coordinator")
 		}
-		Eventually(func() uint64 { // it goes on to follow the policy
+		Eventually(func() uint64 { // production continues to follow the policy
 			if x := stock(); x.GetReserved() > high {
 				return 1
 			}
@@ -78,10 +78,10 @@ var _ = Describe("a policy", func() {
 		Eventually(full, within, 20*time.Millisecond).Should(Succeed())
 		Consistently(full, time.Second, 50*time.Millisecond).Should(Succeed())
 
-		// No job was doubled and no tuple came from anywhere else.
+		// No job ran twice, and all tuples came from these jobs.
 		x := stock()
-		// A kill may leave a reservation at the parties that nobody knows of, which its lease ends; and one in the middle of
-		// a MAC check burns the key with everything under it, which is lost, what is reserved when its lease ends.
+		// A kill may leave an unknown reservation at the parties until its lease ends. A kill in the middle of
+		// a MAC check burns the key and all its tuples, which are lost (reserved tuples when their lease ends).
 		Expect(x.GetReserved()).To(BeNumerically("<=", taken+2*draw), "%v", x)
 		if x.GetLost() == 0 {
 			Expect(x.GetReserved()).To(BeNumerically(">=", taken), "%v", x)

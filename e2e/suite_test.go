@@ -1,4 +1,4 @@
-// Package e2e tests the lodge binary from outside: real processes, real sockets, exit codes and what a user reads.
+// Package e2e tests the lodge binary from outside: real processes, real sockets, exit codes and output.
 package e2e
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/longtest"
 )
 
-// binary is the lodge that all specs run, built once.
+// binary is the path of the lodge binary that all specs run. It is built once.
 var binary string
 
 func TestEndToEnd(t *testing.T) {
@@ -30,12 +30,12 @@ func TestEndToEnd(t *testing.T) {
 	for _, name := range left {
 		suite.SkipStrings = append(suite.SkipStrings, "^End to end "+regexp.QuoteMeta(name)+"|^"+regexp.QuoteMeta(name))
 	}
-	t.Logf("left out %d of %d long ones: %s", len(left), len(long), strings.Join(left, "; "))
+	t.Logf("skipped %d of %d long containers: %s", len(left), len(long), strings.Join(left, "; "))
 	RunSpecs(t, "End to end", suite, reporter)
 }
 
-// long are the containers that take a minute or more, mostly because peers of a process that is killed must wait before
-// they give it up. They run with -long alone, as `make crashes` does.
+// long lists the containers that take a minute or more, mostly because the peers of a killed process wait
+// until they time out. They run only with -long, as in `make crashes`.
 var long = []string{
 	"processes that are killed during key generation",
 	"keys that are rotated and destroyed while processes are killed",
@@ -64,7 +64,8 @@ var _ = SynchronizedBeforeSuite(func() []byte {
 
 var _ = SynchronizedAfterSuite(func() { gexec.KillAndWait() }, gexec.CleanupBuildArtifacts)
 
-// tagsOf are the build tags of a program. lodge is built with those of its tests, which choose the kernels.
+// tagsOf returns the build tags of a program. lodge is built with the tags of its tests, which select
+// the kernels.
 func tagsOf(info *debug.BuildInfo) string {
 	for _, s := range info.Settings {
 		if s.Key == "-tags" {
@@ -74,7 +75,7 @@ func tagsOf(info *debug.BuildInfo) string {
 	return ""
 }
 
-// start runs lodge with these arguments in a directory of its own; the process is gone when the spec ends.
+// start runs lodge with these arguments in a new directory. The process is killed when the spec ends.
 func start(args ...string) *gexec.Session {
 	GinkgoHelper()
 	cmd := exec.Command(binary, args...)
@@ -85,7 +86,7 @@ func start(args ...string) *gexec.Session {
 	return session
 }
 
-// run runs lodge to its end.
+// run runs lodge and waits until it exits.
 func run(limit time.Duration, args ...string) *gexec.Session {
 	GinkgoHelper()
 	session := start(args...)

@@ -20,7 +20,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/devnet"
 )
 
-// thresholdSet is a set for threshold keys that are made in no time.
+// thresholdSet is a set for threshold keys with fast key generation.
 const thresholdSet = "insecure-L8-50"
 
 var _ = Describe("processes that are killed while threshold keys are made and used", Ordered, func() {
@@ -46,7 +46,7 @@ var _ = Describe("processes that are killed while threshold keys are made and us
 	}
 	quorums := [][]uint32{{0, 1}, {0, 2}, {1, 2}}
 
-	// works holds that keys can be made and used after everything that went before.
+	// works asserts that keys can still be made and used.
 	works := func() (*threshold.Key, *lwe.PublicKey) {
 		GinkgoHelper()
 		epoch := c.complete(keys()).GetEpoch()
@@ -77,7 +77,7 @@ var _ = Describe("processes that are killed while threshold keys are made and us
 			}
 		}
 		Expect(failed).To(BeNumerically(">", 0), "the kills all came too late")
-		c.complete(masks(k.Epoch, 10, 0, 1)) // it sweeps what is left locked
+		c.complete(masks(k.Epoch, 10, 0, 1)) // it removes locked leftovers
 		Eventually(func() int {
 			list, _, err := client.Keys(context.Background())
 			Expect(err).NotTo(HaveOccurred())
@@ -121,7 +121,7 @@ var _ = Describe("processes that are killed while threshold keys are made and us
 		decrypts(renewed)
 	})
 
-	It("decrypts on while parties are killed one after the other", func() {
+	It("continues to decrypt while parties are killed one after another", func() {
 		k, public := works()
 		ctx, stop := context.WithTimeout(context.Background(), within)
 		defer stop()
@@ -149,7 +149,7 @@ var _ = Describe("processes that are killed while threshold keys are made and us
 			Expect(err).NotTo(HaveOccurred())
 			r := &threshold.Request{Ring: list, Coefficients: 2}
 			var out *threshold.Result
-			Eventually(func() (err error) { // for a moment two of three may be away
+			Eventually(func() (err error) { // two of the three parties may be down for a moment
 				now, err := client.Key(ctx, k.Epoch)
 				if err == nil {
 					out, err = client.Decrypt(ctx, now, r)

@@ -21,7 +21,7 @@ var _ = Describe("traces", func() {
 		}
 		c := newCluster(2)
 		j := c.complete(keysJob())
-		traced := func() map[string]string { // the parents of what there is of the job, by process and name
+		traced := func() map[string]string { // the parents of the job's spans, by process and name
 			spans, of := collector.Spans(), map[string]string{}
 			name := map[string]string{}
 			for _, s := range spans {

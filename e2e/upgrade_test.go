@@ -15,7 +15,7 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 )
 
-// terminate tells a process to stop and waits until it has, without an error.
+// terminate stops a process gracefully and waits until it exits without an error.
 func (c *cluster) terminate(name string) {
 	GinkgoHelper()
 	Eventually(c.procs[name].Terminate(), 40*time.Second).Should(gexec.Exit(0))
@@ -51,7 +51,7 @@ var _ = Describe("processes that are told to stop", Ordered, func() {
 		})
 	}
 
-	It("ends them when their time is over, and the next job succeeds", func() {
+	It("ends them after their grace period, and the next job succeeds", func() {
 		c.edit("p1", func(s string) string { return s + "stop_after: 1ms\n" })
 		c.terminate("p1")
 		c.start("p1")
@@ -67,7 +67,7 @@ var _ = Describe("processes that are told to stop", Ordered, func() {
 	})
 })
 
-// versioned builds lodge as a later release whose parties speak another version of the protocol.
+// versioned builds lodge as a later release with another version of the protocol.
 func versioned() string {
 	GinkgoHelper()
 	root, err := filepath.Abs("..")
@@ -111,7 +111,7 @@ var _ = Describe("a rolling upgrade to another version of the protocol", Ordered
 			Expect(doctor).To(gexec.Exit())
 			Expect(string(doctor.Out.Contents())).To(ContainSubstring("run builds with the same protocol version everywhere"))
 			change("coordinator", to)
-			j = c.end(c.submit(triplesJob(epoch))) // refused by the other party now
+			j = c.end(c.submit(triplesJob(epoch))) // now refused by the other party
 			Expect(j.GetFailure().GetReason()).To(ContainSubstring("protocol version"))
 			change("p1", to)
 			c.complete(triplesJob(epoch))

@@ -45,7 +45,7 @@ var reasons = map[string]string{
 	"google.golang.org/protobuf":                        "messages between processes",
 }
 
-// module is one that is compiled into something of ours.
+// module is a module that is compiled into one of our programs.
 type module struct {
 	Path, Version string
 	Licences      []string // SPDX identifiers
@@ -60,7 +60,7 @@ const (
 	inTests   = "tests"
 )
 
-// listed is what the go command says of a package.
+// listed is the go command's description of a package.
 type listed struct {
 	ImportPath, Dir string
 	Standard        bool

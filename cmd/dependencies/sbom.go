@@ -48,7 +48,7 @@ type (
 	}
 )
 
-// unversioned is what the go command calls a program that was not built from a tagged version.
+// unversioned is the go command's version of a program that was not built from a tagged version.
 const unversioned = "(devel)"
 
 func newComponent(kind, path, version string, licences []string) component {
@@ -63,7 +63,7 @@ func newComponent(kind, path, version string, licences []string) component {
 	return c
 }
 
-// bill lists what a binary is made of, by the record that the go command has left in it. Every module must be one of
+// bill lists the modules of a binary, from the build information that the go command embeds in it. Every module must be one of
 // those that were looked at. It is the same for the same binary: there is no time in it, and its number is a hash.
 func bill(info *debug.BuildInfo, modules []module) ([]byte, error) {
 	d := document{Format: "CycloneDX", Spec: "1.6", Version: 1}

@@ -104,7 +104,7 @@ func TestDoctorAndStatus(t *testing.T) {
 		t.Errorf("as p1, which does not run: %v: %+v", err, own.Findings)
 	}
 	out, err := runLodge(t, "doctor", "--cluster", l.net.Dir, "--quiet", "--probe-bytes", "0")
-	if err == nil || strings.Contains(out, "\nok ") || !strings.Contains(out, "see that it runs") || !strings.Contains(out, "2 failures") {
+	if err == nil || strings.Contains(out, "\nok ") || !strings.Contains(out, "check that it runs") || !strings.Contains(out, "2 failures") {
 		t.Errorf("%v: %s", err, out)
 	}
 	l.shows([]string{"status"}, "away", "not connected to p1")

@@ -137,7 +137,7 @@ func (r *checkReport) checkAudit(v *vault.Vault, dir string) error {
 	switch {
 	case errors.Is(err, audit.ErrUnfinished):
 		r.List = append(r.List, vault.Finding{Where: "audit", What: err.Error(), Mended: true})
-	//lodge:check store-check/audit run=TestStoreCheckAudit `lodge store check` calls a store sound whose audit log was changed
+	//lodge:check cli/store-check-audit run=TestStoreCheckAudit `lodge store check` calls a store sound whose audit log was changed
 	case err != nil:
 		r.Findings++
 		r.List = append(r.List, vault.Finding{Where: "audit", What: err.Error()})

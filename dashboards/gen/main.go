@@ -1,4 +1,6 @@
-// Command gen writes Grafana's dashboards, from the directory of this module: go run ./dashboards/gen dashboards.
+// Command gen writes the Grafana dashboards as JSON. Run it from the root of this module:
+//
+//	go run ./dashboards/gen dashboards
 package main
 
 import (
@@ -22,7 +24,7 @@ func main() {
 	}
 }
 
-// files are the dashboards by the names of their files.
+// files returns the JSON of the dashboards by file name.
 func files() map[string][]byte {
 	list := map[string][]byte{}
 	for _, d := range dashboards {

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/metrics"
 )
 
-// The dashboards that are committed are those that the program writes, and there are no others.
+// The committed dashboards are exactly the files that the program writes.
 func TestDashboardsAreCurrent(t *testing.T) {
 	made := files()
 	there, err := filepath.Glob("../*.json")
@@ -18,7 +18,7 @@ func TestDashboardsAreCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(there) != len(made) {
-		t.Errorf("there are %v, %d are made", there, len(made))
+		t.Errorf("found the files %v, but the program writes %d", there, len(made))
 	}
 	for name, want := range made {
 		if b, err := os.ReadFile(filepath.Join("..", name)); err != nil || !bytes.Equal(b, want) {
@@ -27,7 +27,7 @@ func TestDashboardsAreCurrent(t *testing.T) {
 	}
 }
 
-// They ask for metrics and labels that there are, and every panel says what it shows.
+// Queries use only existing metrics and labels, and every panel has a description.
 func TestDashboardsAskForWhatThereIs(t *testing.T) {
 	known := map[string]bool{}
 	for _, m := range metrics.New("test", metrics.All).List() {
@@ -39,12 +39,12 @@ func TestDashboardsAskForWhatThereIs(t *testing.T) {
 	for _, d := range dashboards {
 		for _, p := range d.panels {
 			if p.title == "" || p.about == "" || p.width == 0 || p.height == 0 || len(p.queries) == 0 {
-				t.Errorf("%s: %q says %q, and has %d queries", d.name, p.title, p.about, len(p.queries))
+				t.Errorf("%s: panel %q has the description %q and %d queries", d.name, p.title, p.about, len(p.queries))
 			}
 			for _, q := range p.queries {
 				for _, name := range regexp.MustCompile(`lodge_\w+`).FindAllString(q.expr, -1) {
 					if !known[name] {
-						t.Errorf("%s: %q asks for %s, which there is not", d.name, p.title, name)
+						t.Errorf("%s: panel %q uses %s, which does not exist", d.name, p.title, name)
 					}
 				}
 			}

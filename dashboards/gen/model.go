@@ -5,54 +5,54 @@ import (
 	"strings"
 )
 
-// object is a part of a dashboard as Grafana has it in JSON.
+// object is a JSON object of a Grafana dashboard.
 type object = map[string]any
 
-// dashboard is one of ours, of which Grafana's is made.
+// dashboard describes a dashboard; json converts it for Grafana.
 type dashboard struct {
 	name, title, about string
 	variables          []variable
 	panels             []panel
 }
 
-// variable is chosen at the top of a dashboard.
+// variable is a selector at the top of a dashboard.
 type variable struct {
 	name, label string
-	query       string // for its values
-	several     bool   // may be chosen, and all are at first
+	query       string // returns the possible values
+	several     bool   // allows several values; initially all are selected
 }
 
-// panel is a drawing. Those that have the same height stand beside each other until the 24 columns are taken.
+// panel is one chart. Panels of equal height share a row until its 24 columns are filled.
 type panel struct {
-	kind          string // of Grafana's: timeseries, stat, bargauge, heatmap, state-timeline
+	kind          string // Grafana's type: timeseries, stat, bargauge, heatmap, state-timeline
 	title, about  string
-	unit          string // of Grafana's
+	unit          string // Grafana's name
 	width, height int
 	queries       []query
 	stacked       bool
-	steps         []step // of colours; none: one colour for each series
+	steps         []step // colour thresholds; without them each series has one colour
 	max           float64
 }
 
-// query asks Prometheus; what it gives is called by legend.
+// query is a Prometheus query; legend is the template for the names of its series.
 type query struct{ expr, legend string }
 
-// step is the colour from a value on.
+// step sets the colour for values from a threshold on.
 type step struct {
 	from  float64
 	color string
 }
 
-// good and bad are colours of values that should be 0.
+// zero has the colours for values that should be 0.
 var zero = []step{{0, "green"}, {1, "red"}}
 
-// one are those of values that should be 1.
+// one has the colours for values that should be 1.
 var one = []step{{0, "red"}, {1, "green"}}
 
-// source is the data source that was chosen.
+// source refers to the selected data source.
 func source() object { return object{"type": "prometheus", "uid": "${datasource}"} }
 
-// json is the dashboard as Grafana reads it.
+// json returns the dashboard in Grafana's format.
 func (d dashboard) json() object {
 	list := []object{{"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "refresh": 1}}
 	for _, v := range d.variables {
@@ -172,7 +172,7 @@ func (p panel) json(id int, at object) object {
 	}
 }
 
-// quantile is an expression for a quantile of a histogram, by labels.
+// quantile returns the expression for a quantile of a histogram, grouped by labels.
 func quantile(q float64, histogram, matchers, by string) string {
 	if by != "" {
 		by = ", " + by

@@ -1,8 +1,8 @@
 //go:build compose
 
-// Package compose tests docker-compose.yml as it is: containers of the image that the Dockerfile makes, published ports,
-// volumes, what is healthy and when, and that the cluster heals when a process is killed, cut off or stopped. e2e/compose/run
-// starts it, with a Docker daemon of its own.
+// Package compose tests the unmodified docker-compose.yml: containers of the image built by the
+// Dockerfile, published ports, volumes, health checks, and the recovery of the cluster after a process is
+// killed, disconnected or stopped. e2e/compose/run runs the tests with a separate Docker daemon.
 package compose
 
 import (
@@ -27,15 +27,15 @@ var (
 	treeFlag  = flag.String("tree", "", "a copy of the working tree, whose docker-compose.yml is started")
 )
 
-// patience is for what must come to pass, however busy the machine is.
+// patience is the timeout for expected events. It allows for a busy machine.
 const patience = 10 * time.Minute
 
-// cluster is the one of docker-compose.yml.
+// cluster runs the services of docker-compose.yml.
 type cluster struct {
 	t *testing.T
 }
 
-// output runs a program in the tree and gives what it writes.
+// output runs a program in the source tree and returns its output.
 func (c cluster) output(name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(c.t.Context(), name, args...)
 	cmd.Dir = *treeFlag
@@ -47,7 +47,7 @@ func (c cluster) output(name string, args ...string) (string, error) {
 	return stdout.String(), nil
 }
 
-// run is output that must succeed.
+// run is like output and fails the test if the program fails.
 func (c cluster) run(name string, args ...string) string {
 	c.t.Helper()
 	begun := time.Now()
@@ -76,7 +76,7 @@ func (c cluster) lodge(args ...string) string {
 	return c.run(*lodgeFlag, append(args, "--cluster", "lodge-cluster")...)
 }
 
-// ask runs lodge with --json.
+// ask runs lodge with --json and decodes the output.
 func ask[T any](c cluster, args ...string) (out T) {
 	c.t.Helper()
 	text := c.lodge(append(args, "--json")...)
@@ -86,29 +86,29 @@ func ask[T any](c cluster, args ...string) (out T) {
 	return out
 }
 
-// until waits for something to hold.
+// until waits until a condition holds.
 func (c cluster) until(what string, holds func() bool) {
 	c.t.Helper()
 	for end := time.Now().Add(patience); !holds(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
-			c.t.Fatalf("not in %s: %s\n%s", patience, what, c.compose("ps", "--all"))
+			c.t.Fatalf("timeout after %s: %s\n%s", patience, what, c.compose("ps", "--all"))
 		}
 	}
 }
 
-// container is the id of a service's.
+// container returns the id of a service's container.
 func (c cluster) container(service string) string {
 	c.t.Helper()
 	return c.compose("ps", "--all", "--quiet", service)
 }
 
-// inspect formats what Docker knows of a service's container.
+// inspect returns formatted information from Docker about a service's container.
 func (c cluster) inspect(service, format string) string {
 	c.t.Helper()
 	return c.docker("inspect", "--format", format, c.container(service))
 }
 
-// healthy waits until a service is, as Docker sees it.
+// healthy waits until Docker reports a service as healthy.
 func (c cluster) healthy(service string) {
 	c.t.Helper()
 	c.until(service+" is healthy", func() bool { return c.inspect(service, "{{.State.Health.Status}}") == "healthy" })
@@ -119,7 +119,7 @@ var (
 	parties  = services[1:]
 )
 
-// jobRecord is what the test reads of a job.
+// jobRecord has the fields of a job that the test uses.
 type jobRecord struct {
 	ID      string `json:"id"`
 	State   string `json:"state"`
@@ -135,7 +135,7 @@ func (j jobRecord) final() bool {
 	return slices.Contains([]string{"completed", "failed", "cancelled", "timed_out"}, j.State)
 }
 
-// job runs a job that must complete.
+// job runs a job and fails the test unless it completes.
 func (c cluster) job(args ...string) jobRecord {
 	c.t.Helper()
 	j := ask[jobRecord](c, append([]string{"jobs", "submit", "--wait"}, args...)...)
@@ -149,7 +149,7 @@ func TestCompose(t *testing.T) {
 	if *lodgeFlag == "" || *treeFlag == "" {
 		t.Fatal("this is started by e2e/compose/run")
 	}
-	const hostUser = 12345 // owns lodge-cluster, and so what clients need
+	const hostUser = 12345 // the owner of lodge-cluster and of the clients' files
 	if err := os.Chown(filepath.Join(*treeFlag, "lodge-cluster"), hostUser, hostUser); err != nil {
 		t.Fatal(err)
 	}
@@ -172,10 +172,11 @@ func TestCompose(t *testing.T) {
 	each("away", cluster.away)
 }
 
-// up starts a cluster that is gone after the test, and gives what runs its parts, up to the first that fails.
+// up starts a cluster that is removed after the test. It returns a function that runs the parts of the
+// test up to the first failure.
 func up(t *testing.T) (each func(string, func(cluster))) {
 	c := cluster{t}
-	t.Cleanup(func() { // whatever happened
+	t.Cleanup(func() { // also after a failure
 		if t.Failed() {
 			out, err := c.withoutContext("compose", "logs", "--tail", "40")
 			t.Logf("%s %v", out, err)
@@ -192,7 +193,7 @@ func up(t *testing.T) (each func(string, func(cluster))) {
 	}
 }
 
-// withoutContext runs docker when the test's context has ended.
+// withoutContext runs docker after the test's context has ended.
 func (c cluster) withoutContext(args ...string) (string, error) {
 	cmd := exec.Command("docker", args...)
 	cmd.Dir = *treeFlag
@@ -200,7 +201,8 @@ func (c cluster) withoutContext(args ...string) (string, error) {
 	return string(out), err
 }
 
-// image sees that the image is small, says what it is, and has the very binary that this tree makes outside of it.
+// image checks that the image is small, has labels, and contains exactly the binary that a local build of
+// this source tree produces.
 func (c cluster) image() {
 	const size = 40 << 20
 	var n int
@@ -213,7 +215,7 @@ func (c cluster) image() {
 		`{{index .Config.Labels "org.opencontainers.image.licenses"}}`: "Apache-2.0", `{{index .Config.Labels "org.opencontainers.image.title"}}`: "Lodge",
 	} {
 		if got := c.docker("image", "inspect", "--format", format, "lodge:dev"); got != want {
-			c.t.Errorf("%s is %s, not %s", format, got, want)
+			c.t.Errorf("%s is %s, want %s", format, got, want)
 		}
 	}
 	out := c.t.TempDir()
@@ -225,7 +227,7 @@ func (c cluster) image() {
 		c.t.Fatal(err)
 	}
 	if own, err := os.ReadFile(*lodgeFlag); err != nil || !bytes.Equal(own, binary) {
-		c.t.Errorf("the image's binary has the hash %x, and the one that is built here %x (%v)", sha256.Sum256(binary), sha256.Sum256(own), err)
+		c.t.Errorf("the hash of the image's binary is %x, and that of the local build is %x (%v)", sha256.Sum256(binary), sha256.Sum256(own), err)
 	}
 	inside, err := os.ReadFile(filepath.Join(out, "bill"))
 	if err != nil || !json.Valid(inside) || !bytes.Contains(inside, []byte("go.etcd.io/bbolt")) {
@@ -233,7 +235,7 @@ func (c cluster) image() {
 	}
 }
 
-// confinement sees what each container may do, and that no party has another's volume.
+// confinement checks the privileges of each container, and that no party mounts another party's volume.
 func (c cluster) confinement() {
 	for i, service := range services {
 		container := c.container(service)
@@ -247,7 +249,7 @@ func (c cluster) confinement() {
 			"{{.State.Health.Status}}": "healthy",
 		} {
 			if got := inspect(format); got != want {
-				c.t.Errorf("%s: %s is %s, not %s", service, format, got, want)
+				c.t.Errorf("%s: %s is %s, want %s", service, format, got, want)
 			}
 		}
 		if volume := inspect("{{(index .Mounts 0).Name}}"); !strings.HasSuffix(volume, "_"+service) {
@@ -264,7 +266,8 @@ func (c cluster) confinement() {
 	}
 }
 
-// outside sees that clients find everything on this machine, for whoever owns the directory and nobody else.
+// outside checks that clients find all their files on this machine, readable only by the owner of the
+// directory.
 func (c cluster) outside(user int) {
 	err := filepath.WalkDir(filepath.Join(*treeFlag, "lodge-cluster"), func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.Name() == ".gitignore" {
@@ -290,7 +293,7 @@ func (c cluster) outside(user int) {
 	}
 }
 
-// commands of docs/compose.md that run lodge in containers.
+// commands runs the commands of docs/compose.md that run lodge in containers.
 func (c cluster) commands() {
 	inside := c.compose("run", "--rm", "--no-deps", "--no-TTY", "init", "compose", "--parties", "5")
 	if outside := c.run(*lodgeFlag, "compose", "--parties", "5"); inside != outside {
@@ -304,7 +307,7 @@ func (c cluster) commands() {
 	}
 }
 
-// verified is the third of the three commands.
+// verified runs the third of the three commands.
 func (c cluster) verified() {
 	r := ask[struct{ Parties, Tuples, Verified uint64 }](c, "demo", "--count", "1000")
 	if r.Parties != 3 || r.Tuples < 1000 || r.Verified != r.Tuples {
@@ -312,7 +315,8 @@ func (c cluster) verified() {
 	}
 }
 
-// monitored has Prometheus collect the metrics of every process, by its name, and evaluate the alerts.
+// monitored checks that Prometheus collects the metrics of every process by its name and evaluates the
+// alerts.
 func (c cluster) monitored() {
 	c.compose("--profile", "monitoring", "up", "--detach", "--wait", "prometheus")
 	type data struct {
@@ -322,7 +326,7 @@ func (c cluster) monitored() {
 	get := func(path string) data {
 		var answer struct{ Data data }
 		if r, err := http.Get("http://127.0.0.1:9090/api/v1/" + path); err == nil {
-			_ = json.NewDecoder(r.Body).Decode(&answer) // what does not answer yet has nothing
+			_ = json.NewDecoder(r.Body).Decode(&answer) // empty while the server does not respond yet
 			r.Body.Close()
 		}
 		return answer.Data

@@ -14,16 +14,16 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 )
 
-// stock is what lies at the parties when faults begin.
+// stock has the reservations and batches that exist before the faults.
 type stock struct {
 	scalar string // reservations
 	matrix string
-	// struck is the epoch of the jobs in whose middle processes are hit. A party that dies in a check of MACs burns the key, and
-	// what is under it.
+	// struck is the epoch of the jobs during which processes are hit. A party that dies during a MAC check
+	// burns the key and its tuples.
 	struck uint64
 }
 
-// stock has keys, scalars and a matrix triple made, and reserves some.
+// stock makes keys, scalars and a matrix triple, and reserves tuples.
 func (c cluster) stock() stock {
 	keys := c.job("--kind", "keys", "--dim", "4")
 	epoch := strconv.FormatUint(keys.Epoch, 10)
@@ -36,8 +36,8 @@ func (c cluster) stock() stock {
 	}
 }
 
-// strike hits a process in the middle of a job. Whatever becomes of that job, the service is healthy again by itself, as
-// soon as it can be, and the next job completes.
+// strike hits a process in the middle of a job. Whether or not that job completes, the service must
+// recover without intervention, and the next job must complete.
 func (c cluster) strike(service, fault string, epoch uint64) {
 	e := strconv.FormatUint(epoch, 10)
 	id := strings.Fields(c.lodge("jobs", "submit", "--kind", "scalar", "--epoch", e, "--count", "100"))[0]
@@ -79,11 +79,11 @@ func (c cluster) strike(service, fault string, epoch uint64) {
 		var j jobRecord
 		return err == nil && json.Unmarshal([]byte(text), &j) == nil && j.final()
 	})
-	c.t.Logf("the job that was struck: %s", show().State)
+	c.t.Logf("the interrupted job: %s", show().State)
 	c.job("--kind", "scalar", "--epoch", e, "--count", "100")
 }
 
-// gone waits until a process does not answer clients any more.
+// gone waits until a process no longer responds to clients.
 func (c cluster) gone(service string) {
 	c.t.Helper()
 	c.until(service+" does not answer", func() bool {
@@ -100,7 +100,7 @@ func (c cluster) gone(service string) {
 	})
 }
 
-// again takes everything down and up: what was made and reserved is there, and is right.
+// again stops and restarts all services, and checks the stock and the reservations.
 func (c cluster) again(s stock) {
 	before := c.batches()
 	roster, err := os.ReadFile(filepath.Join(*treeFlag, "lodge-cluster", "roster.yaml"))
@@ -121,7 +121,7 @@ func (c cluster) again(s stock) {
 			c.lodge("fetch", id, "--party", p, "--out", filepath.Join(root, kind, p))
 		}
 	}
-	// Both are under one MAC key, which the parties give once: that ends its epoch.
+	// Both are under one MAC key, which the parties reveal only once: revealing it ends its epoch.
 	key := ask[struct {
 		MACKey string `json:"mac_key"`
 	}](c, "reservations", "show", s.scalar).MACKey
@@ -140,7 +140,7 @@ func (c cluster) again(s stock) {
 	}
 }
 
-// batch is what a party has of one.
+// batch is a party's view of a batch.
 type batch struct {
 	ID, State, Digest string
 	Count             uint64
@@ -151,7 +151,7 @@ func (c cluster) batches() []batch {
 	return ask[struct{ Batches []batch }](c, "batches", "list", "--party", "p1").Batches
 }
 
-// away removes everything, and nothing is left of it.
+// away removes the cluster and checks that no part of it remains.
 func (c cluster) away() {
 	c.compose("--profile", "*", "down", "--volumes", "--timeout", "30")
 	if left := c.docker("ps", "--all", "--quiet") + c.docker("volume", "ls", "--quiet"); left != "" {

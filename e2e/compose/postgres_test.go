@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestPostgres is the cluster whose stores are in PostgreSQL.
+// TestPostgres tests a cluster with its stores in PostgreSQL.
 func TestPostgres(t *testing.T) {
 	if *lodgeFlag == "" || *treeFlag == "" {
 		t.Fatal("this is started by e2e/compose/run")
@@ -31,7 +31,7 @@ func TestPostgres(t *testing.T) {
 	each("away", cluster.away)
 }
 
-// databaseConfined sees what the server's container may do.
+// databaseConfined checks the privileges of the server's container.
 func (c cluster) databaseConfined() {
 	for format, want := range map[string]string{
 		"{{.HostConfig.ReadonlyRootfs}}": "true", "{{json .HostConfig.CapDrop}}": `["ALL"]`, "{{json .HostConfig.CapAdd}}": "null",
@@ -40,7 +40,7 @@ func (c cluster) databaseConfined() {
 		"{{.HostConfig.Memory}}": "1073741824",
 	} {
 		if got := c.inspect("postgres", format); got != want {
-			c.t.Errorf("%s is %s, not %s", format, got, want)
+			c.t.Errorf("%s is %s, want %s", format, got, want)
 		}
 	}
 	if out := c.lodge("doctor", "--probe-bytes", "65536"); !strings.Contains(out, " 0 failures") {
@@ -48,13 +48,14 @@ func (c cluster) databaseConfined() {
 	}
 }
 
-// psql asks as the superuser, who has no password in the server's container, or as whom the connection string says.
+// psql runs a query as the superuser, who needs no password in the server's container, or as the user of
+// the connection string.
 func (c cluster) psql(dsn, sql string) (string, error) {
 	out, err := c.output("docker", "compose", "exec", "--no-TTY", "postgres", "psql", "--no-password", "--tuples-only", "--no-align", "--command", sql, dsn)
 	return strings.TrimSpace(out), err
 }
 
-// files of a service's directory: a copy.
+// files copies a service's directory.
 func (c cluster) files(service string) string {
 	c.t.Helper()
 	to := filepath.Join(c.t.TempDir(), service)
@@ -62,7 +63,7 @@ func (c cluster) files(service string) string {
 	return to
 }
 
-// databasesApart sees that a party's role is let into its own database with its password, and into nothing else.
+// databasesApart checks that a party's role can connect only to its own database, with its own password.
 func (c cluster) databasesApart() {
 	text, err := os.ReadFile(filepath.Join(c.files("p0"), "postgres.dsn"))
 	if err != nil {
@@ -84,7 +85,7 @@ func (c cluster) databasesApart() {
 	}
 }
 
-// inPostgres sees that there are shares in every party's database and none in its volume.
+// inPostgres checks that every party's shares are in its database and not in its volume.
 func (c cluster) inPostgres() {
 	for _, p := range parties {
 		out, err := c.psql("user=postgres dbname="+p, "SELECT EXISTS (SELECT FROM lodge.records) AND EXISTS (SELECT FROM lodge.chunks)")
@@ -101,7 +102,7 @@ func (c cluster) inPostgres() {
 	}
 }
 
-// otherStore asks for stores elsewhere, which is refused and leaves what runs alone.
+// otherStore requests another kind of store, which must be refused without changing the running cluster.
 func (c cluster) otherStore(profiles string) {
 	before := c.batches()
 	out, err := c.output("env", "COMPOSE_PROFILES="+profiles, "docker", "compose", "run", "--rm", "--no-deps", "--no-TTY", "init", "compose", "init", "/cluster")
@@ -117,7 +118,7 @@ func (c cluster) otherStore(profiles string) {
 	}
 }
 
-// databaseLost takes the database away, which is refused instead of beginning another.
+// databaseLost removes the database. The party must refuse to start instead of creating another one.
 func (c cluster) databaseLost() {
 	c.compose("down", "--timeout", "30")
 	var project struct{ Name string }

@@ -16,7 +16,8 @@ import (
 	"github.com/lodge-mpc/lodge/e2e/outside"
 )
 
-// cluster is a coordinator and three parties, and the Prometheus that reads their metrics, in processes of their own.
+// cluster is a coordinator, three parties, and the Prometheus server that scrapes them, each in its own
+// process.
 type cluster struct {
 	*testing.T
 	dir     string
@@ -26,7 +27,8 @@ type cluster struct {
 	prometheus
 }
 
-// start makes and starts a cluster with the parameters of the flag, and waits until Prometheus has all of it.
+// start creates and starts a cluster with the parameter set of the flag, and waits until Prometheus scrapes
+// all processes.
 func start(t *testing.T) *cluster {
 	c := &cluster{T: t, dir: t.TempDir(), names: []string{"coordinator", "p0", "p1", "p2"}, metrics: map[string]string{}, procs: map[string]*exec.Cmd{}}
 	t.Cleanup(c.stop)
@@ -43,7 +45,7 @@ func start(t *testing.T) *cluster {
 
 func (c *cluster) path(name string) string { return filepath.Join(c.dir, name) }
 
-// run starts a program that is stopped when the test ends. What it writes is shown when the test fails.
+// run starts a program that is stopped when the test ends. Its output is shown if the test fails.
 func (c *cluster) run(name, program string, args ...string) {
 	c.Helper()
 	cmd := exec.Command(program, args...)
@@ -71,7 +73,7 @@ func (c *cluster) launch(name string) {
 	c.run(name, *binary, kind, "--config", filepath.Join(c.path("net"), name, file), "--set", "metrics_listen="+c.metrics[name])
 }
 
-// monitor starts Prometheus with the rules of the tree.
+// monitor starts Prometheus with the rules of this source tree.
 func (c *cluster) monitor() {
 	rules, err := filepath.Abs("../../dashboards/rules/lodge.yaml")
 	if err != nil {
@@ -94,7 +96,7 @@ func (c *cluster) monitor() {
 // kill ends a process at once.
 func (c *cluster) kill(name string) {
 	if p := c.procs[name]; p != nil {
-		_ = p.Process.Kill() // it may have ended
+		_ = p.Process.Kill() // it may have exited already
 		_ = p.Wait()
 		delete(c.procs, name)
 	}
@@ -106,7 +108,7 @@ func (c *cluster) stop() {
 	}
 }
 
-// lodge runs a command of lodge on the cluster, and gives what it writes.
+// lodge runs a lodge command on the cluster and returns its output.
 func (c *cluster) lodge(args ...string) string {
 	c.Helper()
 	out, err := c.try(args...)
@@ -123,18 +125,19 @@ func (c *cluster) try(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// until waits for something to be so.
+// until waits until a condition holds.
 func (c *cluster) until(what string, so func() bool) {
 	c.Helper()
 	for end := time.Now().Add(*limit); !so(); time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(end) {
-			c.Fatalf("it did not come to be in %s that %s", *limit, what)
+			c.Fatalf("timeout after %s: %s", *limit, what)
 		}
 	}
 }
 
-// work has the cluster do all that dashboards show: keys, tuples of two kinds, a policy, reservations that succeed and one
-// that does not, deliveries, decryptions by all parties and by two of three, and an evaluation on two parties' ciphertexts.
+// work makes the cluster do everything that the dashboards show: keys, tuples of two kinds, a policy,
+// successful reservations and a failing one, deliveries, decryptions by all parties and by two of three,
+// and an evaluation on two parties' ciphertexts.
 func (c *cluster) work() {
 	c.lodge("jobs", "submit", "--kind", "keys", "--params", *set, "--wait")
 	c.lodge("jobs", "submit", "--kind", "keys", "--params", *set, "--purpose", "decryption", "--wait")
@@ -144,7 +147,7 @@ func (c *cluster) work() {
 	c.lodge("jobs", "submit", "--kind", "bit", "--params", *set, "--epoch", "1", "--count", "100", "--wait")
 	c.draw("scalar", 700, "--wait", "--timeout", "4m")
 	if out, err := c.try("reserve", "--kind", "square", "--params", *set, "--count", "10"); err == nil {
-		c.Fatalf("squares were reserved that there are not: %s", out)
+		c.Fatalf("reserved squares that are not in stock: %s", out)
 	}
 	c.lodge("keys", "generate", "--params", multikeySet, "--wait")
 	c.lodge("keys", "masks", "4", "--quorum", "p0,p1", "--count", "2000", "--wait")
@@ -169,13 +172,14 @@ func (c *cluster) draw(kind string, count int, more ...string) {
 	}
 }
 
-// thresholdSet is one whose keys are made in no time.
+// thresholdSet is a set with fast key generation.
 const thresholdSet = "insecure-L8-50"
 
-// multikeySet is one whose gates take no time.
+// multikeySet is a set with fast gates.
 const multikeySet = "insecure-M8-32"
 
-// decrypt has the parties decrypt a new ciphertext, and two of them one under threshold keys, and a sum under keys of their own.
+// decrypt makes all parties decrypt a new ciphertext, two of them a ciphertext under threshold keys, and
+// the owners of multi-key keys a sum.
 func (c *cluster) decrypt(n int) {
 	c.Helper()
 	file := c.path(fmt.Sprintf("%d.ct", n))

@@ -22,7 +22,7 @@ var (
 	busy     = flag.Duration("busy", 0, "for how long the cluster goes on to work before the dashboards are looked at")
 )
 
-// board is a dashboard as Grafana has it in JSON, as far as it is looked at here.
+// board has the fields of a dashboard's Grafana JSON that these tests use.
 type board struct {
 	name       string
 	Title      string
@@ -36,7 +36,7 @@ type board struct {
 	}
 }
 
-// one are the variables of which one value is chosen at a time: here a party.
+// one has the variables with a single selected value, here a party.
 func (b board) one() map[string]string {
 	chosen := map[string]string{}
 	for _, v := range b.Templating.List {
@@ -89,15 +89,15 @@ func boards(t *testing.T) (list []board) {
 	return list
 }
 
-// On a cluster that has done all that clusters do, every query of every panel gives values, every variable has some to choose
-// from, and Prometheus evaluates every alert. The one that should fire fires, and what says that somebody cheats does not.
-// When a party dies, alerts notice.
+// On a cluster that has done all kinds of work, every query of every panel returns values, every variable
+// has values, and Prometheus evaluates every alert. Only the expected alert fires, and alerts about
+// cheating do not. When a party dies, alerts fire.
 func TestDashboards(t *testing.T) {
 	c := start(t)
 	c.work()
 	all := boards(t)
 	begun := time.Now()
-	for n := 2; ; n++ { // the first of its kind that is counted is no increase
+	for n := 2; ; n++ { // the first counted event of a kind does not show as an increase
 		missing := c.empty(all)
 		if len(missing) == 0 && time.Since(begun) > *busy {
 			break
@@ -131,7 +131,7 @@ func TestDashboards(t *testing.T) {
 	})
 	rules := c.rules()
 	if len(rules) < 20 {
-		t.Errorf("there are %d alerts", len(rules))
+		t.Errorf("Prometheus has %d alerts", len(rules))
 	}
 	for name, r := range rules {
 		if r.Health != "ok" || r.LastError != "" {
@@ -160,7 +160,7 @@ func TestDashboards(t *testing.T) {
 	})
 }
 
-// empty lists the queries that have given nothing since the beginning.
+// empty lists the queries that have returned no values since the beginning.
 func (c *cluster) empty(all []board) (list []string) {
 	for _, b := range all {
 		for _, p := range b.Panels {

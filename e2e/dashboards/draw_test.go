@@ -15,14 +15,15 @@ import (
 	"time"
 )
 
-// Pictures of dashboards, for the documents: the same queries in the same places, drawn plainly. Grafana's drawings differ.
+// Pictures of dashboards for the documentation: the same queries and layout in a simple style, which
+// differs from Grafana's.
 
 const (
-	columnWidth = 50 // of 24 columns, in pixels
+	columnWidth = 50 // width of one of the 24 columns, in pixels
 	rowHeight   = 30
 	titleHeight = 26
 	headHeight  = 44
-	moments     = 110 // of a drawing over time
+	moments     = 110 // points of a time series
 )
 
 var (
@@ -30,18 +31,18 @@ var (
 	colors  = map[string]string{"green": "#2e9e6b", "orange": "#d9822b", "red": "#c0392b"}
 )
 
-// canvas is an SVG being written.
+// canvas is a partially written SVG.
 type canvas struct {
 	bytes.Buffer
-	from, to float64 // what axes of time show
+	from, to float64 // range of the time axes
 }
 
 func (c *canvas) add(format string, args ...any) { fmt.Fprintf(&c.Buffer, format+"\n", args...) }
 
-// text writes at a baseline; anchor is start, middle or end.
+// text writes text at a baseline; anchor is start, middle or end.
 func (c *canvas) text(x, y float64, size int, anchor, fill, text string) {
 	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(text)) // a buffer takes everything
+	_ = xml.EscapeText(&b, []byte(text)) // writing to a buffer cannot fail
 	c.add(`<text x="%.0f" y="%.0f" font-size="%d" text-anchor="%s" fill="%s">%s</text>`, x, y, size, anchor, fill, b.String())
 }
 
@@ -49,7 +50,7 @@ func (c *canvas) rect(x, y, w, h float64, fill string) {
 	c.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`, x, y, max(w, 0), max(h, 0), fill)
 }
 
-// named is a series with the name that a legend gives it.
+// named is a series with its name in the legend.
 type named struct {
 	name string
 	series
@@ -62,7 +63,7 @@ func (s named) last() float64 {
 	return s.points[len(s.points)-1].value
 }
 
-// draws gives the picture of a dashboard.
+// draws returns the picture of a dashboard.
 func (c *cluster) draws(b board) []byte {
 	height := 0
 	for _, p := range b.Panels {
@@ -87,7 +88,7 @@ func (c *cluster) draws(b board) []byte {
 	return out.Bytes()
 }
 
-// panel draws what a panel shows into a box.
+// panel draws a panel into a box.
 func (c *cluster) panel(out *canvas, p boardPanel, one map[string]string, x, y, w, h float64) {
 	var list []named
 	for _, q := range p.Targets {
@@ -119,7 +120,7 @@ func (c *cluster) panel(out *canvas, p boardPanel, one map[string]string, x, y, 
 	}
 }
 
-// compareNames puts numbers in their order, and +Inf last.
+// compareNames sorts numbers numerically, with +Inf last.
 func compareNames(a, b string) int {
 	x, errA := strconv.ParseFloat(a, 64)
 	y, errB := strconv.ParseFloat(b, 64)
@@ -129,7 +130,7 @@ func compareNames(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// color of a value, by the panel's steps; the fallback where there are none.
+// color returns the colour of a value by the panel's steps, or the fallback if there are no steps.
 func (p boardPanel) color(v float64, fallback string) string {
 	for _, s := range p.FieldConfig.Defaults.Thresholds.Steps {
 		if s.Value == nil || v >= *s.Value {
@@ -141,7 +142,7 @@ func (p boardPanel) color(v float64, fallback string) string {
 
 func (p boardPanel) format(v float64) string { return format(v, p.FieldConfig.Defaults.Unit) }
 
-// format writes a value in a unit of Grafana's.
+// format formats a value in a Grafana unit.
 func format(v float64, unit string) string {
 	scaled := func(v, base float64, suffixes ...string) string {
 		i := 0
@@ -222,7 +223,7 @@ func (p boardPanel) bars(out *canvas, list []named, x, y, w, h float64) {
 	}
 }
 
-// ceiling is a round number in the panel's unit that is at least v.
+// ceiling returns a round number in the panel's unit that is at least v.
 func (p boardPanel) ceiling(v float64) float64 {
 	if v <= 0 || math.IsNaN(v) {
 		return 1
@@ -244,7 +245,7 @@ func (p boardPanel) ceiling(v float64) float64 {
 	return v
 }
 
-// times writes the axis of time.
+// times draws the time axis.
 func times(out *canvas, from, to, x, w, y float64) {
 	for i := range 5 {
 		part := float64(i) / 4
@@ -324,7 +325,7 @@ func (s named) any() bool {
 	return slices.ContainsFunc(s.points, func(q point) bool { return q.value > 0 })
 }
 
-// legend writes the names of series above a line, and gives the height that it takes.
+// legend writes the names of the series above a line and returns its height.
 func (p boardPanel) legend(out *canvas, list []named, x, bottom, w float64) float64 {
 	type entry struct {
 		x    float64
@@ -349,7 +350,7 @@ func (p boardPanel) legend(out *canvas, list []named, x, bottom, w float64) floa
 	return height
 }
 
-// heat draws a row for each series; those of a histogram have what is above the row before.
+// heat draws a row for each series. For a histogram, each row shows the difference to the previous row.
 func (p boardPanel) heat(out *canvas, list []named, x, y, w, h float64) {
 	cumulative := len(list) > 0 && list[0].labels["le"] != ""
 	from, to := out.from, out.to
@@ -367,7 +368,7 @@ func (p boardPanel) heat(out *canvas, list []named, x, y, w, h float64) {
 		}
 	}
 	first, last := 0, len(list)
-	if cumulative { // rows with nothing in them, at both ends, say nothing
+	if cumulative { // drop empty rows at both ends
 		used := func(i int) bool {
 			for _, v := range cells[i] {
 				if v > 1e-9 {
@@ -385,7 +386,7 @@ func (p boardPanel) heat(out *canvas, list []named, x, y, w, h float64) {
 	}
 	left, rows := x+72, last-first
 	row := (h - 16) / float64(max(1, rows))
-	step := math.Inf(1) // between two moments
+	step := math.Inf(1) // time between two points
 	for _, s := range list {
 		for i := 1; i < len(s.points); i++ {
 			step = min(step, s.points[i].at-s.points[i-1].at)
@@ -427,7 +428,7 @@ func valueAt(s named, at float64) float64 {
 	return 0
 }
 
-// shade is a colour from pale to dark, for 0 to 1.
+// shade returns a colour from pale to dark for values from 0 to 1.
 func shade(v float64) string {
 	mix := func(a, b float64) int { return int(a + (b-a)*min(1, max(0, v))) }
 	return fmt.Sprintf("#%02x%02x%02x", mix(226, 20), mix(236, 58), mix(247, 122))

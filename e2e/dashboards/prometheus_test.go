@@ -16,26 +16,26 @@ import (
 	"time"
 )
 
-// prometheus is where to ask, and since when it has anything.
+// prometheus has the address of the server and the time of its first sample.
 type prometheus struct {
 	t     *testing.T
 	url   string
 	since time.Time
 }
 
-// rateInterval stands for Grafana's $__rate_interval: some of the test's scrapes.
+// rateInterval replaces Grafana's $__rate_interval: several scrape intervals of the test.
 const rateInterval = 15 * time.Second
 
 // point is a value at a time, in seconds of Unix time.
 type point struct{ at, value float64 }
 
-// series is what a query gives under one set of labels.
+// series is the result of a query for one set of labels.
 type series struct {
 	labels map[string]string
 	points []point
 }
 
-// known reports whether the series has any value that is a number.
+// known reports whether the series has a value that is a number.
 func (s series) known() bool {
 	for _, p := range s.points {
 		if !math.IsNaN(p.value) {
@@ -54,7 +54,7 @@ func (p prometheus) ready() bool {
 	return r.StatusCode == http.StatusOK
 }
 
-// get asks the API, and ends the test when the answer is no success.
+// get sends a request to the API and ends the test unless it succeeds.
 func (p prometheus) get(path string, values url.Values, into any) {
 	p.t.Helper()
 	r, err := http.Get(p.url + "/api/v1/" + path + "?" + values.Encode())
@@ -74,16 +74,16 @@ func (p prometheus) get(path string, values url.Values, into any) {
 	}
 }
 
-// now gives what a query gives at this moment.
+// now returns the current result of a query.
 func (p prometheus) now(expr string) []series { return p.chosen(expr, nil) }
 
-// chosen is that with values for variables that have one.
+// chosen has the selected values of single-valued variables.
 func (p prometheus) chosen(expr string, one map[string]string) []series {
 	p.t.Helper()
 	return p.query("query", url.Values{"query": {p.filled(expr, one)}})
 }
 
-// over gives what it gave in the time since the beginning, at so many moments.
+// over returns the results of a query since the beginning, at the given number of points in time.
 func (p prometheus) over(expr string, moments int, one map[string]string) []series {
 	p.t.Helper()
 	end := time.Now()
@@ -95,7 +95,8 @@ func (p prometheus) over(expr string, moments int, one map[string]string) []seri
 
 func stamp(t time.Time) string { return fmt.Sprintf("%.3f", float64(t.UnixMilli())/1000) }
 
-// filled has values for Grafana's variables and for those of dashboards: of those that have one alone that, and else all.
+// filled substitutes values for Grafana's variables and for the dashboards' variables: the selected value
+// of a single-valued variable, or all values.
 func (p prometheus) filled(expr string, one map[string]string) string {
 	expr = strings.ReplaceAll(expr, "$__rate_interval", rateInterval.String())
 	expr = strings.ReplaceAll(expr, "$__range", fmt.Sprintf("%ds", int(time.Since(p.since).Seconds())+1))
@@ -137,7 +138,7 @@ type rule struct {
 	Name, Health, LastError, State, LastEvaluation string
 }
 
-// rules gives all of them, by name.
+// rules returns all alerts by name.
 func (p prometheus) rules() map[string]rule {
 	p.t.Helper()
 	var data struct{ Groups []struct{ Rules []rule } }
@@ -151,12 +152,12 @@ func (p prometheus) rules() map[string]rule {
 	return all
 }
 
-// values gives the values of a query of a variable, label_values(METRIC, LABEL).
+// values returns the values for a variable's query, label_values(METRIC, LABEL).
 func (p prometheus) values(query string) (list []string) {
 	p.t.Helper()
 	m := regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`).FindStringSubmatch(query)
 	if m == nil {
-		p.t.Fatalf("not a query of a variable: %s", query)
+		p.t.Fatalf("not a variable query: %s", query)
 	}
 	p.get("label/"+m[2]+"/values", url.Values{"match[]": {m[1]}}, &list)
 	return list

@@ -28,10 +28,10 @@ import (
 )
 
 const (
-	// ceiling is what an attack may add to the memory of a process, in bytes of its resident set. An attack of 460
+	// ceiling is the maximum growth of a process's resident set under attack, in bytes. An attack of 460
 	// calls added 2 GB before calls were limited.
 	ceiling = 192 << 20
-	// patience is what a call may take that sends nothing: the server's 10 s and more.
+	// patience is the maximum duration of a call without messages: more than the server's limit of 10 s.
 	patience = 25 * time.Second
 )
 
@@ -42,7 +42,7 @@ var buildLodge = sync.OnceValues(func() (string, error) {
 	}
 	path := filepath.Join(dir, "lodge")
 	args := []string{"build", "-o", path}
-	if own, ok := debug.ReadBuildInfo(); ok { // with the kernels of these tests
+	if own, ok := debug.ReadBuildInfo(); ok { // with the same kernels as these tests
 		for _, s := range own.Settings {
 			if s.Key == "-tags" && s.Value != "" {
 				args = append(args, "-tags", s.Value)
@@ -65,11 +65,11 @@ type target struct {
 	health   string
 	cluster  *devnet.Cluster
 	pid      int
-	exited   chan struct{} // closed when it has
-	log      *bytes.Buffer // to be read after that
+	exited   chan struct{} // closed when the process has exited
+	log      *bytes.Buffer // read it only after exit
 }
 
-// targets starts a party and a coordinator. Client `app` may call both, and has no permission.
+// targets starts a party and a coordinator. Client `app` can call both but has no permissions.
 func targets(t *testing.T) []*target {
 	t.Helper()
 	if testing.Short() {
@@ -100,10 +100,10 @@ func targets(t *testing.T) []*target {
 		x.pid = cmd.Process.Pid
 		go func() {
 			defer close(x.exited)
-			_ = cmd.Wait() // it is killed
+			_ = cmd.Wait() // it was killed
 		}()
 		t.Cleanup(func() {
-			_ = cmd.Process.Kill() // it may have ended
+			_ = cmd.Process.Kill() // it may have exited already
 			<-x.exited
 			if t.Failed() {
 				t.Logf("%s: %s", x.name, x.log)
@@ -116,7 +116,8 @@ func targets(t *testing.T) []*target {
 	return list
 }
 
-// disarm takes every permission from client `app`, and has the process answer probes. It gives their address.
+// disarm removes all permissions of client `app` and enables the process's probes. It returns the address
+// of the probes.
 func disarm(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -149,7 +150,7 @@ func disarm(t *testing.T, file string) string {
 	return l.Addr().String()
 }
 
-// tls is how a client of the cluster calls the process.
+// tls returns the TLS configuration of a client of the cluster.
 func (x *target) tls(client string) *tls.Config {
 	x.t.Helper()
 	c, err := x.cluster.Credentials(client)
@@ -169,7 +170,7 @@ func (x *target) dial(client string) *rpctest.Conn {
 	return conn
 }
 
-// serves has another client call the process, which must answer.
+// serves checks that the process still responds to another client.
 func (x *target) serves(when string) {
 	x.t.Helper()
 	creds, err := x.cluster.Credentials(devnet.Operator)
@@ -199,7 +200,7 @@ func (x *target) serves(when string) {
 	}
 }
 
-// memory is the resident set of the process in bytes: now, and its peak.
+// memory returns the current and the peak resident set of the process in bytes.
 func (x *target) memory() (now, peak int64) {
 	x.t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", x.pid))
@@ -224,18 +225,18 @@ func (x *target) memory() (now, peak int64) {
 	return now, peak
 }
 
-// attack is many calls of one kind.
+// attack describes many calls of one kind.
 type attack struct {
 	name   string
 	method string
 	conns  int
-	calls  int // of each connection
+	calls  int // calls per connection
 	send   []byte
 	size   int // of a frame
 	last   bool
 }
 
-// run makes the calls, and gives them.
+// run starts the calls and returns them.
 func (a attack) run(x *target) []*rpctest.Call {
 	x.t.Helper()
 	var mu sync.Mutex
@@ -264,8 +265,8 @@ func (a attack) run(x *target) []*rpctest.Call {
 
 const getStatus = "/lodge.status.v1.StatusService/GetStatus"
 
-// An identity that may call nothing but GetStatus makes thousands of calls that never become complete, or announce and
-// send the largest messages. The process stays small, serves another client, and ends the calls.
+// An identity that may only call GetStatus makes thousands of calls that never complete, or announce and
+// send the largest messages. The process must stay small, serve another client, and end the calls.
 func TestCallsWithoutPermission(t *testing.T) {
 	full := append(rpctest.Prefix(rpc.MaxMessage), make([]byte, 4<<20)...)
 	partial := append(rpctest.Prefix(rpc.MaxRequest), make([]byte, 60<<10)...)
@@ -297,7 +298,7 @@ func TestCallsWithoutPermission(t *testing.T) {
 				}
 			}
 			if left > 0 {
-				t.Errorf("%d calls go on", left)
+				t.Errorf("%d calls have not ended", left)
 			}
 			x.serves("after the attacks")
 			_, peak := x.memory()
@@ -309,7 +310,7 @@ func TestCallsWithoutPermission(t *testing.T) {
 	}
 }
 
-// An identity without permission connects hundreds of times, and anonymous connections come beside it.
+// An identity without permissions opens hundreds of connections, in addition to anonymous connections.
 func TestConnectionsWithoutPermission(t *testing.T) {
 	for _, x := range targets(t) {
 		t.Run(x.name, func(t *testing.T) {
@@ -356,7 +357,7 @@ func TestConnectionsWithoutPermission(t *testing.T) {
 	}
 }
 
-// Anybody may connect to the port for probes.
+// Any client can connect to the port for probes.
 func TestProbes(t *testing.T) {
 	for _, x := range targets(t) {
 		t.Run(x.name, func(t *testing.T) {

@@ -1,2 +1,2 @@
-// Package hostile attacks real lodge processes from outside, in a bounded form of what reviewers did.
+// Package hostile attacks real lodge processes from outside, in a bounded form of attacks by reviewers.
 package hostile

@@ -20,7 +20,7 @@ import (
 
 type object = map[string]any
 
-// examples gives the server all examples, which it takes strictly: what it does not know, it refuses.
+// examples submits all examples to the server with strict validation, which rejects unknown fields.
 func (c cluster) examples() {
 	definitions, err := filepath.Glob(*workFlag + "/resources/*.yaml")
 	if err != nil || len(definitions) == 0 {
@@ -28,7 +28,7 @@ func (c cluster) examples() {
 	}
 	for _, file := range definitions {
 		c.kubectl("apply", "--server-side", "--filename", file)
-		c.until(filepath.Base(file)+" is served", func() bool { // kubectl wait fails where there are no conditions yet
+		c.until(filepath.Base(file)+" is served", func() bool { // kubectl wait fails if there are no conditions yet
 			return c.kubectl("get", "--filename", file, "--output", `jsonpath={.status.conditions[?(@.type=="Established")].status}`) == "True"
 		})
 	}
@@ -49,7 +49,7 @@ func (c cluster) examples() {
 
 func valuesPath(p process) string { return filepath.Join(*workFlag, "values", p.name+".yaml") }
 
-// values of a release, beside the roster and the image's tag.
+// values are the values of a release in addition to the roster and the image's tag.
 func (p process) values() object {
 	spec, err := params.Lookup(set)
 	if err != nil {
@@ -92,7 +92,8 @@ func (p process) values() object {
 	return v
 }
 
-// installed makes a namespace, secrets and a volume for each process, and installs all of them with the first build.
+// installed creates a namespace, secrets and a volume for each process, and installs all releases with
+// the first build.
 func (c cluster) installed() {
 	c.apply(object{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": object{"name": "local"},
 		"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"})
@@ -104,7 +105,7 @@ func (c cluster) installed() {
 		if p.role() == "party" {
 			c.kubectl("--namespace", p.namespace(), "create", "secret", "generic", "lodge-keys", "--from-file="+files+"/signing.key", "--from-file="+files+"/vault.key")
 		}
-		if err := os.MkdirAll(volumePath(p), 0o755); err != nil { // root's: the pod's group is what lets the process in
+		if err := os.MkdirAll(volumePath(p), 0o755); err != nil { // owned by root: the process gets access through the pod's group
 			c.t.Fatal(err)
 		}
 		c.apply(object{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": object{"name": p.name}, "spec": object{
@@ -124,13 +125,13 @@ func (c cluster) installed() {
 	c.runs(builds[0], processes...)
 }
 
-// namespace makes one that takes restricted pods only.
+// namespace creates a namespace that admits only restricted pods.
 func (c cluster) namespace(name string) {
 	c.t.Helper()
 	c.apply(object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": name, "labels": object{"pod-security.kubernetes.io/enforce": "restricted"}}})
 }
 
-// values writes those of a release.
+// values writes the values of a release.
 func (c cluster) values(p process, v object) {
 	c.t.Helper()
 	text, err := yaml.Marshal(v)
@@ -151,7 +152,7 @@ func (c cluster) apply(o object) {
 	c.feed(strings.NewReader(string(b)), "kubectl", "apply", "--validate=strict", "--filename", "-")
 }
 
-// runs sees that these processes are of a build.
+// runs checks that these processes run the given build.
 func (c cluster) runs(build string, list ...process) {
 	c.t.Helper()
 	r := ask[struct {
@@ -165,7 +166,8 @@ func (c cluster) runs(build string, list ...process) {
 	}
 }
 
-// restricted looks at what pods may do. The namespaces enforce the standard "restricted", so that they run at all is a part.
+// restricted checks the privileges of the pods. The namespaces enforce the standard "restricted", which
+// already limits pods that start.
 func (c cluster) restricted() {
 	for _, p := range processes {
 		var pod struct {
@@ -194,7 +196,7 @@ func (c cluster) restricted() {
 		for _, path := range []string{"", "vault", "data"} {
 			info, err := os.Stat(filepath.Join(volumePath(p), path))
 			if err == nil && info.Mode().Perm()&0o007 != 0 && path != "" {
-				c.t.Errorf("%s: anybody on the node may look into %q: %v", p.name, path, info.Mode())
+				c.t.Errorf("%s: all users of the node can read %q: %v", p.name, path, info.Mode())
 			}
 		}
 		if p.role() == "party" {
@@ -205,12 +207,13 @@ func (c cluster) restricted() {
 	}
 }
 
-// keys that the following jobs are under.
+// keys makes the keys for the following jobs.
 func (c cluster) keys() string {
 	return fmt.Sprint(c.job("--kind", "keys", "--params", set).Epoch)
 }
 
-// running submits a job and waits until it is in one of its rounds: a larger one if it is over before it is seen there.
+// running submits a job and waits until it is in one of its rounds. If the job ends first, it submits a
+// larger one.
 func (c cluster) running(epoch string) jobRecord {
 	c.t.Helper()
 	for count := 20_000; count < 1<<20; count *= 2 {
@@ -228,8 +231,8 @@ func (c cluster) running(epoch string) jobRecord {
 	return jobRecord{}
 }
 
-// deleted deletes a pod in the middle of a job. Whatever becomes of that job, the pod is ready again by itself with what it
-// had, and the next job completes.
+// deleted deletes a pod in the middle of a job. Whether or not that job completes, the pod must become
+// ready again with its data, and the next job must complete.
 func (c cluster) deleted(p process, epoch string) {
 	before := c.running(epoch)
 	pod := []string{"--namespace", p.namespace(), p.name + "-lodge-0"}
@@ -244,11 +247,12 @@ func (c cluster) deleted(p process, epoch string) {
 		text, err := c.output(nil, *workFlag+"/lodge-1", "jobs", "show", before.ID, "--json", "--cluster", clusterPath())
 		return err == nil && json.Unmarshal([]byte(text), &j) == nil && j.final()
 	})
-	c.t.Logf("the job was %s when its pod went, and is %s", before.State, j.State)
+	c.t.Logf("the job was %s when its pod was deleted, and is now %s", before.State, j.State)
 	c.job("--kind", "scalar", "--params", set, "--epoch", epoch, "--count", "100")
 }
 
-// upgraded replaces the image of one process after the other by the second build. What the parties had, they have.
+// upgraded replaces the images of all processes, one by one, with the second build. The parties keep their
+// data.
 func (c cluster) upgraded(epoch string) {
 	for i, p := range processes {
 		c.chart(p, "upgrade", builds[1])
@@ -266,7 +270,7 @@ func (c cluster) rolledBack(epoch string) {
 	c.job("--kind", "scalar", "--params", set, "--epoch", epoch, "--count", "100")
 }
 
-// maintained stops a party and runs a command on its store, and starts it again.
+// maintained stops a party, runs a command on its store, and restarts the party.
 func (c cluster) maintained(epoch string) {
 	p := parties[0]
 	c.chart(p, "upgrade", builds[0], "--set", "maintenance.command={store,check,--deep}")

@@ -22,10 +22,10 @@ type process struct {
 	nodePort int
 }
 
-// namespace of its own.
+// namespace returns the name of the release's namespace.
 func (p process) namespace() string { return "lodge-" + p.name }
 
-// host is its Service's name in the cluster.
+// host returns the name of its Service in the cluster.
 func (p process) host() string { return p.name + "-lodge." + p.namespace() + ".svc.cluster.local" }
 
 func (p process) role() string {
@@ -42,11 +42,12 @@ var (
 	clients     = []string{devnet.Operator, devnet.App, "client-p0", "client-p1", "client-p2"}
 )
 
-// node is the address at which NodePorts are.
+// node is the address of the NodePorts.
 const node = "10.244.0.1"
 
-// enrolled makes the keys, certificates and the roster, by the commands of docs/kubernetes.md, and a directory for commands
-// that connect from outside: its roster differs from that of the processes in addresses alone.
+// enrolled makes the keys, the certificates and the roster with the commands of docs/kubernetes.md, and a
+// directory for commands that connect from outside. Its roster differs from the processes' roster only in
+// addresses.
 func (c cluster) enrolled() {
 	dir := filepath.Join(*workFlag, "enrolled")
 	join := []string{"roster", "join"}
@@ -80,7 +81,7 @@ func (c cluster) enrolled() {
 	c.outside(dir)
 }
 
-// sign makes a certificate of somebody's request.
+// sign issues a certificate for a request.
 func (c cluster) sign(name string) {
 	c.t.Helper()
 	dir := filepath.Join(*workFlag, "enrolled")
@@ -91,7 +92,7 @@ func (c cluster) sign(name string) {
 
 func rosterPath() string { return filepath.Join(*workFlag, "roster.yaml") }
 
-// outside makes the directory for commands.
+// outside creates the directory for commands.
 func (c cluster) outside(dir string) {
 	roster, err := config.LoadRoster(rosterPath())
 	if err != nil {

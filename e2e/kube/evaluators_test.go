@@ -15,12 +15,13 @@ import (
 	"github.com/lodge-mpc/lodge/services/config"
 )
 
-// away are evaluators of p0 in a release of their own, whose domain is another than that of those in p0's.
+// away is a release with evaluators of p0, in another domain than the evaluators of p0's own release.
 var away = process{"p0-b", 30104}
 
 const own = "p0-a"
 
-// evaluators gives p0 two of its own and one elsewhere, and has tuples made of what they compute alike.
+// evaluators configures p0 with two evaluators in its own release and one elsewhere. Tuples are made from
+// results on which they agree.
 func (c cluster) evaluators(epoch string) {
 	owner := parties[0]
 	for name, place := range map[string][2]string{own: {owner.namespace(), "lodge-evaluators"}, away.name: {away.namespace(), "lodge-tls"}} {
@@ -79,7 +80,7 @@ func (c cluster) evaluators(epoch string) {
 	c.release(away, "uninstall", "--wait", "--timeout", patience.String())
 }
 
-// metric is the sum of what a process says of one with these labels.
+// metric returns the sum of a process's metric with these labels.
 func (c cluster) metric(p process, name string, labels ...string) (sum float64) {
 	c.t.Helper()
 	ip := c.kubectl("get", "pod", "--namespace", p.namespace(), p.name+"-lodge-0", "--output", "jsonpath={.status.podIP}")

@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// image packs a program into an image, as `docker save` would write it: what the Dockerfile's last stage has, without the
-// base, which has nothing that a static program needs but a user and authorities.
+// image packs a program into an image in the format of `docker save`. The image has the contents of the
+// Dockerfile's last stage without its base: from the base, a static program needs only a user and
+// certificate authorities.
 func (c cluster) image(binary, inside, tag string, user int, entrypoint ...string) {
 	c.t.Helper()
 	program, err := os.ReadFile(binary)
@@ -67,7 +68,7 @@ func (c cluster) image(binary, inside, tag string, user int, entrypoint ...strin
 	c.feed(&archive, "ctr", "--address", *workFlag+"/run/containerd.sock", "--namespace", "k8s.io", "images", "import", "-")
 }
 
-// images makes those that pods run: two builds of the same tree, and what holds a pod's namespaces.
+// images makes the images of the pods: two builds of the same source tree, and the pause image.
 func (c cluster) images() {
 	dockerfile, err := os.ReadFile(*treeFlag + "/Dockerfile")
 	if err != nil {
@@ -75,7 +76,7 @@ func (c cluster) images() {
 	}
 	for _, line := range []string{"USER 65532:65532", "WORKDIR /var/lib/lodge", `ENTRYPOINT ["lodge"]`} {
 		if !strings.Contains(string(dockerfile), "\n"+line+"\n") {
-			c.t.Errorf("the Dockerfile has no %s: the image that is tested is another", line)
+			c.t.Errorf("the Dockerfile has no line %q: the tested image differs from it", line)
 		}
 	}
 	c.image(pathOf("pause"), "/pause", "docker.io/library/pause:test", 65532, "/pause")
@@ -84,7 +85,7 @@ func (c cluster) images() {
 	}
 }
 
-// feed runs a program with an input.
+// feed runs a program with the given input.
 func (c cluster) feed(in io.Reader, name string, args ...string) string {
 	c.t.Helper()
 	out, err := c.output(in, name, args...)

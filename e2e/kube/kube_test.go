@@ -1,7 +1,8 @@
 //go:build kube
 
-// Package kube tests the chart in charts/lodge on a real Kubernetes: three parties and a coordinator, each a release in a
-// namespace of its own, with clients outside. e2e/kube/run starts it, with a cluster of one node.
+// Package kube tests the chart in charts/lodge on a real Kubernetes cluster: three parties and a
+// coordinator, each a release in its own namespace, with clients outside. e2e/kube/run runs the tests on a
+// cluster of one node.
 package kube
 
 import (
@@ -24,18 +25,19 @@ var (
 	treeFlag = flag.String("tree", "", "the working tree, whose chart is tested")
 )
 
-// patience is for what must come to pass, however busy the machine is.
+// patience is the timeout for expected events. It allows for a busy machine.
 const patience = 10 * time.Minute
 
-// set of parameters: the smallest, which hides nothing.
+// set is the parameter set: the smallest one, which is insecure.
 const set = "insecure-8"
 
-// builds of the same tree, by the first digit of the revision in them, which is also their images' tag.
+// builds of the same source tree, by the first digit of their revision, which is also the tag of their
+// images.
 var builds = []string{"1", "2"}
 
 type cluster struct{ t *testing.T }
 
-// output runs a program and gives what it writes.
+// output runs a program and returns its output.
 func (c cluster) output(in io.Reader, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(c.t.Context(), name, args...)
 	cmd.Stdin = in
@@ -48,7 +50,7 @@ func (c cluster) output(in io.Reader, name string, args ...string) (string, erro
 	return stdout.String(), nil
 }
 
-// run is output that must succeed.
+// run is like output and fails the test if the program fails.
 func (c cluster) run(name string, args ...string) string {
 	c.t.Helper()
 	begun := time.Now()
@@ -59,19 +61,19 @@ func (c cluster) run(name string, args ...string) string {
 	return strings.TrimSpace(out)
 }
 
-// lodge runs the first build, here and not in a pod.
+// lodge runs the first build locally, not in a pod.
 func (c cluster) lodge(args ...string) string {
 	c.t.Helper()
 	return c.run(*workFlag+"/lodge-"+builds[0], args...)
 }
 
-// at runs it as a client of the cluster.
+// at runs lodge as a client of the cluster.
 func (c cluster) at(args ...string) string {
 	c.t.Helper()
 	return c.lodge(append(args, "--cluster", clusterPath())...)
 }
 
-// ask is at with --json.
+// ask is like at with --json, and decodes the output.
 func ask[T any](c cluster, args ...string) (out T) {
 	c.t.Helper()
 	text := c.at(append(args, "--json")...)
@@ -86,12 +88,12 @@ func (c cluster) kubectl(args ...string) string {
 	return c.run("kubectl", args...)
 }
 
-// until waits for something to hold.
+// until waits until a condition holds.
 func (c cluster) until(what string, holds func() bool) {
 	c.t.Helper()
 	for end := time.Now().Add(patience); !holds(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
-			c.t.Fatalf("not in %s: %s", patience, what)
+			c.t.Fatalf("timeout after %s: %s", patience, what)
 		}
 	}
 }
@@ -121,7 +123,7 @@ func TestKube(t *testing.T) {
 	if *workFlag == "" || *treeFlag == "" {
 		t.Fatal("this is started by e2e/kube/run")
 	}
-	t.Cleanup(func() { // whatever happened
+	t.Cleanup(func() { // also after a failure
 		if t.Failed() {
 			for _, args := range [][]string{{"get", "pods,pvc,pv,services", "--all-namespaces", "-o", "wide"}, {"get", "events", "--all-namespaces"},
 				{"logs", "--all-pods", "--prefix", "--tail", "30", "--namespace", "lodge-p0", "statefulset/p0-lodge"}} {
@@ -155,7 +157,7 @@ func TestKube(t *testing.T) {
 	each("removed", cluster.removed)
 }
 
-// job runs a job that must complete.
+// job runs a job and fails the test unless it completes.
 func (c cluster) job(args ...string) jobRecord {
 	c.t.Helper()
 	j := ask[jobRecord](c, append([]string{"jobs", "submit", "--wait"}, args...)...)
@@ -165,7 +167,7 @@ func (c cluster) job(args ...string) jobRecord {
 	return j
 }
 
-// jobRecord is what the test reads of a job.
+// jobRecord has the fields of a job that the test uses.
 type jobRecord struct {
 	ID      string        `json:"id"`
 	State   string        `json:"state"`
@@ -181,7 +183,7 @@ func (j jobRecord) final() bool {
 	return slices.Contains([]string{"completed", "failed", "cancelled", "timed_out"}, j.State)
 }
 
-// wellFromOutside asks all processes, through NodePorts.
+// wellFromOutside checks all processes through NodePorts.
 func (c cluster) wellFromOutside() {
 	if out := c.at("status"); strings.Count(out, "ready") != len(processes) {
 		c.t.Errorf("status:\n%s", out)
@@ -196,7 +198,7 @@ func (c cluster) wellFromOutside() {
 	}
 }
 
-// verified has tuples made, fetched by each party's client and checked.
+// verified makes tuples, fetches them with each party's client and checks them.
 func (c cluster) verified() {
 	r := ask[struct{ Parties, Tuples, Verified uint64 }](c, "demo", "--count", "1000")
 	if r.Parties != 3 || r.Tuples < 1000 || r.Verified != r.Tuples {
@@ -204,7 +206,7 @@ func (c cluster) verified() {
 	}
 }
 
-// removed takes all releases away. Their volumes stay, as the chart says, and nothing else.
+// removed uninstalls all releases. Only their volumes remain, as the chart documents.
 func (c cluster) removed() {
 	for _, p := range processes {
 		c.release(p, "uninstall", "--wait", "--timeout", patience.String())

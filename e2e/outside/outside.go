@@ -1,4 +1,5 @@
-// Package outside is for tests that drive a cluster as its operator does: by commands, from outside of its processes.
+// Package outside helps tests that drive a cluster like an operator: with commands, from outside of its
+// processes.
 package outside
 
 import (
@@ -13,17 +14,17 @@ import (
 	"time"
 )
 
-// patience is for what must come to pass, however busy the machine is.
+// patience is the timeout for expected events. It allows for a busy machine.
 const patience = 10 * time.Minute
 
 // Operator runs commands on a cluster.
 type Operator struct {
 	T      *testing.T
 	Binary string // lodge
-	Dir    string // of the cluster
+	Dir    string // directory of the cluster
 }
 
-// Try runs one and gives what it writes.
+// Try runs a command and returns its output.
 func (o *Operator) Try(args ...string) (string, error) {
 	out, err := exec.Command(o.Binary, append(args, "--cluster", o.Dir)...).Output()
 	var ended *exec.ExitError
@@ -33,7 +34,7 @@ func (o *Operator) Try(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// Run is Try that must succeed.
+// Run is like Try and ends the test if the command fails.
 func (o *Operator) Run(args ...string) string {
 	o.T.Helper()
 	out, err := o.Try(args...)
@@ -41,17 +42,17 @@ func (o *Operator) Run(args ...string) string {
 	return out
 }
 
-// Until waits for something to hold.
+// Until waits until a condition holds.
 func (o *Operator) Until(what string, holds func() bool) {
 	o.T.Helper()
 	for end := time.Now().Add(patience); !holds(); time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(end) {
-			o.T.Fatalf("not in %s: %s", patience, what)
+			o.T.Fatalf("timeout after %s: %s", patience, what)
 		}
 	}
 }
 
-// Ready waits until so many processes are.
+// Ready waits until the given number of processes is ready.
 func (o *Operator) Ready(processes int) {
 	o.T.Helper()
 	o.Until(fmt.Sprintf("%d processes are ready", processes), func() bool {
@@ -60,7 +61,7 @@ func (o *Operator) Ready(processes int) {
 	})
 }
 
-// Job is what tests read of one.
+// Job has the fields of a job that tests use.
 type Job struct {
 	ID, State, Reason string
 	Epoch             uint64
@@ -70,12 +71,12 @@ type Job struct {
 	}
 }
 
-// Over reports whether it has ended.
+// Over reports whether the job has ended.
 func (j Job) Over() bool {
 	return slices.Contains([]string{"completed", "failed", "cancelled", "timed_out"}, j.State)
 }
 
-// Reached reports whether a party has come as far as this round.
+// Reached reports whether a party has reached this round.
 func (j Job) Reached(round int) bool {
 	for _, p := range j.Parties {
 		if p.RoundIndex >= round {
@@ -85,13 +86,13 @@ func (j Job) Reached(round int) bool {
 	return false
 }
 
-// Submit queues a job and gives its id.
+// Submit queues a job and returns its id.
 func (o *Operator) Submit(args ...string) string {
 	o.T.Helper()
 	return strings.Fields(o.Run(append([]string{"jobs", "submit"}, args...)...))[0]
 }
 
-// Show asks for a job; it is empty while the coordinator does not answer.
+// Show returns a job, or an empty job while the coordinator does not respond.
 func (o *Operator) Show(id string) (j Job) {
 	o.T.Helper()
 	out, err := o.Try("jobs", "show", id, "--json")
@@ -101,12 +102,12 @@ func (o *Operator) Show(id string) (j Job) {
 	return j
 }
 
-// Complete waits for jobs, which must complete, and gives the last.
+// Complete waits for jobs and returns the last; it ends the test if a job does not complete.
 func (o *Operator) Complete(ids ...string) (last Job) {
 	o.T.Helper()
 	for _, id := range ids {
 		for last = o.Show(id); !last.Over(); last = o.Show(id) {
-			time.Sleep(time.Second) // to ask takes a processor from the parties
+			time.Sleep(time.Second) // frequent polling takes CPU time from the parties
 		}
 		if last.State != "completed" {
 			o.T.Fatalf("%s is %s: %s", id, last.State, last.Reason)
@@ -115,7 +116,7 @@ func (o *Operator) Complete(ids ...string) (last Job) {
 	return last
 }
 
-// FreeAddress is one where nobody listens now.
+// FreeAddress returns an address that is currently unused.
 func FreeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -124,7 +125,7 @@ func FreeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Must ends the test when there is an error.
+// Must ends the test if err is not nil.
 func Must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

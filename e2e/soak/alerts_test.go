@@ -21,20 +21,20 @@ import (
 	"github.com/lodge-mpc/lodge/e2e/outside"
 )
 
-// expected alerts fire when processes are killed again and again, and one is away for a while.
+// expected alerts must fire when processes are killed repeatedly and one stays down for a while.
 var expected = []string{"LodgeProcessDown", "LodgeProcessRestarts", "LodgePeerDown", "LodgeJobsFail"}
 
-// tolerated ones may: a kill may come in the middle of a check of MACs, what clients draw may run out, and the disk is not
-// this test's alone.
+// tolerated alerts may fire: a kill may interrupt a MAC check, the stock may run out, and other programs
+// use the disk.
 var tolerated = []string{
 	"LodgeMACCheckFailed", "LodgeStockLow", "LodgeStockHeldBack", "LodgeStockEmptiesSoon", "LodgeOutOfStock", "LodgeReservationsFail",
 	"LodgeDiskFills", "LodgeDiskFull",
 }
 
-// prometheus is a real one, which scrapes the cluster and has the alerts of dashboards/rules.
+// prometheus is a real Prometheus server that scrapes the cluster and loads the alerts of dashboards/rules.
 type prometheus struct{ url string }
 
-// scaled are the alerts, with shorter times for which they wait.
+// scaled returns the alerts with shortened waiting times.
 func scaled(text string) string {
 	return regexp.MustCompile(`(?m)^(\s+for: )(\S+)$`).ReplaceAllStringFunc(text, func(line string) string {
 		head, value, _ := strings.Cut(line, "for: ")
@@ -81,7 +81,7 @@ func startPrometheus(t *testing.T, c *cluster) prometheus {
 	return p
 }
 
-// fired gives the alerts that have fired at any time.
+// fired returns the alerts that have fired at any time.
 func (p prometheus) fired(t *testing.T) map[string]bool {
 	t.Helper()
 	r, err := http.Get(p.url + "/api/v1/query?" + url.Values{
@@ -106,7 +106,7 @@ func (p prometheus) fired(t *testing.T) map[string]bool {
 	return names
 }
 
-// judge holds that what should fire did, and nothing that should not.
+// judge asserts that all expected alerts fired, and no alerts other than expected or tolerated ones.
 func (p prometheus) judge(t *testing.T, expected, tolerated []string) {
 	fired := p.fired(t)
 	t.Logf("alerts that fired: %s", strings.Join(slices.Sorted(keys(fired)), ", "))

@@ -16,14 +16,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// drawing is a client of each party that reserves, draws, and remembers what it has seen.
+// drawing has one client per party. The clients reserve and draw tuples and remember them.
 type drawing struct {
 	c       *cluster
 	clients []*lodge.Client
 	p       *big.Int
 
 	mu       sync.Mutex
-	seen     map[[16]byte]string // digest of every tuple's share at party 0, and its reservation
+	seen     map[[16]byte]string // reservation of every tuple, by the digest of its share at party 0
 	drawn    int                 // tuples
 	refused  int                 // reservations
 	problems []string
@@ -56,7 +56,7 @@ func (d *drawing) problem(format string, args ...any) {
 	}
 }
 
-// run reserves and draws until ctx is done.
+// run reserves and draws tuples until ctx is done.
 func (d *drawing) run(ctx context.Context, count uint64) {
 	for ctx.Err() == nil {
 		wait := *pause
@@ -73,7 +73,7 @@ func (d *drawing) run(ctx context.Context, count uint64) {
 	}
 }
 
-// report says now and then how far they are.
+// report periodically logs the progress.
 func (d *drawing) report(ctx context.Context) {
 	for every := time.NewTicker(max(time.Minute, *span/12)); ; {
 		select {
@@ -87,10 +87,10 @@ func (d *drawing) report(ctx context.Context) {
 	}
 }
 
-// leased is how long a reservation is tried for: processes may be away meanwhile.
+// leased is the maximum time for drawing a reservation, during which processes may be down.
 const leased = 3 * time.Minute
 
-// once draws one reservation at every party.
+// once draws one reservation from every party.
 func (d *drawing) once(ctx context.Context, count uint64) error {
 	call, cancel := context.WithTimeout(ctx, leased)
 	defer cancel()
@@ -131,7 +131,7 @@ func fetch(ctx context.Context, client *lodge.Client, id string) (list []lodge.T
 	return list, s.Err()
 }
 
-// check adds the shares up, and holds that no tuple was ever seen before.
+// check reconstructs the tuples from their shares and asserts that no tuple appears twice.
 func (d *drawing) check(r *lodge.Reservation, shares [][]lodge.Triple) {
 	sum := func(at int, of func(lodge.Triple) lodge.Element) *big.Int {
 		s := new(big.Int)
@@ -150,7 +150,7 @@ func (d *drawing) check(r *lodge.Reservation, shares [][]lodge.Triple) {
 		a, b, c := sum(at, func(t lodge.Triple) lodge.Element { return t.A }), sum(at, func(t lodge.Triple) lodge.Element { return t.B }),
 			sum(at, func(t lodge.Triple) lodge.Element { return t.C })
 		if a.Mul(a, b).Mod(a, d.p); a.Cmp(c) != 0 {
-			d.problem("%s: tuple %d is no triple", r.ID, at)
+			d.problem("%s: tuple %d is not a triple", r.ID, at)
 			return
 		}
 		t := shares[0][at]

@@ -1,7 +1,7 @@
 //go:build soak
 
-// Package soak runs a cluster for hours: watermarks keep its stock, clients draw from it, and its processes are killed again
-// and again. e2e/soak/run starts it.
+// Package soak runs a cluster for hours: policies maintain its stock, clients draw from it, and its
+// processes are killed repeatedly. e2e/soak/run runs it.
 package soak
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/devnet"
 )
 
-// process is one of the cluster's, which is started again when it was killed.
+// process is one process of the cluster, which the test kills and restarts.
 type process struct {
 	name, role, file, metrics, log string
 
@@ -30,7 +30,7 @@ type process struct {
 	done chan struct{}
 }
 
-// cluster is a coordinator and parties, each a process on this machine.
+// cluster is a coordinator and parties, each in a process on this machine.
 type cluster struct {
 	outside.Operator
 	net   *devnet.Cluster
@@ -57,7 +57,7 @@ func newCluster(t *testing.T, parties int) *cluster {
 	return c
 }
 
-// start starts the process. Its log goes on where it was.
+// start starts the process, which appends to its previous log.
 func (p *process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +85,7 @@ func (p *process) start() error {
 	return nil
 }
 
-// kill ends it as a power cut would.
+// kill ends the process abruptly, like a power failure.
 func (p *process) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// alive reports whether it runs.
+// alive reports whether the process is running.
 func (p *process) alive() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,10 +105,10 @@ func (p *process) alive() bool {
 	}
 }
 
-// sample is what a process holds.
+// sample has the resource usage of a process.
 type sample struct {
 	at                       time.Time
-	goroutines, files, bytes float64 // bytes: resident
+	goroutines, files, bytes float64 // bytes: resident memory
 	disk                     float64 // of its directory, without the audit log and its own log
 }
 
@@ -130,7 +130,7 @@ func (p *process) scrape() (values map[string]float64, err error) {
 	return values, lines.Err()
 }
 
-// sample reads it off the metrics and the disk.
+// sample measures the resource usage from the metrics and the disk.
 func (p *process) sample(dir string) (s sample, err error) {
 	v, err := p.scrape()
 	if err != nil {
@@ -139,7 +139,7 @@ func (p *process) sample(dir string) (s sample, err error) {
 	s = sample{at: time.Now(), goroutines: v["go_goroutines"], files: v["process_open_fds"], bytes: v["process_resident_memory_bytes"]}
 	err = filepath.WalkDir(filepath.Join(dir, p.name), func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // it was there a moment ago
+			return nil // the file has been removed meanwhile
 		}
 		if d.IsDir() && d.Name() == "audit" {
 			return filepath.SkipDir

@@ -24,13 +24,13 @@ var (
 	seed   = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of what is killed when")
 )
 
-// drawnAtOnce is what a client reserves.
+// drawnAtOnce is the number of tuples per reservation.
 const drawnAtOnce = 200
 
-// spared is the party that is never killed: what it holds must not grow.
+// spared is the party that is never killed. Its resource usage must not grow.
 const spared = "p2"
 
-// TestSoak keeps a cluster under load, kills its processes, and looks at what is left of it.
+// TestSoak keeps a cluster under load, kills its processes, and then checks its state.
 func TestSoak(t *testing.T) {
 	if *kills == 0 {
 		*kills = max(*span/60, 20*time.Second)
@@ -38,7 +38,7 @@ func TestSoak(t *testing.T) {
 	if *scale == 0 {
 		*scale = min(1, span.Hours()/2)
 	}
-	t.Logf("%s, a kill every %s, clients pause for %s, alerts wait %.3f of their time, seed %d", *span, *kills, *pause, *scale, *seed)
+	t.Logf("%s, a kill every %s, clients pause for %s, alert delays scaled by %.3f, seed %d", *span, *kills, *pause, *scale, *seed)
 	c := newCluster(t, 3)
 	epoch := strconv.FormatUint(c.Complete(c.Submit("--params", *set, "--kind", "keys")).Epoch, 10)
 	c.Complete(c.Submit("--params", *set, "--kind", "scalar", "--epoch", epoch, "--count", "2000"))
@@ -60,7 +60,7 @@ func TestSoak(t *testing.T) {
 	<-done
 	series := <-held
 
-	// It is whole again: everybody is ready, and the stock comes back.
+	// The cluster recovers: all processes are ready, and the stock is replenished.
 	c.Ready(len(c.procs))
 	c.Until("tuples are drawn again", func() bool { return d.once(t.Context(), drawnAtOnce) == nil })
 	t.Logf("%d tuples drawn and checked, %d reservations failed, %d kills: %v", d.drawn, d.refused, len(hits), count(hits))
@@ -74,7 +74,8 @@ func TestSoak(t *testing.T) {
 	prom.judge(t, expected, tolerated)
 }
 
-// strike kills processes until ctx is done. Half-way one stays away for as long as an alert waits.
+// strike kills processes until ctx is done. After half of the time, one process stays down long enough
+// for an alert.
 func (c *cluster) strike(ctx context.Context, random *rand.Rand, end time.Time) (hits []string) {
 	var victims []*process
 	for _, p := range c.procs {
@@ -111,9 +112,9 @@ func (c *cluster) strike(ctx context.Context, random *rand.Rand, end time.Time) 
 	}
 }
 
-// generating reports whether a job runs.
+// generating reports whether a job is running.
 func (c *cluster) generating() bool {
-	values, _ := c.procs[0].scrape() // none when it is away
+	values, _ := c.procs[0].scrape() // empty if it is down
 	for name, n := range values {
 		if strings.HasPrefix(name, "lodge_jobs{") && strings.Contains(name, `state="generating"`) && n > 0 {
 			return true
@@ -152,7 +153,7 @@ func (c *cluster) watch(ctx context.Context) <-chan map[string][]sample {
 	return out
 }
 
-// growth of what a process holds, from the second quarter of the time to the last, by the median.
+// growth returns the median resource usage of a process in the second and in the last quarter of the time.
 func growth(list []sample, of func(sample) float64) (before, after float64) {
 	median := func(part []sample) float64 {
 		var v []float64
@@ -166,7 +167,7 @@ func growth(list []sample, of func(sample) float64) (before, after float64) {
 	return median(list[n/4 : n/2]), median(list[3*n/4:])
 }
 
-// report prints what the processes hold, and fails if the one that lived throughout holds more and more.
+// report prints the resource usage of the processes, and fails if the usage of the spared party grows.
 func report(t *testing.T, series map[string][]sample) {
 	for _, name := range slices.Sorted(keys(series)) {
 		list := series[name]
@@ -177,7 +178,7 @@ func report(t *testing.T, series map[string][]sample) {
 		for _, what := range []struct {
 			name  string
 			unit  float64
-			slack float64 // beyond a quarter: what it holds depends on what it does just then
+			slack float64 // allowed in addition to a quarter: the usage depends on the current work
 			of    func(sample) float64
 		}{
 			{"goroutines", 1, 100, func(s sample) float64 { return s.goroutines }},

@@ -1,7 +1,7 @@
 //go:build wan
 
-// Package wan tests a cluster across wide-area links: every process is in a network namespace of its own, whose only way to
-// the others has a delay, a rate and a queue, may lose packets, and can be cut.
+// Package wan tests a cluster across wide-area links. Every process is in its own network namespace. Its
+// only link to the others has a delay, a rate and a queue, may lose packets, and can be cut.
 package wan
 
 import (
@@ -22,24 +22,25 @@ import (
 
 const (
 	mtu = 1500 // as on most wide-area paths
-	// tick is how often packets are delivered: waking for each would take more of a processor than all else here.
+	// tick is the interval at which packets are delivered. Waking up for each packet would use more CPU time
+	// than everything else here.
 	tick = 2 * time.Millisecond
 )
 
 // conditions of a link, the same in both directions.
 type conditions struct {
 	delay time.Duration // one way
-	rate  float64       // bits a second
-	queue time.Duration // the longest that a packet waits to be sent before it is dropped
-	// runs lets the kernel hand over packets of a connection in runs of up to 64 KiB, which costs it and us far less. A run waits,
-	// leaves and is lost as a whole: it is not for losses.
+	rate  float64       // bits per second
+	queue time.Duration // maximum time that a packet waits before it is dropped
+	// runs lets the kernel pass packets of a connection in runs of up to 64 KiB, which is much cheaper. A run
+	// is queued, sent and lost as a whole, so do not use it with packet loss.
 	runs bool
 }
 
-// header is what the kernel puts before a packet or a run: struct virtio_net_hdr.
+// header is the kernel's header of a packet or a run: struct virtio_net_hdr.
 const header = 10
 
-// wire is what a packet or a run takes on the link, each packet with headers of its own.
+// wire returns the bytes that a packet or a run needs on the link, including a header for each packet.
 func wire(p []byte) int {
 	n, each := len(p)-header, int(binary.NativeEndian.Uint16(p[4:]))
 	if p[1] == unix.VIRTIO_NET_HDR_GSO_NONE || each == 0 {
@@ -52,23 +53,24 @@ func wire(p []byte) int {
 
 // link joins a node to the hub, where packets are routed.
 type link struct {
-	up, down pipe // from the node, and to it
+	up, down pipe // from the node and to the node
 }
 
 // pipe is one direction of a link.
 type pipe struct {
 	conditions
 	from, to *os.File
-	loss     atomic.Uint64 // of 2^32 packets
+	loss     atomic.Uint64 // lost packets per 2^32 packets
 	cut      atomic.Bool
 
-	sent, dropped atomic.Int64 // bytes that were sent, with IP headers; packets that were not
+	sent, dropped atomic.Int64 // bytes sent, including IP headers; packets dropped
 
 	mu   sync.Mutex
-	free time.Time // when the last packet has left
+	free time.Time // when the last packet leaves
 }
 
-// newLink makes a namespace of this name, with an interface of its own there and one here. Its addresses are 10.77.i.2 and 10.77.i.1.
+// newLink creates a namespace with this name, with one interface there and one here. Their addresses are
+// 10.77.i.2 and 10.77.i.1.
 func newLink(namespace string, i int, c conditions) (*link, error) {
 	if out, err := exec.Command("ip", "netns", "add", namespace).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %s", namespace, err, out)
@@ -88,7 +90,7 @@ func newLink(namespace string, i int, c conditions) (*link, error) {
 	return l, nil
 }
 
-// tun makes an interface in a namespace, or in this one, and runs more commands of ip there.
+// tun creates an interface in the given or the current namespace, and runs additional ip commands there.
 func tun(namespace string, runs bool, name, address string, more ...string) (f *os.File, err error) {
 	done := make(chan struct{})
 	go func() { // the thread ends with its namespace
@@ -107,10 +109,10 @@ func tun(namespace string, runs bool, name, address string, more ...string) (f *
 			defer runtime.UnlockOSThread()
 		}
 		f, err = openTun(name, runs)
-		if err == nil && namespace != "" { // whatever this machine prefers
+		if err == nil && namespace != "" { // independent of this machine's default
 			err = os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte(*congestion), 0o600)
 		}
-		if err == nil && runs { // long ones
+		if err == nil && runs { // allow long runs
 			err = os.WriteFile("/proc/sys/net/ipv4/tcp_min_tso_segs", []byte("30"), 0o600)
 		}
 		commands := append([]string{"addr add " + address + " dev " + name, fmt.Sprintf("link set %s mtu %d txqueuelen 1000 up", name, mtu)}, more...)
@@ -158,13 +160,13 @@ type packet struct {
 	data []byte
 }
 
-// start moves packets until the interfaces are gone.
+// start forwards packets until the interfaces are closed.
 func (p *pipe) start() {
 	due := make(chan packet, 1<<14)
 	go func() {
 		for x := range due {
 			time.Sleep(time.Until(x.due.Truncate(tick).Add(tick)))
-			_, _ = p.to.Write(x.data) // as on any link, what cannot be delivered is lost
+			_, _ = p.to.Write(x.data) // as on any link, undeliverable packets are lost
 		}
 	}()
 	go func() {
@@ -192,7 +194,7 @@ func (p *pipe) start() {
 	}()
 }
 
-// admit says when a packet of n bytes has left, if it is not lost.
+// admit returns the time when a packet of n bytes has been sent, unless it is lost.
 func (p *pipe) admit(n int, now time.Time) (leaves time.Time, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -208,7 +210,7 @@ func (p *pipe) admit(n int, now time.Time) (leaves time.Time, ok bool) {
 	return p.free, true
 }
 
-// use is what a pipe has carried.
+// use is the traffic that a pipe has carried.
 type use struct {
 	at    time.Time
 	bytes int64
@@ -216,19 +218,19 @@ type use struct {
 
 func (p *pipe) use() use { return use{time.Now(), p.sent.Load()} }
 
-// busy is the part of the time since then for which the pipe was sending.
+// busy returns the fraction of the time since then in which the pipe was sending.
 func (p *pipe) busy(since use) float64 {
 	now := p.use()
 	return float64(now.bytes-since.bytes) * 8 / p.rate / now.at.Sub(since.at).Seconds()
 }
 
-// lose makes both directions lose a part of their packets.
+// lose makes both directions lose a fraction of their packets.
 func (l *link) lose(part float64) {
 	l.up.loss.Store(uint64(part * (1 << 32)))
 	l.down.loss.Store(uint64(part * (1 << 32)))
 }
 
-// cut makes both directions lose everything, or nothing by intent.
+// cut makes both directions lose all packets, or ends that.
 func (l *link) cut(yes bool) {
 	l.up.cut.Store(yes)
 	l.down.cut.Store(yes)

@@ -17,7 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/e2e/outside"
 )
 
-// inside calls f in a network namespace: sockets that it makes are of it.
+// inside calls f in a network namespace. Sockets created by f belong to that namespace.
 func inside(t *testing.T, namespace string, f func()) {
 	t.Helper()
 	done := make(chan error)
@@ -35,8 +35,8 @@ func inside(t *testing.T, namespace string, f func()) {
 	outside.Must(t, <-done)
 }
 
-// TestTCP sends from each of three nodes to both others as fast as TCP goes, and prints how busy that keeps the links: no
-// protocol can do better.
+// TestTCP sends from each of three nodes to both others at the full speed of TCP, and prints the
+// utilisation of the links, an upper bound for any protocol.
 func TestTCP(t *testing.T) {
 	outside.Must(t, os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o600))
 	address := func(i int) string { return "10.77." + strconv.Itoa(i) + ".2:9000" }
@@ -82,7 +82,7 @@ func TestTCP(t *testing.T) {
 			})
 		}
 	}
-	time.Sleep(10 * time.Second) // until it is in its stride
+	time.Sleep(10 * time.Second) // until the rate is stable
 	var since []use
 	for _, l := range links {
 		since = append(since, l.up.use(), l.down.use())

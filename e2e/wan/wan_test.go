@@ -53,7 +53,7 @@ func start(t *testing.T, runs bool) *cluster {
 	outside.Must(t, err)
 	passive := set.KeygenSecurity() != sets.Proved
 	if passive {
-		t.Logf("the keys of %s are not proved", *params)
+		t.Logf("the key generation of %s is not proved", *params)
 	}
 	c := &cluster{Operator: outside.Operator{T: t, Binary: *lodge, Dir: filepath.Join(t.TempDir(), "cluster")}}
 	c.net, err = devnet.Write(c.Dir, devnet.Options{Parties: parties, Host: "0.0.0.0", Port: 7100, Params: []string{*params}, Metrics: true, MaxMemory: 7 << 30,
@@ -64,7 +64,7 @@ func start(t *testing.T, runs bool) *cluster {
 		outside.Must(t, err)
 		c.metrics = append(c.metrics, fmt.Sprintf("http://10.77.%d.2:%s/metrics", i+1, port))
 	}
-	for i := range parties + 1 { // where others find a process
+	for i := range parties + 1 { // address of the process for the others
 		from, to := fmt.Sprintf("0.0.0.0:%d", 7100+i), fmt.Sprintf("10.77.%d.2:%d", i, 7100+i)
 		for _, file := range append([]string{filepath.Join(c.Dir, "roster.yaml")}, c.net.Clients...) {
 			b, err := os.ReadFile(file)
@@ -92,7 +92,7 @@ func start(t *testing.T, runs bool) *cluster {
 	return c
 }
 
-// run starts a process, whose log is shown if the test fails.
+// run starts a process and shows its log if the test fails.
 func (c *cluster) run(i int, args []string) {
 	log, err := os.Create(filepath.Join(c.Dir, fmt.Sprintf("log-%d", i)))
 	outside.Must(c.T, err)
@@ -116,7 +116,7 @@ func (c *cluster) submit(args ...string) string {
 	return c.Submit(append([]string{"--params", *params, "--timeout", "50m"}, args...)...)
 }
 
-// rounds are the seconds that a party has spent in each round, and of those the ones of its own step.
+// rounds returns the seconds that a party has spent in each round, and the part spent on computation.
 func (c *cluster) rounds(party int) (wall, own map[string]float64) {
 	c.T.Helper()
 	r, err := http.Get(c.metrics[party])
@@ -136,11 +136,11 @@ func (c *cluster) rounds(party int) (wall, own map[string]float64) {
 	return wall, own
 }
 
-// finished waits until so many of the jobs are complete, or more, and says how many.
+// finished waits until at least n jobs have completed and returns their number.
 func (c *cluster) finished(ids []string, n int) (done int) {
 	c.T.Helper()
-	for ; done < n; time.Sleep(time.Second) { // to ask takes a processor from the parties
-		for done < len(ids) { // they end in order, or nearly so
+	for ; done < n; time.Sleep(time.Second) { // frequent polling takes CPU time from the parties
+		for done < len(ids) { // jobs end nearly in order
 			j := c.Show(ids[done])
 			if !j.Over() {
 				break
@@ -154,10 +154,10 @@ func (c *cluster) finished(ids []string, n int) (done int) {
 	return done
 }
 
-// TestThroughput makes matrices, and prints how busy the links are meanwhile and where a party's time goes.
+// TestThroughput makes matrix triples, and prints the utilisation of the links and the time per round.
 func TestThroughput(t *testing.T) {
 	if *jobs <= 2**flight {
-		t.Fatalf("-jobs %d: there is nothing to measure between the first %d and the last", *jobs, *flight)
+		t.Fatalf("-jobs %d is too small: nothing remains to measure between the first %d jobs and the last", *jobs, *flight)
 	}
 	c := start(t, true)
 	begun := time.Now()
@@ -172,7 +172,8 @@ func TestThroughput(t *testing.T) {
 	for range *jobs {
 		ids = append(ids, c.submit(matrix...))
 	}
-	// While as many are in flight as may be, once the first are complete and until the last have begun.
+	// Measure while the maximum number of jobs is in flight: after the first have completed and before the
+	// last start.
 	before := c.finished(ids, *flight)
 	wall, own := c.rounds(0)
 	var since []use
@@ -199,11 +200,11 @@ func TestThroughput(t *testing.T) {
 	}
 	slices.SortFunc(names, func(a, b string) int { return -int((after[a]-wall[a])*1000) + int((after[b]-wall[b])*1000) })
 	for _, name := range names[:min(len(names), 12)] {
-		t.Logf("p0 %-60s %7.2f s a batch, %6.2f s of them its own step", name, (after[name]-wall[name])/batches, (ownAfter[name]-own[name])/batches)
+		t.Logf("p0 %-60s %7.2f s per batch, including %6.2f s of computation", name, (after[name]-wall[name])/batches, (ownAfter[name]-own[name])/batches)
 	}
 }
 
-// TestBadLinks has jobs survive links that lose packets, and half a minute without any.
+// TestBadLinks checks that jobs survive links that lose packets, and half a minute without links.
 func TestBadLinks(t *testing.T) {
 	c := start(t, false)
 	epoch := strconv.FormatUint(c.Complete(c.submit("--kind", "keys")).Epoch, 10)
@@ -234,7 +235,7 @@ func TestBadLinks(t *testing.T) {
 			return j.Reached(3) || j.Over()
 		})
 		if j.Over() {
-			t.Errorf("%s: it was too late", what)
+			t.Errorf("%s: the fault came too late", what)
 		}
 		hit()
 		c.Complete(id)

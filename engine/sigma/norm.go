@@ -8,6 +8,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 )
 
+//lodge:tests norm TestNormAround|TestNormRefuses|TestNewNorm
+
 // Norm tests the canonical norm of public polynomials: the largest absolute value at the roots of
 // X^N+1. It computes with integers, so that all verifiers agree. Every accepted polynomial is
 // within the bound, even with rounding errors.

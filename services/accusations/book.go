@@ -1,16 +1,21 @@
-// Package accusations keeps the book of a party about the parties of its roster, and draws the consequences.
+// Package accusations keeps a party's record of the cheats of its peers, and enforces the
+// consequences.
 //
-// There are two kinds of entries. An accusation has evidence: a file of messages that the culprit has signed and that no
-// party signs that follows the protocol. It counts when it verifies here, wherever it comes from; the word of a peer never
-// does. Parties show each other their evidence, so that all who follow the protocol convict the same party. By default it
-// is excluded: no session begins with it, and its calls are refused, until the roster changes or an operator pardons it.
+// There are two kinds of entries. An accusation has evidence: a file of messages that the accused
+// party has signed and that no party signs that follows the protocol. It counts if this party
+// verifies it, whatever its source; the word of a peer never counts. Parties exchange their
+// evidence, so that all parties that follow the protocol convict the same party. By default a
+// convicted party is excluded: no session begins with it, and its calls are refused, until the
+// roster changes or an operator pardons it.
 //
-// A failure is unnamed when a session has ended because of a cheat that may have been several parties', such as a failed
-// check of MACs. So many of them within a time stop generation with the roster until an operator clears them. Success in
-// between changes nothing: a party that cheats in every tenth session is caught as one that cheats in every session. A
-// peer's signed word that its own check failed counts too; if it is a lie, it is a cheat as well, of one of the suspects.
+// A failure is unnamed if a session ended because of a cheat that several parties may have
+// committed, such as a failed MAC check. If too many occur within a period, generation with the
+// roster stops until an operator clears them. Successful sessions in between change nothing: a
+// party that cheats in every tenth session is caught like one that cheats in every session. A
+// peer's signed statement that its own check failed counts too; if it is a lie, one of the suspects
+// has cheated as well.
 //
-// What is recorded survives restarts, and a restore of the store from a backup.
+// Entries survive restarts, and a restore of the store from a backup.
 package accusations
 
 import (
@@ -39,11 +44,11 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// Verify says what a file proves to whoever has the roster and nothing else, such as evidence.Verify. Its error is an
-// *evidence.Error when the file proves nothing.
+// Verify returns the finding that a file proves to a reader who has only the roster;
+// evidence.Verify is an implementation. Its error is an *evidence.Error if the file proves nothing.
 type Verify func(ctx context.Context, file io.Reader, r *config.Roster) (*evidence.Finding, error)
 
-// Config of a book.
+// Config configures a book.
 type Config struct {
 	Vault   *vault.Vault
 	Audit   *audit.Log
@@ -54,31 +59,32 @@ type Config struct {
 	Policy  config.Accusations
 	Verify  Verify
 	Peers   []Peer // by index; its own entry is not used
-	// CancelAll ends the sessions that run, DrainEpoch those under an epoch that drains.
+	// CancelAll ends the running sessions; DrainEpoch drains an epoch and ends the sessions under
+	// it.
 	CancelAll  func(reason string)
 	DrainEpoch func(ctx context.Context, epoch uint64, reason string)
 }
 
-// Book is a party's. It is safe for concurrent use.
+// Book is a party's record of accusations and failures. It is safe for concurrent use.
 type Book struct {
 	Config
 	roster [32]byte
 
 	excluded atomic.Pointer[map[round.Party]vault.Accusation]
-	reading  sync.Mutex // one reader of the accusations at a time
-	limits   []*limits  // of the peers' offers
+	reading  sync.Mutex // serialises readers of the accusations
+	limits   []*limits  // for the peers' offers
 	wake     chan struct{}
 	// receiving has an entry while a peer's file is received and verified.
 	receiving chan struct{}
 
 	mu   sync.Mutex
-	late []vault.Unnamed // that could not be recorded yet
+	late []vault.Unnamed // not recorded yet
 }
 
-// perCulprit bounds the accusations of one signing key: one is enough to exclude its holder.
+// perCulprit limits the accusations of one signing key: one is enough to exclude its holder.
 const perCulprit = 16
 
-// Open reads the book in a vault.
+// Open opens the book in a vault.
 func Open(c Config) (*Book, error) {
 	//lodge:check accusations/offer/one [swap=receiving: make(chan struct{}, 1)=>receiving:
 	//  make(chan struct{}, 100)] [run=TestOffer] many files are verified at a time
@@ -100,7 +106,7 @@ func (b *Book) names(list []round.Party) []string {
 	return out
 }
 
-// peers are all parties but this one.
+// peers returns all parties except this one.
 func (b *Book) peers() (list []round.Party) {
 	for p := range round.Party(len(b.Roster.Parties)) {
 		if p != b.Self {
@@ -110,7 +116,8 @@ func (b *Book) peers() (list []round.Party) {
 	return list
 }
 
-// convicts gives the party of the present roster that holds the key of an accusation, unless it was pardoned.
+// convicts returns the party of the present roster that holds the accused key. It returns false if
+// there is none or the accusation was pardoned.
 func (b *Book) convicts(a *vault.Accusation) (round.Party, bool) {
 	for i, m := range b.Roster.Parties {
 		//lodge:check accusations/convicts/key [swap=m.SigningKey == a.Key=>m.Name == a.Culprit]
@@ -124,7 +131,7 @@ func (b *Book) convicts(a *vault.Accusation) (round.Party, bool) {
 	return 0, false
 }
 
-// read takes from the vault who is excluded, and sets the metrics.
+// read loads the excluded parties from the vault, and sets the metrics.
 func (b *Book) read() error {
 	b.reading.Lock()
 	defer b.reading.Unlock()
@@ -158,7 +165,7 @@ func (b *Book) read() error {
 	return nil
 }
 
-// counted are the failures that count now.
+// counted returns the number of failures that count now.
 func (b *Book) counted() (int, error) {
 	all, err := b.Vault.UnnamedFailures(b.roster)
 	return b.tolerance().Counted(all, b.Vault.Now()), err
@@ -168,20 +175,21 @@ func (b *Book) tolerance() vault.Tolerance {
 	return vault.Tolerance{Most: b.Policy.MaxUnnamedFailures, Within: time.Duration(b.Policy.Within)}
 }
 
-// reread is read after a change that is recorded; if it fails, the next start reads it.
+// reread calls read after a recorded change; if it fails, the next start loads the change.
 func (b *Book) reread() {
 	if err := b.read(); err != nil {
 		b.Log.Error("reading accusations", "error", err)
 	}
 }
 
-// Excluded is the refusal of a party that an accusation excludes, or nil.
+// Excluded returns the error for requests of an excluded party, or nil if the party is not
+// excluded.
 func (b *Book) Excluded(p round.Party) error {
 	a, excluded := (*b.excluded.Load())[p]
 	if !excluded {
 		return nil
 	}
-	next := fmt.Sprintf("`lodge accusations show %s --party %s` says what it did; take it out of every party's roster, "+
+	next := fmt.Sprintf("`lodge accusations show %s --party %s` shows the cheat; remove the party from every party's roster, "+
 		"or pardon it with `lodge accusations pardon %s`", a.ID, b.name(b.Self), a.ID)
 	return rpc.Errorf(rpc.Excluded, next, "party %d (%s) is excluded: accusation %s proves that it cheated (%s, check %s)",
 		p, b.name(p), a.ID, a.Kind, a.Check)
@@ -203,7 +211,7 @@ func (b *Book) Admit(spec *jobv1.SessionSpec) error {
 	//lodge:check accusations/admit/late [run=TestFailureThatIsNotRecorded] a session starts before
 	//  an earlier failure is recorded
 	if err := b.catchUp(); err != nil {
-		return rpc.Errorf(rpc.Unavailable, "see this party's log", "a failed session could not be recorded here yet")
+		return rpc.Errorf(rpc.Unavailable, "check this party's log", "this party could not record a failed session yet")
 	}
 	c, err := b.Vault.Conduct(b.roster)
 	if err != nil {
@@ -214,15 +222,15 @@ func (b *Book) Admit(spec *jobv1.SessionSpec) error {
 	return b.stopped(c)
 }
 
-// stopped is the refusal of sessions because of failures, or nil.
+// stopped returns the error for sessions after too many failures, or nil.
 func (b *Book) stopped(c vault.Conduct) error {
 	s := c.Stopped
 	if s == nil {
 		return nil
 	}
 	self := b.name(b.Self)
-	next := fmt.Sprintf("`lodge accusations list --party %s` shows them; find the cause, and then "+
-		"`lodge accusations clear --party %s`, at every party that has stopped", self, self)
+	next := fmt.Sprintf("`lodge accusations list --party %s` lists them; find the cause, and then run "+
+		"`lodge accusations clear --party %s` at every party that has stopped", self, self)
 	return rpc.Errorf(rpc.Stopped, next, "generation is stopped since %s: %d unnamed failures (checks %s), suspects %s",
 		s.When.Format(time.RFC3339), s.Failures, strings.Join(s.Checks, ", "), strings.Join(s.Suspects, ", "))
 }
@@ -238,12 +246,12 @@ func (b *Book) Ended(spec *jobv1.SessionSpec, id round.Digest, f *runner.Failure
 	//lodge:check accusations/ended/everybody [drop=len(f.Suspects) == 0] [run=TestWhatCounts] a
 	//  failure without suspects counts against nobody
 	if f.Outcome == runner.PeerAbort || len(f.Suspects) == 0 {
-		f.Suspects = b.peers() // a peer whose check failed may lie, or was lied to by any other
+		f.Suspects = b.peers() // a peer that reports a failed check may lie, or any other party may have deceived it
 		if group := job.Participants(spec); len(group) > 0 {
 			f.Suspects = slices.DeleteFunc(f.Suspects, func(p round.Party) bool { return !slices.Contains(group, uint32(p)) })
 		}
 	}
-	others := slices.DeleteFunc(slices.Clone(f.Suspects), func(p round.Party) bool { return p == b.Self }) // it knows of itself
+	others := slices.DeleteFunc(slices.Clone(f.Suspects), func(p round.Party) bool { return p == b.Self }) // this party does not suspect itself
 	u := vault.Unnamed{
 		Roster: b.roster, Job: session.Name(spec.GetRef()), Session: hex.EncodeToString(id[:]), Epoch: spec.GetEpoch(),
 		Check: check, Reason: f.Reason, Suspects: b.names(others),
@@ -252,7 +260,7 @@ func (b *Book) Ended(spec *jobv1.SessionSpec, id round.Digest, f *runner.Failure
 	//  used again
 	//lodge:check accusations/ended/sacrifice-here [drop=f.Outcome == runner.Aborted]
 	//  [run=TestSacrifice] one peer's report retires keys
-	if f.Outcome == runner.Aborted && check == checkSacrifice { // everybody sees it fail: a peer's word alone may be a lie
+	if f.Outcome == runner.Aborted && check == checkSacrifice { // every party sees a failed sacrifice, so a peer's report is not needed and could be a lie
 		u.Drains = "a sacrifice failed in session " + u.Job + ": its evaluation keys are suspect"
 	}
 	b.mu.Lock()
@@ -260,7 +268,7 @@ func (b *Book) Ended(spec *jobv1.SessionSpec, id round.Digest, f *runner.Failure
 	b.late = append(b.late, u)
 	b.mu.Unlock()
 	if err := b.catchUp(); err != nil {
-		b.Log.Error("recording a failed session: none begins before that is done", "session", u.Job, "error", err)
+		b.Log.Error("cannot record a failed session: no session begins until it is recorded", "session", u.Job, "error", err)
 	}
 }
 
@@ -288,11 +296,11 @@ func (b *Book) note(u vault.Unnamed) error {
 	}
 	if suspect {
 		b.audit(audit.Entry{Event: audit.EpochDrained, Objects: []string{fmt.Sprintf("epoch/%d", u.Epoch)}, Note: u.Drains})
-		go b.DrainEpoch(context.Background(), u.Epoch, u.Drains) // this session is one of them, and has not ended yet
+		go b.DrainEpoch(context.Background(), u.Epoch, u.Drains) // asynchronous, because this session is under the epoch and has not ended yet
 	}
 	text := fmt.Sprintf("check %s, suspects %s: %s", u.Check, strings.Join(u.Suspects, " "), u.Reason)
 	b.audit(audit.Entry{Event: audit.Unnamed, Objects: []string{"session/" + u.Job}, Note: text})
-	b.Log.Warn("a session failed, and nobody can be named", "session", u.Job, "check", u.Check, "suspects", u.Suspects)
+	b.Log.Warn("a session failed because of a cheat, but the cheating party is unknown", "session", u.Job, "check", u.Check, "suspects", u.Suspects)
 	b.Metrics.UnnamedFailure(u.Check)
 	if err := b.stopped(c); err != nil && before.Stopped == nil {
 		b.audit(audit.Entry{Event: audit.Stopped, Note: rpc.FromError(err).What})
@@ -302,7 +310,7 @@ func (b *Book) note(u vault.Unnamed) error {
 	return nil
 }
 
-// audit appends an entry. The log of the process says it when that cannot be.
+// audit appends an entry, or logs the error if that fails.
 func (b *Book) audit(e audit.Entry) {
 	e.Note = audit.Printable(e.Note)
 	if _, err := b.Audit.Append(e); err != nil {
@@ -310,7 +318,8 @@ func (b *Book) audit(e audit.Entry) {
 	}
 }
 
-// Found takes what proves the cheat that has ended a session here. It counts for what it proves to everybody.
+// Found handles evidence from a session that failed here. It counts only for what it proves to
+// every reader.
 func (b *Book) Found(found *evidence.Finding, file io.Reader) {
 	_, _, err := b.Accuse(context.Background(), file)
 	switch {
@@ -321,8 +330,9 @@ func (b *Book) Found(found *evidence.Finding, file io.Reader) {
 	}
 }
 
-// Accuse keeps a file of evidence, if it proves a cheat of a party of the roster, and draws the consequences. It reports
-// whether it is new; its error is an *evidence.Error when the file proves nothing.
+// Accuse stores a file of evidence if it proves a cheat of a party of the roster, and enforces the
+// consequences. It reports whether the accusation is new; its error is an *evidence.Error if the
+// file proves nothing.
 func (b *Book) Accuse(ctx context.Context, file io.Reader) (a vault.Accusation, fresh bool, err error) {
 	e, err := b.Vault.NewEvidence()
 	if err != nil {
@@ -335,7 +345,7 @@ func (b *Book) Accuse(ctx context.Context, file io.Reader) (a vault.Accusation, 
 	return b.convict(ctx, e, "")
 }
 
-// convict verifies evidence that was written, of a peer or of this party itself.
+// convict verifies stored evidence from a peer or from this party itself.
 func (b *Book) convict(ctx context.Context, e *vault.Evidence, from string) (a vault.Accusation, fresh bool, err error) {
 	if a, err = b.Vault.Accusation(e.ID()); err == nil {
 		return a, false, nil
@@ -377,7 +387,7 @@ func (b *Book) convict(ctx context.Context, e *vault.Evidence, from string) (a v
 	return a, true, nil
 }
 
-// verified commits evidence and says what it proves.
+// verified commits evidence and returns the finding.
 func (b *Book) verified(ctx context.Context, e *vault.Evidence) (*evidence.Finding, error) {
 	if err := e.Commit(); err != nil {
 		return nil, err
@@ -391,7 +401,7 @@ func (b *Book) verified(ctx context.Context, e *vault.Evidence) (*evidence.Findi
 	//lodge:check accusations/convict/roster [run=TestWhatProvesNothing] a file convicts a party
 	//  outside the roster
 	if err == nil && (f.Culprit.Index < 0 || int(f.Culprit.Index) >= len(b.Roster.Parties)) {
-		err = &evidence.Error{Problem: evidence.OtherRoster, Reason: "it names nobody of the roster"}
+		err = &evidence.Error{Problem: evidence.OtherRoster, Reason: "it accuses no party of the roster"}
 	}
 	return f, err
 }

@@ -31,7 +31,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// party is one of three, with a book and a vault and nothing else.
+// party is one of three parties, with only a book and a vault.
 type party struct {
 	*Book
 	cluster   *devnet.Cluster
@@ -61,7 +61,7 @@ func newParty(t *testing.T, policy config.Accusations) *party {
 
 var strict = config.Accusations{MaxUnnamedFailures: 2, Within: config.Duration(time.Hour), OnProvenCheat: config.Exclude, MaxEvidence: 1 << 20}
 
-// accuses is the evidence of one of several equivocations of party 2.
+// accuses returns evidence of one of several equivocations of party 2.
 func (p *party) accuses(t *testing.T, number uint32) []byte {
 	t.Helper()
 	culprit, err := accusationstest.Member(p.cluster, 2)
@@ -85,7 +85,7 @@ func word(outcome runner.Outcome, check string) runner.Word {
 	return runner.Word{Farewell: exchange.Farewell{Outcome: string(outcome), Check: check}}
 }
 
-// Which ends of sessions count, and who is suspected.
+// Which failed sessions count, and which parties are suspected.
 func TestWhatCounts(t *testing.T) {
 	aborted := func(check string, suspects ...round.Party) runner.Failure {
 		return runner.Failure{Outcome: runner.Aborted, Check: check, Suspects: suspects}
@@ -99,27 +99,27 @@ func TestWhatCounts(t *testing.T) {
 		check    string // empty: it does not count
 		suspects []round.Party
 	}{
-		"MAC check":               {aborted("mac"), "mac", everybody},
-		"zero check":              {aborted("zero"), "zero", everybody},
-		"sacrifice":               {aborted("sacrifice"), "sacrifice", everybody},
-		"verdict":                 {aborted("verdict"), "verdict", everybody},
-		"echo with suspects":      {aborted("echo", 2), "echo", []round.Party{2}},
-		"this party or another":   {aborted("evaluated", 0, 2), "evaluated", []round.Party{0, 2}},
-		"ciphertexts differ":      {aborted("evaluated", 1), "evaluated", []round.Party{1}},
-		"keys differ":             {aborted("keygen-agree", 1), "keygen-agree", []round.Party{1}},
-		"pins":                    {aborted("pins", 1), "", []round.Party{1}},
-		"restarted":               {aborted("incarnation", 1), "", []round.Party{1}},
-		"named":                   {runner.Failure{Outcome: runner.Blamed, Check: "mac", Party: 1}, "", nil},
-		"timeout":                 {runner.Failure{Outcome: runner.Timeout, Check: "mac", Suspects: []round.Party{1}}, "", []round.Party{1}},
-		"cancelled":               {runner.Failure{Outcome: runner.Cancelled, Check: "mac"}, "", nil},
-		"own fault":               {runner.Failure{Outcome: runner.Internal, Check: "mac"}, "", nil},
-		"a peer's check":          {heard(word(runner.Aborted, "mac")), "mac", everybody},
-		"a peer's peer's":         {heard(word(runner.PeerAbort, "mac"), word(runner.Aborted, "zero")), "zero", everybody},
-		"the worst of several":    {heard(word(runner.Aborted, "mac"), word(runner.Aborted, "sacrifice")), "sacrifice", everybody},
-		"a peer's timeout":        {heard(word(runner.Timeout, "mac")), "", []round.Party{2}},
-		"a peer that blames":      {heard(word(runner.Blamed, "mac")), "", []round.Party{2}},
-		"a peer's other check":    {heard(word(runner.Aborted, "pins")), "", []round.Party{2}},
-		"a word without a signer": {runner.Failure{Outcome: runner.PeerAbort, Check: "mac", Suspects: []round.Party{2}}, "", []round.Party{2}},
+		"MAC check":                   {aborted("mac"), "mac", everybody},
+		"zero check":                  {aborted("zero"), "zero", everybody},
+		"sacrifice":                   {aborted("sacrifice"), "sacrifice", everybody},
+		"verdict":                     {aborted("verdict"), "verdict", everybody},
+		"echo with suspects":          {aborted("echo", 2), "echo", []round.Party{2}},
+		"this party or another one":   {aborted("evaluated", 0, 2), "evaluated", []round.Party{0, 2}},
+		"ciphertexts differ":          {aborted("evaluated", 1), "evaluated", []round.Party{1}},
+		"keys differ":                 {aborted("keygen-agree", 1), "keygen-agree", []round.Party{1}},
+		"pins":                        {aborted("pins", 1), "", []round.Party{1}},
+		"restarted":                   {aborted("incarnation", 1), "", []round.Party{1}},
+		"named":                       {runner.Failure{Outcome: runner.Blamed, Check: "mac", Party: 1}, "", nil},
+		"timeout":                     {runner.Failure{Outcome: runner.Timeout, Check: "mac", Suspects: []round.Party{1}}, "", []round.Party{1}},
+		"cancelled":                   {runner.Failure{Outcome: runner.Cancelled, Check: "mac"}, "", nil},
+		"own fault":                   {runner.Failure{Outcome: runner.Internal, Check: "mac"}, "", nil},
+		"a peer's check":              {heard(word(runner.Aborted, "mac")), "mac", everybody},
+		"a peer's report of a peer":   {heard(word(runner.PeerAbort, "mac"), word(runner.Aborted, "zero")), "zero", everybody},
+		"the most serious of several": {heard(word(runner.Aborted, "mac"), word(runner.Aborted, "sacrifice")), "sacrifice", everybody},
+		"a peer's timeout":            {heard(word(runner.Timeout, "mac")), "", []round.Party{2}},
+		"a peer that blames":          {heard(word(runner.Blamed, "mac")), "", []round.Party{2}},
+		"another check of a peer":     {heard(word(runner.Aborted, "pins")), "", []round.Party{2}},
+		"a report without a signer":   {runner.Failure{Outcome: runner.PeerAbort, Check: "mac", Suspects: []round.Party{2}}, "", []round.Party{2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -144,7 +144,8 @@ func TestWhatCounts(t *testing.T) {
 	}
 }
 
-// A sacrifice that failed here ends the use of the epoch's keys; other failures do not, and the word of a peer does not.
+// A sacrifice that failed at this party ends the use of the epoch's keys; other failures and the
+// word of a peer do not.
 func TestSacrificeMakesKeysSuspect(t *testing.T) {
 	p := newParty(t, config.Accusations{MaxUnnamedFailures: 100, Within: strict.Within, OnProvenCheat: config.Exclude})
 	for id := uint64(1); id <= 3; id++ {
@@ -168,7 +169,8 @@ func TestSacrificeMakesKeysSuspect(t *testing.T) {
 	}
 }
 
-// Evidence against a party of which there is much already is not kept, and counts all the same.
+// If the store already holds much evidence against a party, further evidence is not kept but still
+// counts.
 func TestMuchEvidence(t *testing.T) {
 	p := newParty(t, strict)
 	var file []byte
@@ -181,10 +183,10 @@ func TestMuchEvidence(t *testing.T) {
 		}
 	}
 	if _, _, err := p.find(p.accuses(t, 100)); !errors.Is(err, vault.ErrFull) {
-		t.Errorf("one more: %v", err)
+		t.Errorf("one more file: %v", err)
 	}
 	if a, fresh, err := p.find(file); err != nil || fresh || a.When.IsZero() {
-		t.Errorf("one that is known: new %v, %v", fresh, err)
+		t.Errorf("a known file: new %v, %v", fresh, err)
 	}
 	if len(p.cancelled) == 0 || !errors.Is(p.Admit(nil), &rpc.Error{Code: rpc.Excluded}) {
 		t.Errorf("cancelled %q", p.cancelled)
@@ -196,7 +198,8 @@ func TestMuchEvidence(t *testing.T) {
 	}
 }
 
-// An accusation follows the key that it convicts: into another roster with that key, and not to the name with another.
+// An accusation follows the convicted key: it applies in another roster with the same key, but not
+// to the same name with another key.
 func TestAccusationFollowsTheKey(t *testing.T) {
 	p := newParty(t, strict)
 	_, _, err := p.find(p.accuses(t, 1))
@@ -217,12 +220,12 @@ func TestAccusationFollowsTheKey(t *testing.T) {
 		r.Parties[1].SigningKey, r.Parties[2].SigningKey = r.Parties[2].SigningKey, r.Parties[1].SigningKey
 	})
 	if e := rpc.FromError(moved); e == nil || e.Code != rpc.Excluded || !strings.Contains(e.What, "party 1 (p1)") {
-		t.Errorf("with the key at another place: %v", moved)
+		t.Errorf("with the key at another index: %v", moved)
 	}
 	must(t, open(func(r *config.Roster) { r.Parties[2].SigningKey = other.Roster.Parties[2].SigningKey }))
 }
 
-// Offers of one peer are limited, and those that prove nothing ever more.
+// A peer's offers are rate-limited, and increasingly so if they prove nothing.
 func TestOffersAreLimited(t *testing.T) {
 	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	l := newLimits()
@@ -231,7 +234,7 @@ func TestOffersAreLimited(t *testing.T) {
 			t.Fatalf("offer %d: %v", i, err)
 		}
 		if err := l.begin(now); err == nil || err.Code != rpc.Busy {
-			t.Errorf("two at once: %v", err)
+			t.Errorf("two concurrent offers: %v", err)
 		}
 		l.end(now, true)
 	}
@@ -246,7 +249,7 @@ func TestOffersAreLimited(t *testing.T) {
 		l.end(now, false)
 		want := min(pause, mostPause)
 		if err := l.begin(now); err == nil || err.Code != rpc.RateLimited || err.Retry != want {
-			t.Errorf("after one that proves nothing: %v, want %s", err, want)
+			t.Errorf("after a file that proves nothing: %v, want %s", err, want)
 		}
 		now = now.Add(want)
 	}
@@ -262,7 +265,7 @@ func asError(e *rpc.Error) error {
 	return e
 }
 
-// A failure that cannot be recorded stops sessions until it is.
+// If a failure cannot be recorded, no session begins until it is recorded.
 func TestFailureThatIsNotRecorded(t *testing.T) {
 	p := newParty(t, strict)
 	must(t, p.Vault.Close())
@@ -270,8 +273,8 @@ func TestFailureThatIsNotRecorded(t *testing.T) {
 	if err := p.Admit(nil); !errors.Is(err, &rpc.Error{Code: rpc.Unavailable}) {
 		t.Errorf("a session begins: %v", err)
 	}
-	p.Found(&evidence.Finding{}, strings.NewReader("evidence")) // which cannot be kept, either
-	if text := p.log.String(); !strings.Contains(text, "keeping evidence") || !strings.Contains(text, "recording a failed session") {
+	p.Found(&evidence.Finding{}, strings.NewReader("evidence")) // evidence that cannot be kept either
+	if text := p.log.String(); !strings.Contains(text, "keeping evidence") || !strings.Contains(text, "cannot record a failed session") {
 		t.Errorf("log: %s", text)
 	}
 }

@@ -26,38 +26,39 @@ type Peer struct {
 	Conn grpc.ClientConnInterface
 }
 
-// Bounds of what parties show each other.
+// Limits of the exchange of evidence.
 const (
-	maxFile  = 2 << 30 // bytes of a file of evidence
-	chunk    = 1 << 20 // bytes of a message
-	slowest  = 1 << 20 // bytes a second that an upload keeps up, after grace
+	maxFile  = 2 << 30 // maximum bytes of a file of evidence
+	chunk    = 1 << 20 // maximum bytes of a message
+	slowest  = 1 << 20 // minimum bytes per second of an upload, after grace
 	grace    = 10 * time.Second
 	tellTime = time.Hour // for an upload and its verification
-	// What has not been told is told again after tellAgain, and after tellLater where the peer said that it proves nothing.
+	// Evidence that a peer does not have yet is offered again after tellAgain, or after tellLater
+	// if the peer responded that it proves nothing.
 	tellAgain = 10 * time.Second
 	tellLater = time.Hour
-	// A peer may offer files that are new here offerBurst at once and then one in offerEvery. What it cannot prove makes it
-	// wait for firstPause, and twice as long each time.
+	// A peer may offer offerBurst new files at once, and then one per offerEvery. After a file that
+	// proves nothing it must wait for firstPause, which doubles each time.
 	offerBurst = 8
 	offerEvery = 30 * time.Second
 	firstPause = time.Minute
 	mostPause  = time.Hour
 )
 
-// limits of one peer's offers.
+// limits holds the state of one peer's offers.
 type limits struct {
 	mu     sync.Mutex
 	bucket *rate.Limiter
-	pause  time.Duration // after the last that proved nothing
+	pause  time.Duration // pause after the last file that proved nothing
 	until  time.Time
-	open   bool // whether one is under way
+	open   bool // whether an offer is in progress
 }
 
 func newLimits() *limits {
 	return &limits{bucket: rate.NewLimiter(rate.Every(offerEvery), offerBurst)}
 }
 
-// begin takes the peer's place, which end gives back, or refuses.
+// begin starts an offer, which the caller must finish with end, or returns an error.
 func (l *limits) begin(now time.Time) *rpc.Error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +67,7 @@ func (l *limits) begin(now time.Time) *rpc.Error {
 	//lodge:check accusations/limits/one [run=TestOffersAreLimited] a peer offers several files at a
 	//  time
 	case l.open:
-		return rpc.Errorf(rpc.Busy, "wait for its answer", "another file of this party is being looked at")
+		return rpc.Errorf(rpc.Busy, "wait for the response to it", "another file of this party is being verified")
 	//lodge:check accusations/limits/rate [drop=l.bucket.AllowN(now, 1)] [run=TestOffersAreLimited]
 	//  a peer offers any number of files
 	case wait <= 0 && l.bucket.AllowN(now, 1):
@@ -76,12 +77,12 @@ func (l *limits) begin(now time.Time) *rpc.Error {
 		wait = offerEvery
 	}
 	e := rpc.Errorf(rpc.RateLimited, "try again in "+wait.Round(time.Second).String(),
-		"this party has offered files too often, or such as prove nothing")
+		"this party has offered files too often, or files that prove nothing")
 	e.Retry = wait
 	return e
 }
 
-// end says whether the file was proof.
+// end finishes an offer; proof tells whether the file was proof.
 func (l *limits) end(now time.Time, proof bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,20 +148,20 @@ func (s *Service) offer(stream accusationsv1.AccusationsService_OfferServer) (kn
 		defer func() { <-b.receiving }()
 	default:
 		l.end(b.Vault.Now(), true)
-		return false, rpc.Errorf(rpc.Busy, "try again in a moment", "another file is being looked at")
+		return false, rpc.Errorf(rpc.Busy, "try again in a moment", "another file is being verified")
 	}
 	proof := false
 	defer func() { l.end(b.Vault.Now(), proof) }()
 	err = b.take(stream, first, caller.Name)
 	var nothing *evidence.Error
 	switch {
-	case errors.Is(err, vault.ErrFull): // it is proof of what is known of its culprit anyway
+	case errors.Is(err, vault.ErrFull): // the file is proof, but more evidence against its accused party is not kept
 		proof = true
 		return true, nil
 	case errors.As(err, &nothing):
 		//lodge:check accusations/offer/nothing [as=proof = true] [run=TestOffer] a peer whose files
 		//  prove nothing counts as one that proved something
-		b.Log.Warn("a peer offers what proves nothing", "peer", caller.Name, "error", err)
+		b.Log.Warn("a peer offered a file that proves nothing", "peer", caller.Name, "error", err)
 		return false, rpc.Errorf(rpc.Invalid, "compare builds and rosters",
 			"the file proves nothing here: %s: %s", nothing.Problem, nothing.Reason)
 	}
@@ -184,7 +185,7 @@ func (b *Book) take(stream accusationsv1.AccusationsService_OfferServer, first *
 	return err
 }
 
-// checkOffer refuses a beginning that nobody could have meant.
+// checkOffer validates the first message of an offer.
 func checkOffer(r *accusationsv1.OfferRequest) error {
 	switch {
 	//lodge:check accusations/offer/digest-form [drop=len(r.GetDigest()) != sha256.Size]
@@ -194,12 +195,12 @@ func checkOffer(r *accusationsv1.OfferRequest) error {
 			"a digest of %d bytes of a file of %d", len(r.GetDigest()), r.GetSize())
 	//lodge:check accusations/offer/size [run=TestOffer] a file of any size is accepted
 	case r.GetSize() > maxFile:
-		return rpc.Errorf(rpc.TooLarge, "", "a file of %d bytes, of at most %d", r.GetSize(), maxFile)
+		return rpc.Errorf(rpc.TooLarge, "", "a file of %d bytes, but at most %d are supported", r.GetSize(), maxFile)
 	}
 	return nil
 }
 
-// receive takes the file.
+// receive receives the file.
 func receive(stream accusationsv1.AccusationsService_OfferServer, first *accusationsv1.OfferRequest, e *vault.Evidence) error {
 	left := first.GetSize()
 	take := func(m *accusationsv1.OfferRequest) error {
@@ -210,7 +211,7 @@ func receive(stream accusationsv1.AccusationsService_OfferServer, first *accusat
 		//  than announced
 		if n > chunk || n > left {
 			return rpc.Errorf(rpc.TooLarge, "",
-				"a chunk beyond %d bytes, or a file beyond the %d that it should have", chunk, first.GetSize())
+				"a chunk of more than %d bytes, or more than the announced file size of %d bytes", chunk, first.GetSize())
 		}
 		left -= n
 		_, err := e.Write(m.GetChunk())
@@ -227,12 +228,12 @@ func receive(stream accusationsv1.AccusationsService_OfferServer, first *accusat
 	//  first.GetDigest())=>bytes.Equal(sum[:], nil)] [run=TestOffer] a file need not match its
 	//  announced digest
 	if sum := e.Digest(); !bytes.Equal(sum[:], first.GetDigest()) {
-		return rpc.Errorf(rpc.Invalid, "", "the file has another digest, or is cut short")
+		return rpc.Errorf(rpc.Invalid, "", "the file does not match its digest, or is truncated")
 	}
 	return nil
 }
 
-// Run shows the peers the evidence that they have not seen, until ctx is done.
+// Run sends the peers evidence that they do not have, until ctx is done.
 func (b *Book) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -259,7 +260,7 @@ func (b *Book) Run(ctx context.Context) {
 	}
 }
 
-// poke has Run look for what is new.
+// poke makes Run look for new evidence.
 func (b *Book) poke() {
 	select {
 	case b.wake <- struct{}{}:
@@ -267,7 +268,7 @@ func (b *Book) poke() {
 	}
 }
 
-// tell shows one peer what it has not seen.
+// tell sends one peer the evidence that it does not have.
 func (b *Book) tell(ctx context.Context, p Peer, wake chan struct{}) {
 	later := map[string]time.Time{}
 	tick := time.NewTicker(tellAgain)
@@ -287,7 +288,7 @@ func (b *Book) tell(ctx context.Context, p Peer, wake chan struct{}) {
 				if later[a.ID] = b.Vault.Now().Add(e.Retry); e.Code == rpc.Invalid {
 					later[a.ID] = b.Vault.Now().Add(tellLater)
 				}
-				b.Log.Warn("a peer does not take evidence", "peer", p.Name, "accusation", a.ID, "error", err)
+				b.Log.Warn("a peer does not accept evidence", "peer", p.Name, "accusation", a.ID, "error", err)
 			}
 		}
 		select {
@@ -299,7 +300,7 @@ func (b *Book) tell(ctx context.Context, p Peer, wake chan struct{}) {
 	}
 }
 
-// show offers the evidence of an accusation to a peer, and records that it has it.
+// show offers the evidence of an accusation to a peer, and records that the peer has it.
 func (b *Book) show(ctx context.Context, p Peer, a vault.Accusation) error {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
@@ -315,7 +316,7 @@ func (b *Book) show(ctx context.Context, p Peer, a vault.Accusation) error {
 	if err == nil {
 		err = b.pieces(a, func(part []byte) error { return stream.Send(&accusationsv1.OfferRequest{Chunk: part}) })
 	}
-	if err != nil && !errors.Is(err, io.EOF) { // with io.EOF there is an answer already
+	if err != nil && !errors.Is(err, io.EOF) { // io.EOF means that the peer has already responded
 		return err
 	}
 	if _, err := stream.CloseAndRecv(); err != nil {
@@ -324,7 +325,8 @@ func (b *Book) show(ctx context.Context, p Peer, a vault.Accusation) error {
 	return b.Vault.ToldOf(a.ID, p.Name)
 }
 
-// pieces gives the evidence of an accusation to each, in chunks that are good until it returns.
+// pieces calls each with the evidence of an accusation in chunks. A chunk is valid until each
+// returns.
 func (b *Book) pieces(a vault.Accusation, each func([]byte) error) error {
 	in, err := b.Vault.OpenEvidence(a.ID)
 	if err != nil {

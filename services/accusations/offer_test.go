@@ -20,7 +20,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/runner"
 )
 
-// call is a stream of a peer with what it sends.
+// call is a peer's stream with its messages.
 type call struct {
 	grpc.ServerStream
 	ctx  context.Context
@@ -49,17 +49,17 @@ func (c *call) SendAndClose(r *accusationsv1.OfferResponse) error {
 	return nil
 }
 
-// peer is the context of a call of a party.
+// peer returns the context of a party's call.
 func peer(i int) context.Context {
 	return rpc.WithCaller(context.Background(), rpc.Principal{Role: rpc.Peer, Party: i, Name: "p" + string(rune('0'+i))})
 }
 
-// operator is the context of a call of somebody who may act.
+// operator returns the context of a call by an operator.
 func operator() context.Context {
 	return rpc.WithCaller(context.Background(), rpc.Principal{Role: rpc.Client, Name: "op"})
 }
 
-// offers a file as a peer, in pieces, which are changed before they are sent.
+// offers offers a file as a peer, in chunks that change may modify before they are sent.
 func (p *party) offers(from int, file []byte, change func(sent []*accusationsv1.OfferRequest)) error {
 	sum := sha256.Sum256(file)
 	c := &call{ctx: peer(from), sent: []*accusationsv1.OfferRequest{{Digest: sum[:], Size: uint64(len(file)), Chunk: file[:10]}, {Chunk: file[10:]}}}
@@ -83,22 +83,22 @@ func hasCode(t *testing.T, what string, err error, code rpc.Code) {
 	}
 }
 
-// A peer's file comes as it was announced and within bounds, one at a time, or it is nothing; and what proves nothing costs the
-// peer its turn.
+// A peer's file must match its announcement and the limits, and is received one at a time. Files
+// that prove nothing use up the peer's offers.
 func TestOffer(t *testing.T) {
 	as := func([]*accusationsv1.OfferRequest) {}
 	for what, c := range map[string]struct {
 		change func(sent []*accusationsv1.OfferRequest)
 		code   rpc.Code
 	}{
-		"half a digest":     {func(s []*accusationsv1.OfferRequest) { s[0].Digest = s[0].Digest[:16] }, rpc.Invalid},
-		"no size":           {func(s []*accusationsv1.OfferRequest) { s[0].Size = 0 }, rpc.Invalid},
-		"too large":         {func(s []*accusationsv1.OfferRequest) { s[0].Size = maxFile + 1 }, rpc.TooLarge},
-		"a large piece":     {func(s []*accusationsv1.OfferRequest) { s[0].Size, s[1].Chunk = maxFile, make([]byte, chunk+1) }, rpc.TooLarge},
-		"more than said":    {func(s []*accusationsv1.OfferRequest) { s[0].Size-- }, rpc.TooLarge},
-		"another digest":    {func(s []*accusationsv1.OfferRequest) { s[0].Digest[0] ^= 1 }, rpc.Invalid},
-		"less than is said": {func(s []*accusationsv1.OfferRequest) { s[1].Chunk = s[1].Chunk[1:] }, rpc.Invalid},
-		"other bytes":       {func(s []*accusationsv1.OfferRequest) { s[1].Chunk = bytes.Repeat([]byte{7}, len(s[1].Chunk)) }, rpc.Invalid},
+		"half a digest":       {func(s []*accusationsv1.OfferRequest) { s[0].Digest = s[0].Digest[:16] }, rpc.Invalid},
+		"no size":             {func(s []*accusationsv1.OfferRequest) { s[0].Size = 0 }, rpc.Invalid},
+		"too large":           {func(s []*accusationsv1.OfferRequest) { s[0].Size = maxFile + 1 }, rpc.TooLarge},
+		"a large chunk":       {func(s []*accusationsv1.OfferRequest) { s[0].Size, s[1].Chunk = maxFile, make([]byte, chunk+1) }, rpc.TooLarge},
+		"more than announced": {func(s []*accusationsv1.OfferRequest) { s[0].Size-- }, rpc.TooLarge},
+		"another digest":      {func(s []*accusationsv1.OfferRequest) { s[0].Digest[0] ^= 1 }, rpc.Invalid},
+		"less than announced": {func(s []*accusationsv1.OfferRequest) { s[1].Chunk = s[1].Chunk[1:] }, rpc.Invalid},
+		"other bytes":         {func(s []*accusationsv1.OfferRequest) { s[1].Chunk = bytes.Repeat([]byte{7}, len(s[1].Chunk)) }, rpc.Invalid},
 	} {
 		p := newParty(t, strict)
 		file := p.accuses(t, 1)
@@ -112,20 +112,21 @@ func TestOffer(t *testing.T) {
 		} else {
 			hasCode(t, "after "+what, err, rpc.RateLimited)
 		}
-		must(t, p.offers(2, file, as)) // nobody else waits
+		must(t, p.offers(2, file, as)) // the other peers need not wait
 	}
 	p := newParty(t, strict)
 	file := p.accuses(t, 1)
 	lie := append(bytes.Clone(file), 0)
-	hasCode(t, "what proves nothing", p.offers(1, lie, as), rpc.Invalid)
-	hasCode(t, "after what proves nothing", p.offers(1, file, as), rpc.RateLimited)
+	hasCode(t, "a file that proves nothing", p.offers(1, lie, as), rpc.Invalid)
+	hasCode(t, "after a file that proves nothing", p.offers(1, file, as), rpc.RateLimited)
 	p.receiving <- struct{}{}
 	hasCode(t, "beside another", p.offers(2, file, as), rpc.Busy)
 	<-p.receiving
 	must(t, p.offers(2, file, as))
 }
 
-// A file that proves nothing convicts nobody, and one about somebody whom the roster does not have is none.
+// A file that proves nothing convicts no party, and a file about a party outside the roster is
+// rejected.
 func TestWhatProvesNothing(t *testing.T) {
 	p := newParty(t, strict)
 	file := p.accuses(t, 1)
@@ -145,7 +146,7 @@ func TestWhatProvesNothing(t *testing.T) {
 	}
 }
 
-// Who is convicted is excluded where that is the policy, until an operator pardons it and says why.
+// Under the policy, a convicted party is excluded until an operator pardons it with a reason.
 func TestPardon(t *testing.T) {
 	p := newParty(t, strict).withAudit(t)
 	a, _, err := p.find(p.accuses(t, 1))
@@ -157,7 +158,7 @@ func TestPardon(t *testing.T) {
 	must(t, b.Admit(nil))
 	s := &Service{Book: p.Book}
 	_, err = s.Pardon(operator(), &accusationsv1.PardonRequest{Id: a.ID})
-	hasCode(t, "a pardon for no reason", err, rpc.Invalid)
+	hasCode(t, "a pardon without a reason", err, rpc.Invalid)
 	hasCode(t, "before the pardon", p.Admit(nil), rpc.Excluded)
 	_, err = s.Pardon(operator(), &accusationsv1.PardonRequest{Id: a.ID, Reason: "another machine"})
 	must(t, err)
@@ -165,7 +166,8 @@ func TestPardon(t *testing.T) {
 	must(t, p.Excluded(2))
 }
 
-// So many failures stop generation, also of a book that is opened later, until an operator clears those that it has seen.
+// The configured number of failures stops generation, also after a restart, until an operator
+// clears the failures that the operator has seen.
 func TestStop(t *testing.T) {
 	p := newParty(t, strict).withAudit(t)
 	fails := func() {
@@ -180,14 +182,15 @@ func TestStop(t *testing.T) {
 	hasCode(t, "after a restart", b.Admit(nil), rpc.Stopped)
 	s := &Service{Book: p.Book}
 	_, err = s.ClearFailures(operator(), &accusationsv1.ClearFailuresRequest{Reason: "seen", Last: 1})
-	hasCode(t, "with one that was not seen", err, rpc.Conflict)
+	hasCode(t, "with a failure that was not seen", err, rpc.Conflict)
 	hasCode(t, "uncleared", p.Admit(nil), rpc.Stopped)
 	_, err = s.ClearFailures(operator(), &accusationsv1.ClearFailuresRequest{Reason: "seen", Last: 2})
 	must(t, err)
 	must(t, p.Admit(nil))
 }
 
-// Calls and streams of a convicted party are refused, those that are open end with the next message, and evidence is welcome.
+// Calls and streams of a convicted party are refused. Its open streams end with the next message.
+// It may still offer evidence.
 func TestCallsOfTheExcluded(t *testing.T) {
 	p := newParty(t, strict)
 	in, served := p.Inner(), errors.New("served")
@@ -226,11 +229,11 @@ func TestCallsOfTheExcluded(t *testing.T) {
 	})
 	hasCode(t, "a stream", err, rpc.Excluded)
 	if begun {
-		t.Error("a stream is served before it is refused")
+		t.Error("a message is processed before the stream is refused")
 	}
 	nothing := func() {}
 	for what, err := range map[string]error{
-		"a call of another": unary(peer(1), other), "a stream of another": stream(peer(1), other, nothing),
+		"a call of another party": unary(peer(1), other), "a stream of another party": stream(peer(1), other, nothing),
 		"evidence": stream(peer(2), accusationsv1.AccusationsService_Offer_FullMethodName, nothing),
 		"a client": unary(rpc.WithCaller(context.Background(), rpc.Principal{Role: rpc.Client, Party: 2}), other),
 	} {

@@ -10,8 +10,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Inner refuses the calls of parties that accusations exclude, and ends their streams with the next message. They may show
-// evidence all the same: it counts for what it proves, whoever brings it.
+// Inner returns an interceptor that refuses the calls of excluded parties, and ends their streams
+// with the next message. Excluded parties may still offer evidence, because evidence counts whoever
+// sends it.
 func (b *Book) Inner() rpc.Inner {
 	return rpc.Inner{
 		Unary: func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
@@ -44,7 +45,7 @@ func (b *Book) refuses(ctx context.Context, method string) error {
 	return b.Excluded(round.Party(p.Party))
 }
 
-// watched is the stream of a caller who may be excluded while it is open.
+// watched is the stream of a caller that may be excluded while the stream is open.
 type watched struct {
 	grpc.ServerStream
 	book   *Book

@@ -26,7 +26,7 @@ var (
 	act = rpc.Allow(rpc.Self, rpc.Client).With(config.PermAccusations)
 )
 
-// Rules say who may call what.
+// Rules maps each method to the permission that a caller needs.
 var Rules = rpc.Rules{
 	prefix + "ListAccusations": look,
 	prefix + "ListFailures":    look,
@@ -44,14 +44,14 @@ type Service struct {
 	Book *Book
 }
 
-// page is how many records an answer has, which are small.
+// page returns the number of records in a response; records are small.
 func page(limit uint32) (int, error) {
 	const usual, most = 100, 1000
 	switch {
 	case limit == 0:
 		return usual, nil
 	case limit > most:
-		return 0, rpc.Errorf(rpc.Invalid, "ask for at most 1000 and go on after the last", "limit %d", limit)
+		return 0, rpc.Errorf(rpc.Invalid, "request at most 1000 and continue after the last", "limit %d", limit)
 	}
 	return int(limit), nil
 }
@@ -122,25 +122,25 @@ func (s *Service) GetEvidence(r *accusationsv1.GetEvidenceRequest, stream accusa
 	return refused(s.Book.pieces(a, func(part []byte) error { return stream.Send(&accusationsv1.GetEvidenceResponse{Chunk: part}) }))
 }
 
-// refused turns a vault's refusal into an error for the caller.
+// refused translates an error of the vault for the caller.
 func refused(err error) error {
 	switch {
 	case errors.Is(err, vault.ErrNotFound) || errors.Is(err, vault.ErrErased):
-		return rpc.Errorf(rpc.NotFound, "`lodge accusations list` names those that there are", "no such accusation here")
+		return rpc.Errorf(rpc.NotFound, "`lodge accusations list` lists the accusations", "no such accusation at this party")
 	case errors.Is(err, vault.ErrState):
-		return rpc.Errorf(rpc.Conflict, "look at them with `lodge accusations list`, and clear again", "there are later failures than those")
+		return rpc.Errorf(rpc.Conflict, "review them with `lodge accusations list`, and clear again", "there are later failures than the given ones")
 	}
 	return err
 }
 
-// acting is what an operator does, with the reason that it takes.
+// acting returns the audit record of an operator's action, which requires a reason.
 func (s *Service) acting(ctx context.Context, reason string) (a vault.Act, e audit.Entry, err error) {
 	if err := session.CheckReason(reason); err != nil {
 		return a, e, err
 	}
 	//lodge:check accusations/act/reason [run=TestPardon] an operator can act without a reason
 	if reason == "" {
-		return a, e, rpc.Errorf(rpc.Invalid, "say why, for those who look at it later", "no reason")
+		return a, e, rpc.Errorf(rpc.Invalid, "give a reason, for later readers of the log", "no reason")
 	}
 	p, ok := rpc.Caller(ctx)
 	if !ok {
@@ -224,7 +224,7 @@ func wireAct(a *vault.Act) *accusationsv1.Act {
 	return &accusationsv1.Act{When: timestamppb.New(a.When), By: a.By, Reason: a.Reason}
 }
 
-// Standing is what follows for the present roster.
+// Standing returns the consequences for the present roster.
 func (b *Book) Standing() (*accusationsv1.Standing, error) {
 	c, err := b.Vault.Conduct(b.roster)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 
 const checkSacrifice = maccheck.CheckSacrifice
 
-// checks fail only when somebody cheats, and do not always tell who: of MACs, of what must be zero, of products, of
-// verdicts, and that all parties have the same broadcasts, ciphertexts and keys.
+// checks lists the checks that fail only if a party cheats, but do not always identify it: checks
+// of MACs, of values that must be zero, of products, of verdicts, and of the agreement on
+// broadcasts, ciphertexts and keys.
 //
 //lodge:check accusations/unnamed/zero [drop=maccheck.CheckZero] [run=TestWhatCounts] values that should be zero and are not do not count
 //lodge:check accusations/unnamed/sacrifice [drop=checkSacrifice] [run=TestWhatCounts] failed sacrifices do not count
@@ -28,8 +29,9 @@ var checks = []string{
 	maccheck.CheckMAC, maccheck.CheckZero, checkSacrifice, verdict.Check, round.CheckEcho, triple.CheckEvaluated, keygen.CheckAgree,
 }
 
-// unnamed reports whether a session failed in one of these checks with nobody named, here or by the signed word of a peer,
-// and which. Time that is over, lost connections and cancelled sessions prove no cheat.
+// unnamed reports whether a session failed in one of these checks without naming a party, at this
+// party or according to a peer's signed statement, and in which check. Timeouts, lost connections
+// and cancelled sessions prove no cheat.
 func unnamed(f *runner.Failure) (check string, ok bool) {
 	//lodge:check accusations/unnamed/outcome [swap=f.Outcome == runner.Aborted=>f.Outcome !=
 	//  runner.PeerAbort] [run=TestWhatCounts] outcomes that are not cheats count
@@ -46,7 +48,7 @@ func unnamed(f *runner.Failure) (check string, ok bool) {
 		switch {
 		//lodge:check accusations/unnamed/worst [run=TestWhatCounts] of several reports the mildest
 		//  counts
-		case w.Rejects(checkSacrifice): // of several, the one with most consequences
+		case w.Rejects(checkSacrifice): // of several checks, the one with the most consequences
 			return checkSacrifice, true
 		//lodge:check accusations/unnamed/word [drop=w.Rejects(checks...)] [run=TestWhatCounts] a
 		//  peer's report counts for any check

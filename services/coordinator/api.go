@@ -19,7 +19,7 @@ import (
 
 const prefix = "/lodge.coordinator.v1.CoordinatorService/"
 
-// Rules say who may call what.
+// Rules maps each method to the permission that a caller needs.
 var Rules = rpc.Rules{
 	//lodge:check coordinator/job/permission [swap=config.PermSubmit=>config.PermStatus]
 	//  [tests=./services/internal/refusals] any client with status permission submits jobs
@@ -74,11 +74,12 @@ func (c *Coordinator) SubmitJob(ctx context.Context, r *coordinatorv1.SubmitJobR
 	return &coordinatorv1.SubmitJobResponse{Job: j}, nil
 }
 
-// epochTime is how long a submission waits for parties to say which epochs they have.
+// epochTime limits how long a submission waits for the parties to report their epochs.
 const epochTime = 2 * time.Second
 
-// epochThere refuses a job under an epoch that a party says it does not have, unless the job is there already or keys are
-// still to be made. A party that does not answer soon is asked when the job starts.
+// epochThere rejects a job whose epoch is missing at a party. It accepts jobs that were submitted
+// before and jobs that make keys. A party that does not respond within epochTime is asked when the
+// job starts.
 func (c *Coordinator) epochThere(ctx context.Context, q *coordinatorv1.JobRequest, key string) error {
 	if job.MakesEpoch(q.GetKind()) || c.expected(key) {
 		return nil
@@ -99,7 +100,8 @@ func (c *Coordinator) epochThere(ctx context.Context, q *coordinatorv1.JobReques
 	return refusal
 }
 
-// expected reports whether a job was submitted under this idempotency key, or keys are to be made.
+// expected reports whether this idempotency key already has a job, or belongs to a job that makes
+// keys.
 func (c *Coordinator) expected(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +113,8 @@ func (c *Coordinator) expected(key string) bool {
 	return false
 }
 
-// sees reports whether a caller may know of a job: those of its tenants, and those of no tenant, as for keys.
+// sees reports whether the caller may see a job: its tenants' jobs and jobs without a tenant,
+// such as key generation.
 func sees(caller rpc.Principal, q *coordinatorv1.JobRequest) bool {
 	//lodge:check coordinator/job/serves [swap=q.GetTenant() == "" ||
 	//  caller.Serves(q.GetTenant())=>caller.Name != ""] [run=TestJobsOfTenants] tenants are not
@@ -119,7 +122,7 @@ func sees(caller rpc.Principal, q *coordinatorv1.JobRequest) bool {
 	return q.GetTenant() == "" || caller.Serves(q.GetTenant())
 }
 
-// serves refuses a job of a tenant that the caller does not act for.
+// serves returns an error if the job belongs to a tenant that the caller does not act for.
 func serves(caller rpc.Principal, q *coordinatorv1.JobRequest) error {
 	if !sees(caller, q) {
 		return rpc.Errorf(rpc.Forbidden, "add the tenant to this client in the coordinator's configuration",
@@ -128,7 +131,7 @@ func serves(caller rpc.Principal, q *coordinatorv1.JobRequest) error {
 	return nil
 }
 
-// seen finds a job that the caller may know of.
+// seen finds a job and returns an error unless the caller may see it.
 func (c *Coordinator) seen(ctx context.Context, id string) (*entry, error) {
 	e, err := c.find(id)
 	//lodge:check coordinator/job/seen [run=TestJobsOfTenants] a client sees and cancels the jobs of
@@ -139,7 +142,7 @@ func (c *Coordinator) seen(ctx context.Context, id string) (*entry, error) {
 	return e, err
 }
 
-// check refuses a job that no party could take.
+// check validates a request and rejects jobs that no party could accept.
 func (c *Coordinator) check(q *coordinatorv1.JobRequest) error {
 	//lodge:check coordinator/job/set [run=TestAPI] a job uses a parameter set that is not pinned
 	if _, pinned := config.Pin(c.file.Params, q.GetParams()); !pinned {
@@ -152,7 +155,7 @@ func (c *Coordinator) check(q *coordinatorv1.JobRequest) error {
 	}
 	//lodge:check coordinator/job/epoch [run=TestAPI] a job does not name its keys
 	if !job.MakesEpoch(q.GetKind()) && q.GetEpoch() == 0 {
-		return rpc.Errorf(rpc.Invalid, "generate keys first and name their epoch", "no epoch")
+		return rpc.Errorf(rpc.Invalid, "generate keys first and give their epoch", "no epoch")
 	}
 	//lodge:check coordinator/job/input-party [run=TestAPI] input masks are for a party that does
 	//  not exist
@@ -171,12 +174,12 @@ func (c *Coordinator) check(q *coordinatorv1.JobRequest) error {
 	return nil
 }
 
-// trial is the spec of a session that is never started.
+// trial returns the spec of a session that is validated but never started.
 func (c *Coordinator) trial(q *coordinatorv1.JobRequest) *jobv1.SessionSpec {
 	return c.spec(&coordinatorv1.Job{Id: "trial", Ordinal: 1, Request: q, Epoch: max(1, q.GetEpoch(), q.GetFromEpoch()+1)}, time.Now().Add(time.Minute))
 }
 
-// add records a new job, or finds the one that the client submitted under this key.
+// add records a new job, or returns the job that the client already submitted under this key.
 func (c *Coordinator) add(q *coordinatorv1.JobRequest, key, client string) (*entry, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,7 +190,7 @@ func (c *Coordinator) add(q *coordinatorv1.JobRequest, key, client string) (*ent
 			//lodge:check coordinator/job/key-body [run=TestAPI] an idempotency key returns another
 			//  job than was requested
 			case !proto.Equal(e.job.GetRequest(), q):
-				return nil, rpc.Errorf(rpc.Conflict, "use a new key", "job %s was submitted under this idempotency key, and asks for something else", e.job.GetId())
+				return nil, rpc.Errorf(rpc.Conflict, "use a new key", "job %s was submitted under this idempotency key with a different request", e.job.GetId())
 			default:
 				return e, nil
 			}
@@ -195,7 +198,7 @@ func (c *Coordinator) add(q *coordinatorv1.JobRequest, key, client string) (*ent
 	}
 	now := time.Now()
 	id := jobID(now, len(c.list))
-	for len(c.list) > 0 && id <= c.list[len(c.list)-1] { // the clock went back
+	for len(c.list) > 0 && id <= c.list[len(c.list)-1] { // the clock was set back
 		now = now.Add(time.Millisecond)
 		id = jobID(now, len(c.list))
 	}
@@ -211,7 +214,8 @@ func (c *Coordinator) add(q *coordinatorv1.JobRequest, key, client string) (*ent
 	return e, nil
 }
 
-// jobID names the nth job, submitted at a time; ids in order are jobs in order.
+// jobID returns the identifier of the nth job, submitted at the given time. Identifiers sort in the
+// order of submission.
 func jobID(at time.Time, n int) string { return fmt.Sprintf("j%013d-%04d", at.UnixMilli(), n%10000) }
 
 // GetJob implements the service.
@@ -224,7 +228,7 @@ func (c *Coordinator) GetJob(ctx context.Context, r *coordinatorv1.GetJobRequest
 	return &coordinatorv1.GetJobResponse{Job: j}, nil
 }
 
-// WatchJob implements the service. While a job waits, watchers hear for how long.
+// WatchJob implements the service. While a job waits, watchers also receive how long it has waited.
 func (c *Coordinator) WatchJob(r *coordinatorv1.WatchJobRequest, stream coordinatorv1.CoordinatorService_WatchJobServer) error {
 	e, err := c.seen(stream.Context(), r.GetId())
 	if err != nil {
@@ -261,7 +265,7 @@ func (c *Coordinator) ListJobs(ctx context.Context, r *coordinatorv1.ListJobsReq
 	case limit == 0:
 		limit = 100
 	case limit > 1000:
-		return nil, rpc.Errorf(rpc.Invalid, "ask for at most 1000 and go on before the last", "limit %d", limit)
+		return nil, rpc.Errorf(rpc.Invalid, "request at most 1000 jobs a page and continue with the next page", "limit %d", limit)
 	}
 	c.mu.Lock()
 	ids := slices.Clone(c.list)
@@ -288,8 +292,8 @@ func (c *Coordinator) ListJobs(ctx context.Context, r *coordinatorv1.ListJobsReq
 	return out, nil
 }
 
-// CancelJob implements the service. A job that has not begun ends at once, another one as soon as its parties have
-// been told.
+// CancelJob implements the service. A job that has not begun ends immediately; a running job ends
+// once its parties have been notified.
 func (c *Coordinator) CancelJob(ctx context.Context, r *coordinatorv1.CancelJobRequest) (*coordinatorv1.CancelJobResponse, error) {
 	e, err := c.seen(ctx, r.GetId())
 	if err != nil {
@@ -341,5 +345,5 @@ func (c *Coordinator) mayCancel(ctx context.Context, e *entry) error {
 
 const maxReason = 1000
 
-// stateName is a state in text.
+// stateName returns the name of a state in lower case.
 func stateName(s jobv1.JobState) string { return strings.TrimPrefix(s.String(), "JOB_STATE_") }

@@ -1,6 +1,7 @@
-// Package coordinator sequences jobs: it starts the same session at every party, watches them, activates the
-// result when all parties report the same digest, and records what exists. It sees no secret, its package does
-// not depend on the engine, and parties believe nothing of it that they can compare among themselves.
+// Package coordinator sequences jobs. It starts the same session at every party and watches the
+// sessions. When all parties report the same digest it activates the result, and it records which
+// results exist. The coordinator sees no secret and does not depend on the engine. Parties do not
+// trust its statements where they can compare values among themselves.
 package coordinator
 
 import (
@@ -31,8 +32,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/traces"
 )
 
-// Coordinator runs jobs, a few at a time, in the order of submission as far as schedule.go allows. Results are activated
-// beside that: a party that is away does not hold up other jobs, unless they need what is being activated.
+// Coordinator runs several jobs concurrently and starts them in the order of submission as far as
+// schedule.go allows. Results are activated concurrently with running jobs: an unreachable party
+// delays other jobs only if they need the result being activated.
 type Coordinator struct {
 	coordinatorv1.UnimplementedCoordinatorServiceServer
 	file        *config.CoordinatorFile
@@ -40,12 +42,12 @@ type Coordinator struct {
 	credentials *rpc.Credentials
 	log         *slog.Logger
 	metrics     *metrics.Metrics
-	traces      *traces.Tracer // nil without a collector
+	traces      *traces.Tracer // nil without a trace collector
 	records     *records
 	parties     []*member
 	timing      timing
 	inner       []rpc.Inner
-	health      *health.Server // nil without an address
+	health      *health.Server // nil without a listen address
 	disks       *disk.Watch
 
 	wake    chan struct{}
@@ -58,38 +60,38 @@ type Coordinator struct {
 
 	mu   sync.Mutex
 	jobs map[string]*entry
-	list []string // ids in the order of submission
+	list []string // job identifiers in the order of submission
 }
 
-// member is a party as the coordinator reaches it.
+// member is a connection to one party.
 type member struct {
 	index int
 	name  string
 	conn  *grpc.ClientConn
-	full  atomic.Bool // whether it has ever refused a session beside others
+	full  atomic.Bool // whether the party ever refused a session because of concurrent sessions
 }
 
-// entry is a job in memory.
+// entry holds a job in memory.
 type entry struct {
 	job     *coordinatorv1.Job
-	request *coordinatorv1.JobRequest // the job's, which never changes
+	request *coordinatorv1.JobRequest // the request of the job; never changes
 	key     string                    // idempotency key of its client
-	until   time.Time                 // when its own time is over, by the monotonic clock; zero: never
+	until   time.Time                 // deadline of the request's timeout, by the monotonic clock; zero: no timeout
 	changed chan struct{}
-	cancel  func()    // ends its session, while there is one
+	cancel  func()    // ends the running session, if any
 	stop    string    // why a client cancelled it
-	note    string    // what it waits for, where parties do not say
-	moved   time.Time // when it began or last came any further
-	begun   bool      // by this process
-	doing   step      // with what it was begun
-	starts  bool      // not all parties have taken it yet
-	refused string    // why parties did not take it beside others, since it was put back
-	beside  []*entry  // those others, while it waits for one of them to end
+	note    string    // the reason why the job waits, if no party reports it
+	moved   time.Time // when the job began or last progressed
+	begun   bool      // this process works on the job
+	doing   step      // the step that this process began
+	starts  bool      // some parties have not accepted the job yet
+	refused string    // why parties refused it next to other jobs, since it was put back
+	beside  []*entry  // those other jobs, while it waits for one to end
 }
 
-// Run serves until ctx is done, with what is inner around its handlers.
+// Run serves until ctx is done. It adds the interceptors in inner around the handlers.
 func Run(ctx context.Context, f *config.CoordinatorFile, version string, log *slog.Logger, inner ...rpc.Inner) error {
-	h, err := health.Start(f.HealthListen, log) // it lives before its records are open
+	h, err := health.Start(f.HealthListen, log) // responds before the records are open
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func Run(ctx context.Context, f *config.CoordinatorFile, version string, log *sl
 	return c.serve(ctx, l)
 }
 
-// open reads the records of earlier processes and prepares connections to the parties.
+// open reads the records of earlier processes and prepares the connections to the parties.
 func open(f *config.CoordinatorFile, version string, log *slog.Logger) (_ *Coordinator, err error) {
 	c := &Coordinator{
 		file: f, version: version, log: log, metrics: metrics.New(version, metrics.Coordinator), timing: defaultTiming,
@@ -171,7 +173,7 @@ func (c *Coordinator) close() {
 	}
 }
 
-// server has the coordinator's service and its status.
+// server returns the server with the coordinator's service and its status service.
 func (c *Coordinator) server() (*rpc.Server, error) {
 	directory, err := c.file.Directory()
 	if err != nil {
@@ -208,7 +210,7 @@ func (c *Coordinator) server() (*rpc.Server, error) {
 	return server, nil
 }
 
-// newWork are the methods that are refused while the disk is low.
+// newWork lists the methods that are rejected while disk space is low.
 var newWork = map[string]bool{
 	coordinatorv1.CoordinatorService_SubmitJob_FullMethodName:  true,
 	coordinatorv1.CoordinatorService_RotateKeys_FullMethodName: true,
@@ -216,7 +218,7 @@ var newWork = map[string]bool{
 	stockv1.StockService_SetPolicy_FullMethodName:              true,
 }
 
-// running counts the jobs that have begun and are not over.
+// running returns the number of jobs that have begun and not ended.
 func (c *Coordinator) running() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,8 +231,8 @@ func (c *Coordinator) running() int {
 	return n
 }
 
-// serve works and answers until stop is done. It stops being ready first and begins no more jobs, then ends what it leads,
-// then its server.
+// serve runs jobs and serves requests until stop is done. It then stops reporting ready and begins
+// no more jobs, ends the sessions that it leads and finally stops its server.
 func (c *Coordinator) serve(stop context.Context, l net.Listener) error {
 	server, err := c.server()
 	if err != nil {
@@ -283,7 +285,8 @@ func (c *Coordinator) serve(stop context.Context, l net.Listener) error {
 	return <-done
 }
 
-// finish waits for the sessions that run, so long at most. Activations go on after a restart.
+// finish waits for the running sessions for at most the given time. Activations continue after a
+// restart.
 func (c *Coordinator) finish(within time.Duration) {
 	c.log.Info("stopping", "jobs", c.running(), "within", within)
 	done := make(chan struct{})
@@ -307,7 +310,7 @@ func (c *Coordinator) stopping() bool {
 	}
 }
 
-// load reads the records of earlier processes.
+// load reads the records of earlier processes into memory.
 func (c *Coordinator) load() error {
 	all, err := c.records.all()
 	for _, r := range all {
@@ -323,7 +326,7 @@ func (c *Coordinator) load() error {
 	return err
 }
 
-// work begins to take jobs forward, under ctx, until stop is done.
+// work starts the goroutines that advance jobs, under ctx, until stop is done.
 func (c *Coordinator) work(stop, ctx context.Context) {
 	for stop.Err() == nil {
 		next := c.expire()
@@ -341,7 +344,7 @@ func (c *Coordinator) work(stop, ctx context.Context) {
 	}
 }
 
-// kick has the schedule looked at again.
+// kick makes the scheduler look for jobs to begin.
 func (c *Coordinator) kick() {
 	select {
 	case c.wake <- struct{}{}:
@@ -349,7 +352,7 @@ func (c *Coordinator) kick() {
 	}
 }
 
-// begin gives the jobs to begin now.
+// begin returns the jobs to begin now.
 func (c *Coordinator) begin() (list []*entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -376,19 +379,22 @@ func (c *Coordinator) begin() (list []*entry) {
 	return list
 }
 
-// leads reports whether sessions of the job run, or are about to. The caller holds the lock.
+// leads reports whether sessions of the job run or are about to start. The caller must hold the
+// lock.
 func (e *entry) leads() bool {
 	return e.begun && e.doing == stepLead && e.job.GetState() < activating
 }
 
-// precedes reports whether a job is being activated whose MAC key another one needs. The caller holds the lock.
+// precedes reports whether the job is being activated and makes a MAC key that other needs. The
+// caller must hold the lock.
 func (e *entry) precedes(other *entry) bool {
 	own, ok := slotOf(e.job.GetRequest())
 	theirs, needs := slotOf(other.job.GetRequest())
 	return e.job.GetState() == activating && ok && needs && own == theirs
 }
 
-// others are the jobs beside which parties may refuse this one. The caller holds the lock.
+// others returns the running jobs because of which parties may refuse e. The caller must hold the
+// lock.
 func (c *Coordinator) others(e *entry) (list []*entry) {
 	for _, x := range c.jobs {
 		if x != e && (x.leads() || x.precedes(e)) {
@@ -398,7 +404,7 @@ func (c *Coordinator) others(e *entry) (list []*entry) {
 	return list
 }
 
-// waits says what a job waits for that was put back. The caller holds the lock.
+// waits returns the reason why a job that was put back waits. The caller must hold the lock.
 func (e *entry) waits() (w refusal) {
 	for _, x := range e.beside {
 		switch {
@@ -413,8 +419,9 @@ func (e *entry) waits() (w refusal) {
 	return w
 }
 
-// putBack makes a job wait again that parties refused beside others: those that ran when it began, and those that run
-// now. Where there are none it gives false: the refusal is a failure. No session of the job is left.
+// putBack returns a job to the queue after parties refused it because of concurrent jobs: the jobs
+// that ran when it began and those that run now. It returns false if there are no such jobs; the
+// refusal is then a failure. No session of the job remains.
 func (c *Coordinator) putBack(e *entry, before []*entry, reason string) bool {
 	c.mu.Lock()
 	beside := c.others(e)
@@ -429,17 +436,17 @@ func (c *Coordinator) putBack(e *entry, before []*entry, reason string) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e.refused = "waiting for the jobs beside it: " + reason
+	e.refused = "waiting for concurrent jobs: " + reason
 	for _, x := range before {
 		if !slices.Contains(beside, x) {
-			return true // it has ended: at once
+			return true // it has ended: retry immediately
 		}
 	}
 	e.beside = beside
 	return true
 }
 
-// taken notes that all parties have taken a job: the next one may begin.
+// taken records that all parties have accepted a job, so that the next one may begin.
 func (c *Coordinator) taken(e *entry) {
 	c.mu.Lock()
 	e.starts = false
@@ -447,7 +454,8 @@ func (c *Coordinator) taken(e *entry) {
 	c.kick()
 }
 
-// yield is called when this process has done what it can for a job. One that was put back may begin again.
+// yield is called when this process can do no more for a job. A job that was put back may begin
+// again.
 func (c *Coordinator) yield(e *entry) {
 	c.mu.Lock()
 	again := e.job.GetState() == pending
@@ -460,7 +468,8 @@ func (c *Coordinator) yield(e *entry) {
 	c.kick()
 }
 
-// keeps reports whether a session's result is a job's, or may become one's.
+// keeps reports whether the result of a session belongs to a job, or may still become a job's
+// result.
 func (c *Coordinator) keeps(session string) bool {
 	ref, err := refOf(session)
 	if err != nil {

@@ -51,7 +51,7 @@ func (f *fakeNet) get(id string) *coordinatorv1.Job {
 	return r.GetJob()
 }
 
-// until watches a job until ok says so.
+// until watches a job until ok returns true.
 func (f *fakeNet) until(id string, ok func(*coordinatorv1.Job) bool) *coordinatorv1.Job {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), 30*time.Second)
@@ -76,7 +76,7 @@ func waitsFor(reason string) func(*coordinatorv1.Job) bool {
 	return func(j *coordinatorv1.Job) bool { return strings.Contains(j.GetReason(), reason) }
 }
 
-// complete runs a job that must succeed, and sees to it that nothing is left locked.
+// complete runs a job that must succeed and checks that no result stays locked.
 func (f *fakeNet) complete(q *coordinatorv1.JobRequest) *coordinatorv1.Job {
 	f.Helper()
 	j := f.until(f.submit(q), over)
@@ -84,12 +84,12 @@ func (f *fakeNet) complete(q *coordinatorv1.JobRequest) *coordinatorv1.Job {
 		f.Fatalf("%s: %v", j.GetState(), j.GetFailure())
 	}
 	if n := f.locked(); n != 0 {
-		f.Fatalf("%d results are left locked", n)
+		f.Fatalf("%d results stay locked", n)
 	}
 	return j
 }
 
-// locked counts the locked results of all parties.
+// locked returns the number of locked results at all parties.
 func (f *fakeNet) locked() (n int) {
 	for _, p := range f.parties {
 		p.mu.Lock()
@@ -108,7 +108,7 @@ func (f *fakeNet) locked() (n int) {
 	return n
 }
 
-// change sets what a party does.
+// change changes the behaviour of a party under its lock.
 func (p *fakeParty) change(f func(p *fakeParty)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,7 +141,7 @@ func TestJobs(t *testing.T) {
 			t.Errorf("party %d is %s", p.GetParty(), p.GetStatus().GetState())
 		}
 	}
-	for _, p := range f.parties[1:] { // the same words for all
+	for _, p := range f.parties[1:] { // all parties receive the same request
 		for i, s := range p.specs {
 			if !proto.Equal(s, f.parties[0].specs[i]) {
 				t.Errorf("party %d was asked for %v", p.index, s)
@@ -153,7 +153,8 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// One row a way to fail: what party 1, or 1 and 2, do; how the job ends; who is named. After each, another job completes.
+// Each row is one way to fail: the behaviour of party 1, or of parties 1 and 2, how the job ends,
+// and which party is named. After each failure another job must complete.
 func TestFailures(t *testing.T) {
 	f := newNet(t, 3)
 	epoch := f.complete(keysJob()).GetEpoch()
@@ -171,7 +172,7 @@ func TestFailures(t *testing.T) {
 		{name: "refused by policy", bad: func(p *fakeParty) {
 			p.onStart = func(*jobv1.SessionSpec) error { return rpc.Errorf(rpc.PolicyRefused, "ask for less", "too many") }
 		}, state: failed, want: &jobv1.Failure{Outcome: "refused", Check: "policy_refused", Reason: "party 1 (p1) refuses: too many (ask for less)", Reporter: 1}},
-		{name: "a later report that says more", bad: func(p *fakeParty) {
+		{name: "a later report that adds details", bad: func(p *fakeParty) {
 			p.onRun = func(s *fakeSession) {
 				time.Sleep(50 * time.Millisecond)
 				s.fails(&jobv1.Failure{Outcome: "blame", Round: "open", RoundIndex: 4, Check: "proof", Reason: "bad proof", Reporter: 1,
@@ -179,7 +180,7 @@ func TestFailures(t *testing.T) {
 			}
 		}, others: peers, state: failed, want: &jobv1.Failure{Outcome: "blame", Round: "open", RoundIndex: 4, Check: "proof", Reason: "bad proof",
 			Reporter: 1, Blame: &jobv1.Blame{Party: 2, Check: "proof", Reason: "bad proof"}}},
-		{name: "others stand still after a failure", bad: func(p *fakeParty) {
+		{name: "other parties stall after a failure", bad: func(p *fakeParty) {
 			p.onRun = func(s *fakeSession) {
 				s.fails(&jobv1.Failure{Outcome: "abort", Check: "mac_check", Reason: "not zero"})
 			}
@@ -188,10 +189,10 @@ func TestFailures(t *testing.T) {
 		{name: "another result", bad: func(p *fakeParty) {
 			p.onRun = func(s *fakeSession) { s.waits(1, 0); s.store([32]byte{1}) }
 		}, state: failed, want: &jobv1.Failure{Outcome: "abort", Check: "result", Round: "open", RoundIndex: 1, Reason: "parties 0 and 1 report different results"}},
-		{name: "everybody stands still", bad: func(p *fakeParty) {
+		{name: "all parties stall", bad: func(p *fakeParty) {
 			p.onRun = func(s *fakeSession) { s.waits(2, 0) }
 		}, others: func(s *fakeSession) { s.waits(3, 1) }, timeout: 200 * time.Millisecond, state: timedOut,
-			want: &jobv1.Failure{Outcome: "timeout", Round: "open", RoundIndex: 3, Reason: "the job's time is over"}},
+			want: &jobv1.Failure{Outcome: "timeout", Round: "open", RoundIndex: 3, Reason: "the job's deadline passed"}},
 		{name: "the parties' own deadline", bad: func(p *fakeParty) {
 			p.onRun = func(s *fakeSession) { s.waits(2, 0) }
 		}, others: func(s *fakeSession) {
@@ -265,7 +266,7 @@ func TestUnreachable(t *testing.T) {
 	f.complete(keysJob())
 }
 
-// While a party stands still, a watcher hears for how long.
+// While a party stalls, a watcher receives how long the job has waited.
 func TestReason(t *testing.T) {
 	f := newNet(t, 2)
 	for _, p := range f.parties {
@@ -309,21 +310,22 @@ func TestCancel(t *testing.T) {
 		}
 	}
 	if n := f.locked(); n != 0 {
-		t.Errorf("%d results are left locked", n)
+		t.Errorf("%d results stay locked", n)
 	}
 }
 
-// A party that cannot activate holds up its own job and no other, across restarts of the coordinator and of itself.
+// A party that cannot activate delays only its own job, also across restarts of the coordinator and
+// of the party.
 func TestActivationIsResumed(t *testing.T) {
 	f := newNet(t, 3)
 	epoch := f.complete(keysJob()).GetEpoch()
-	f.complete(scalarJob(epoch)) // from here on there is a MAC key
+	f.complete(scalarJob(epoch)) // from here on a MAC key exists
 	refuse := func() error { return rpc.Errorf(rpc.Internal, "", "disk full") }
 	f.parties[2].change(func(p *fakeParty) { p.onActivate = refuse })
 	id := f.submit(scalarJob(epoch))
 	f.until(id, waitsFor("activating: party 2 (p2): disk full"))
 	if _, err := f.client.CancelJob(t.Context(), &coordinatorv1.CancelJobRequest{Id: id}); !is(err, rpc.Conflict) {
-		t.Errorf("cancelling what others have activated: %v", err)
+		t.Errorf("cancelling a job that other parties have activated: %v", err)
 	}
 	other := f.submit(scalarJob(epoch))
 	f.until(other, func(j *coordinatorv1.Job) bool { return j.GetState() == activating })
@@ -334,7 +336,7 @@ func TestActivationIsResumed(t *testing.T) {
 			t.Errorf("after a restart: %s, %v", j.GetState(), j.GetFailure())
 		}
 	}
-	for end := time.Now().Add(30 * time.Second); f.locked() != 2; time.Sleep(time.Millisecond) { // those of party 2
+	for end := time.Now().Add(30 * time.Second); f.locked() != 2; time.Sleep(time.Millisecond) { // the results of party 2
 		if time.Now().After(end) {
 			t.Fatalf("%d results are locked", f.locked())
 		}
@@ -346,10 +348,11 @@ func TestActivationIsResumed(t *testing.T) {
 		}
 	}
 	if n := f.locked(); n != 0 {
-		t.Errorf("%d results are left locked", n)
+		t.Errorf("%d results stay locked", n)
 	}
 
-	// Party 0 activates, the coordinator stops before it can say so, and party 0 restarts and forgets its sessions.
+	// Party 0 activates, the coordinator stops before it can record this, and party 0 restarts and
+	// loses its sessions.
 	f.parties[2].change(func(p *fakeParty) { p.onActivate = refuse })
 	keys := f.submit(keysJob())
 	refused := waitsFor("activating: party 2")
@@ -366,7 +369,8 @@ func TestActivationIsResumed(t *testing.T) {
 	}
 }
 
-// A result that a party stored for a job that failed while the party was away is cancelled before the next job.
+// If a job fails while a party is away, the result that the party stored is cancelled before the
+// next job.
 func TestSweep(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()
@@ -415,7 +419,7 @@ func TestRestart(t *testing.T) {
 			}
 		})
 	}
-	// A crash leaves a record like this, and sessions that nobody leads.
+	// A crash leaves such a record, and sessions without a leader.
 	crashed := &coordinatorv1.Job{Id: "j0000000000000-0000", Request: keysJob(), State: jobv1.JobState_JOB_STATE_GENERATING, Ordinal: 1, Epoch: 9}
 	orphan := f.running.spec(crashed, time.Now().Add(time.Minute))
 	for _, p := range f.parties {
@@ -535,14 +539,14 @@ func TestAPI(t *testing.T) {
 		}
 	}
 	if _, err := viewer.ListJobs(t.Context(), &coordinatorv1.ListJobsRequest{Limit: 1001}); err == nil {
-		t.Error("a limit of 1001 was taken")
+		t.Error("a limit of 1001 was accepted")
 	}
 	if _, err := viewer.GetJob(t.Context(), &coordinatorv1.GetJobRequest{Id: "j0"}); !is(err, rpc.NotFound) {
-		t.Errorf("a job that is not there: %v", err)
+		t.Errorf("a missing job: %v", err)
 	}
 }
 
-// A party that has erased its result ends the job, which would be activated for ever.
+// A party that has erased its result ends the job, which would otherwise be activated forever.
 func TestAnErasedResultEndsTheJob(t *testing.T) {
 	f := newNet(t, 3)
 	epoch := f.complete(keysJob()).GetEpoch()
@@ -555,7 +559,7 @@ func TestAnErasedResultEndsTheJob(t *testing.T) {
 	}
 }
 
-// A party cannot use up the numbers of epochs.
+// A party cannot exhaust the epoch numbers.
 func TestAPartyFarAhead(t *testing.T) {
 	f := newNet(t, 3)
 	first := f.complete(keysJob()).GetEpoch()

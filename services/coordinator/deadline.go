@@ -9,30 +9,32 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 )
 
-// A job has two limits: its request's timeout counts from its submission, and ends it wherever it is before ACTIVATING;
-// the coordinator's job_timeout counts from the beginning of each attempt, so that jobs may wait for each other.
+// A job has two limits. The request's timeout counts from its submission and ends the job in any
+// state before ACTIVATING. The coordinator's job_timeout counts from the beginning of each attempt,
+// so that jobs may wait for each other.
 
-// newEntry is a job that was submitted now, or that an earlier process recorded.
+// newEntry returns the entry of a job that was submitted now or that an earlier process recorded.
 func newEntry(j *coordinatorv1.Job, key string) *entry {
 	e := &entry{job: j, request: j.GetRequest(), key: key, changed: make(chan struct{})}
 	if t := j.GetRequest().GetTimeout().AsDuration(); t > 0 {
 		now := time.Now()
-		e.until = now.Add(min(t, j.GetCreated().AsTime().Add(t).Sub(now))) // a clock that went back makes it no longer
+		e.until = now.Add(min(t, j.GetCreated().AsTime().Add(t).Sub(now))) // setting the clock back does not extend the timeout
 	}
 	return e
 }
 
-// deadline is when an attempt ends that begins now.
+// deadline returns the deadline of an attempt that begins now.
 func (c *Coordinator) deadline(e *entry) time.Time {
 	left := time.Duration(c.file.JobTimeout)
 	if !e.until.IsZero() {
 		left = min(left, time.Until(e.until))
 	}
-	return time.Now().Add(left) // for the parties it is read from the clock as it stands
+	return time.Now().Add(left) // parties need wall-clock time
 }
 
-// expire ends the jobs whose time is over before they have begun, or begun again. It gives a channel that says when to
-// look again; nil: when something changes.
+// expire ends the jobs whose deadline passed before they began, or before they began again. It
+// returns a channel that fires when to check again, or nil if only a change of the jobs requires
+// another check.
 func (c *Coordinator) expire() <-chan time.Time {
 	over := map[*entry]*jobv1.Failure{}
 	var first time.Time
@@ -58,8 +60,9 @@ func (c *Coordinator) expire() <-chan time.Time {
 	return time.After(time.Until(first))
 }
 
-// late is how a job ends whose time is over before it has begun. The caller holds the lock.
+// late returns the failure of a job whose deadline passed before it began. The caller must hold the
+// lock.
 func late(e *entry) *jobv1.Failure {
-	return &jobv1.Failure{Outcome: outcomeTimeout, Reason: fmt.Sprintf("the job's time, %s from its submission, is over: it was %s",
+	return &jobv1.Failure{Outcome: outcomeTimeout, Reason: fmt.Sprintf("the job's timeout of %s from its submission expired; it was %s",
 		e.request.GetTimeout().AsDuration(), cmp.Or(e.refused, reasonQueued))}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// A job's time counts from its submission: what it waits is not added when it begins, and one that still waits ends then.
+// A job's timeout counts from its submission. Time spent waiting is not added when the job begins,
+// and a job that still waits at the deadline ends.
 func TestAJobsTimeCountsFromItsSubmission(t *testing.T) {
 	f := newNet(t, 2)
 	g := f.gate()
@@ -25,7 +26,7 @@ func TestAJobsTimeCountsFromItsSubmission(t *testing.T) {
 	second, third := f.submit(patient), f.submit(hasty)
 	j := f.until(third, over)
 	if j.GetState() != timedOut || j.GetOrdinal() != 0 || j.GetStarted() != nil || j.GetFailure().GetOutcome() != outcomeTimeout ||
-		j.GetReason() != "the job's time, 300ms from its submission, is over: it was waiting for the jobs before it" {
+		j.GetReason() != "the job's timeout of 300ms from its submission expired; it was waiting for the jobs before it" {
 		t.Errorf("%v", j)
 	}
 	if took := j.GetEnded().AsTime().Sub(j.GetCreated().AsTime()); took < 300*time.Millisecond || took > 2*time.Second {
@@ -43,7 +44,7 @@ func TestAJobsTimeCountsFromItsSubmission(t *testing.T) {
 	g.completes(second)
 }
 
-// So it is for a job that parties refuse again and again.
+// The same holds for a job that parties refuse repeatedly.
 func TestAJobThatIsPutBackEndsInTime(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()
@@ -56,13 +57,14 @@ func TestAJobThatIsPutBackEndsInTime(t *testing.T) {
 	q := in("p256", epoch)
 	q.Timeout = durationpb.New(400 * time.Millisecond)
 	j := f.until(f.submit(q), over)
-	if j.GetState() != timedOut || j.GetOrdinal() == 0 || !strings.Contains(j.GetReason(), "it was waiting for the jobs beside it: party 1 (p1) refuses: no room") {
+	if j.GetState() != timedOut || j.GetOrdinal() == 0 || !strings.Contains(j.GetReason(), "it was waiting for concurrent jobs: party 1 (p1) refuses: no room") {
 		t.Errorf("%v", j)
 	}
 	g.completes(first)
 }
 
-// So it is across a restart; a job without a time of its own has the coordinator's for each attempt.
+// The same holds across a restart. A job without a timeout has the coordinator's job_timeout for
+// each attempt.
 func TestAJobsTimeAcrossARestart(t *testing.T) {
 	f := newNet(t, 2)
 	g := f.gate()
@@ -90,13 +92,13 @@ func TestDeadlines(t *testing.T) {
 	for name, x := range map[string]struct {
 		created, timeout, want time.Duration // from now on; 0: no timeout
 	}{
-		"no time of its own":        {created: -5 * time.Hour, want: time.Hour},
-		"longer than an attempt's":  {created: -time.Minute, timeout: 5 * time.Hour, want: time.Hour},
-		"the rest of a longer one":  {created: -4*time.Hour - 30*time.Minute, timeout: 5 * time.Hour, want: 30 * time.Minute},
-		"shorter":                   {created: -time.Minute, timeout: 5 * time.Minute, want: 4 * time.Minute},
-		"over":                      {created: -time.Hour, timeout: 5 * time.Minute, want: -55 * time.Minute},
-		"submitted in the future":   {created: time.Hour, timeout: 5 * time.Minute, want: 5 * time.Minute},
-		"as long as can be written": {created: -time.Minute, timeout: 1<<63 - 1, want: time.Hour},
+		"no timeout in the request":              {created: -5 * time.Hour, want: time.Hour},
+		"longer than job_timeout":                {created: -time.Minute, timeout: 5 * time.Hour, want: time.Hour},
+		"the remaining part of a longer timeout": {created: -4*time.Hour - 30*time.Minute, timeout: 5 * time.Hour, want: 30 * time.Minute},
+		"shorter":                                {created: -time.Minute, timeout: 5 * time.Minute, want: 4 * time.Minute},
+		"over":                                   {created: -time.Hour, timeout: 5 * time.Minute, want: -55 * time.Minute},
+		"submitted in the future":                {created: time.Hour, timeout: 5 * time.Minute, want: 5 * time.Minute},
+		"the longest time that can be encoded":   {created: -time.Minute, timeout: 1<<63 - 1, want: time.Hour},
 	} {
 		q := &coordinatorv1.JobRequest{}
 		if x.timeout > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/traces"
 )
 
-// lastEpoch is the highest epoch that a job has made or tried to make.
+// lastEpoch returns the highest epoch that a job has made or tried to make.
 func (c *Coordinator) lastEpoch() (last uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -25,8 +25,8 @@ func (c *Coordinator) lastEpoch() (last uint64) {
 	return last
 }
 
-// update changes a job and wakes its watchers. A new state is durable before anybody sees it; where that fails, only
-// an end is shown nevertheless. The caller's function holds the lock.
+// update changes a job and wakes its watchers. A new state is durable before it is visible. If it
+// cannot be recorded, it is shown only if it ends the job. The change function runs under the lock.
 func (c *Coordinator) update(e *entry, change func(j *coordinatorv1.Job)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +57,7 @@ func (c *Coordinator) update(e *entry, change func(j *coordinatorv1.Job)) error 
 	return nil
 }
 
-// tell logs that a job has begun or ended, and traces it at its end.
+// tell logs the beginning and the end of a job, and traces the job at its end.
 func (c *Coordinator) tell(j *coordinatorv1.Job) {
 	q := j.GetRequest()
 	log := c.log.With("job", j.GetId(), "ordinal", j.GetOrdinal(), "kind", job.KindName(q.GetKind()), "epoch", j.GetEpoch())
@@ -84,10 +84,11 @@ func (c *Coordinator) tell(j *coordinatorv1.Job) {
 	c.traces.Ended(span)
 }
 
-// metricName is a state as a label.
+// metricName returns the metric label of a state.
 func metricName(s jobv1.JobState) string { return strings.ToLower(stateName(s)) }
 
-// snapshot is a copy of a job with the reason why it waits, and a channel that is closed when the job changes.
+// snapshot returns a copy of a job with the reason why it waits, and a channel that is closed when
+// the job changes.
 func (c *Coordinator) snapshot(e *entry) (*coordinatorv1.Job, chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,5 +123,5 @@ func (c *Coordinator) find(id string) (*entry, error) {
 }
 
 func noJob(id string) error {
-	return rpc.Errorf(rpc.NotFound, "`lodge jobs list` shows what there is", "no job %q", id)
+	return rpc.Errorf(rpc.NotFound, "`lodge jobs list` lists the jobs", "no job %q", id)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/stock"
 )
 
-// maxSamples is how many jobs of the past an estimate is the median of, at most.
+// maxSamples is the maximum number of earlier jobs whose median forms an estimate.
 const maxSamples = 9
 
 // EstimateJob implements the service.
@@ -35,10 +35,11 @@ func (c *Coordinator) EstimateJob(ctx context.Context, r *coordinatorv1.Estimate
 	return c.estimate(ctx, r.GetJob())
 }
 
-// estimate asks the parties, which have the engine, and the records of earlier jobs.
+// estimate combines the estimates of the parties, which have the engine, with the records of
+// earlier jobs.
 func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest) (*coordinatorv1.EstimateJobResponse, error) {
 	if q == nil || !job.Stocked(q.GetKind()) {
-		return nil, rpc.Errorf(rpc.Invalid, "name a kind of tuples, or masks", "there are no estimates: %s", job.NoTuples(q.GetKind()))
+		return nil, rpc.Errorf(rpc.Invalid, "request a kind of tuples, or masks", "estimates are not supported for %s", job.NoTuples(q.GetKind()))
 	}
 	checked := proto.CloneOf(q)
 	masks := q.GetKind() == jobv1.Kind_KIND_MASKS
@@ -86,12 +87,12 @@ func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest)
 	//  [run=TestEstimateRefusals] an estimate has no duration
 	if out.Tuples == 0 || out.Tuples > maxEstimate || out.TupleBytes > maxEstimate ||
 		out.MemoryBytes > 1<<60 || !(seconds < 1e9) { // which bounds SentBytes too
-		return nil, rpc.Errorf(rpc.Internal, "see which release the parties run", "a party's estimate cannot be: %v", first)
+		return nil, rpc.Errorf(rpc.Internal, "compare the releases that the parties run", "a party's estimate is invalid: %v", first)
 	}
 	out.Jobs = (q.GetCount()-1)/out.Tuples + 1
 	out.StoredBytes = out.Tuples * out.TupleBytes
 	out.Duration = durationpb.New(time.Duration(max(0, seconds) * float64(time.Second)))
-	if masks { // of which there is no model
+	if masks { // there is no model of masks
 		out.Basis = coordinatorv1.EstimateBasis_ESTIMATE_BASIS_UNSPECIFIED
 	}
 	if took, sent, n := c.past(q, out); n > 0 {
@@ -103,7 +104,7 @@ func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest)
 	return out, nil
 }
 
-// times is a product, or the largest number where that is larger.
+// times returns a·b, or the largest uint64 if the product overflows.
 func times(a, b uint64) uint64 {
 	if high, low := bits.Mul64(a, b); high == 0 {
 		return low
@@ -111,28 +112,30 @@ func times(a, b uint64) uint64 {
 	return math.MaxUint64
 }
 
-// maxBatch is at least what any batch holds, in tuples: 16 blocks of the slots of the largest ring.
+// maxBatch is an upper bound on the number of tuples in a batch: 16 blocks of the slots of the
+// largest ring.
 const maxBatch = 1 << 20
 
-// maxEstimate bounds the tuples and the bytes of a tuple that a party may speak of.
+// maxEstimate bounds the number of tuples and the bytes of a tuple in a party's estimate.
 const maxEstimate = 1 << 31
 
-// modelBandwidth is what a party sends in a model, in bytes a second: a gigabit.
+// modelBandwidth is the bandwidth per party that the model assumes, in bytes per second (1 Gbit/s).
 const modelBandwidth = 125e6
 
-// asking asks one party for an estimate.
+// asking requests an estimate from one party.
 type asking func(ctx context.Context, p *member) (*triplesv1.EstimateResponse, error)
 
-// askTuples asks about a job of tuples.
+// askTuples returns a request for the estimate of a job that makes tuples.
 func (c *Coordinator) askTuples(q *coordinatorv1.JobRequest) asking {
 	spec := c.trial(q)
-	spec.Dim, spec.Count = q.GetDim(), min(q.GetCount(), maxBatch) // a party refuses a session of more than it may make
+	spec.Dim, spec.Count = q.GetDim(), min(q.GetCount(), maxBatch) // a party rejects a session above its limit
 	return func(ctx context.Context, p *member) (*triplesv1.EstimateResponse, error) {
 		return triplesv1.NewTriplesServiceClient(p.conn).Estimate(ctx, &triplesv1.EstimateRequest{Spec: spec})
 	}
 }
 
-// askMasks asks about a job of masks, of which a party says no more than what they take.
+// askMasks returns a request for the estimate of a job that makes masks. A party reports only their
+// sizes.
 func (c *Coordinator) askMasks(q *coordinatorv1.JobRequest) asking {
 	spec := c.trial(q)
 	return func(ctx context.Context, p *member) (*triplesv1.EstimateResponse, error) {
@@ -144,7 +147,8 @@ func (c *Coordinator) askMasks(q *coordinatorv1.JobRequest) asking {
 	}
 }
 
-// askAll asks parties for an estimate. Any that answers is enough, as each plans for itself, but none may refuse.
+// askAll requests an estimate from all parties. One response is enough because each party plans
+// independently, but no party may refuse.
 func (c *Coordinator) askAll(ctx context.Context, parties []*member, ask asking) (answers []*triplesv1.EstimateResponse, err error) {
 	type answer struct {
 		r   *triplesv1.EstimateResponse
@@ -183,8 +187,8 @@ func (c *Coordinator) askAll(ctx context.Context, parties []*member, ask asking)
 	return answers, nil
 }
 
-// past gives the medians of what the last jobs took that made as many tuples of the same class in the same way, and how
-// many there are.
+// past returns the medians over the last jobs that made as many tuples of the same class in the
+// same way, and the number of these jobs.
 func (c *Coordinator) past(q *coordinatorv1.JobRequest, e *coordinatorv1.EstimateJobResponse) (took time.Duration, sent uint64, n int) {
 	var durations []time.Duration
 	var bytes []uint64
@@ -213,14 +217,14 @@ func (c *Coordinator) past(q *coordinatorv1.JobRequest, e *coordinatorv1.Estimat
 	return max(0, durations[len(durations)/2]), bytes[len(bytes)/2], len(durations)
 }
 
-// alike reports whether jobs make tuples or masks that take as long.
+// alike reports whether two jobs make tuples or masks at the same cost.
 func alike(a, b *coordinatorv1.JobRequest) bool {
 	return a.GetKind() == b.GetKind() && a.GetParams() == b.GetParams() && a.GetField() == b.GetField() &&
 		a.GetNoSacrifice() == b.GetNoSacrifice() && proto.Equal(a.GetShape(), b.GetShape()) &&
 		a.GetForm() == b.GetForm() && len(a.GetGroup()) == len(b.GetGroup())
 }
 
-// made is how many tuples the parties have of a job.
+// made returns the number of tuples that a job made.
 func made(j *coordinatorv1.Job) uint64 {
 	if len(j.GetParties()) == 0 {
 		return 0
@@ -228,7 +232,7 @@ func made(j *coordinatorv1.Job) uint64 {
 	return j.GetParties()[0].GetStatus().GetCount()
 }
 
-// queue is what policies see of the coordinator.
+// queue is the coordinator as the stock's policies see it.
 type queue Coordinator
 
 var _ stock.Queue = (*queue)(nil)

@@ -19,7 +19,7 @@ func (f *fakeNet) estimate(client string, q *coordinatorv1.JobRequest) (*coordin
 	return f.dial(client).EstimateJob(f.Context(), &coordinatorv1.EstimateJobRequest{Job: q})
 }
 
-// An estimate is a model until there are jobs to go by, and submits nothing.
+// An estimate comes from the model until similar jobs have completed, and submits nothing.
 func TestEstimateJob(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()
@@ -45,7 +45,7 @@ func TestEstimateJob(t *testing.T) {
 	q.Count = 60
 	f.complete(q)
 	f.complete(q)
-	q.Dim = 0 // the best
+	q.Dim = 0 // the best choice
 	e, err = f.estimate("operator", q)
 	if err != nil || e.GetBasis() != coordinatorv1.EstimateBasis_ESTIMATE_BASIS_HISTORY || e.GetSamples() != 2 || e.GetTuples() != 100 || e.GetJobs() != 1 ||
 		e.GetDuration().AsDuration() <= 0 || e.GetDuration().AsDuration() > 2*time.Second {
@@ -59,14 +59,14 @@ func TestEstimateJob(t *testing.T) {
 	if err != nil || len(list.GetJobs()) != 3 {
 		t.Errorf("%d jobs, %v", len(list.GetJobs()), err)
 	}
-	// One party that is away does not matter, as each plans for itself.
+	// One unreachable party does not matter because each party plans independently.
 	f.kill(1)
 	if e, err = f.estimate("operator", q); err != nil || e.GetTuples() != 100 {
-		t.Errorf("with a party away: %v, %v", e, err)
+		t.Errorf("with an unreachable party: %v, %v", e, err)
 	}
 	f.kill(0)
 	if _, err = f.estimate("operator", q); !is(err, rpc.Unavailable) {
-		t.Errorf("with all away: %v", err)
+		t.Errorf("with all parties unreachable: %v", err)
 	}
 }
 
@@ -83,10 +83,10 @@ func TestEstimateRefusals(t *testing.T) {
 		{"proofs", func(q *coordinatorv1.JobRequest) { q.Kind = jobv1.Kind_KIND_PROOF }, rpc.Invalid},
 		{"parameters that are not pinned", func(q *coordinatorv1.JobRequest) { q.Params = "S15-64" }, rpc.PolicyRefused},
 		{"no count", func(q *coordinatorv1.JobRequest) { q.Count = 0 }, rpc.Invalid},
-		{"a dim that is no power", func(q *coordinatorv1.JobRequest) {
+		{"a dim that is not a power of two", func(q *coordinatorv1.JobRequest) {
 			q.Kind, q.Dim, q.Shape = jobv1.Kind_KIND_MATRIX, 3, &jobv1.Shape{Rows: 3, Inner: 3, Columns: 3}
 		}, rpc.Invalid},
-		{"masks of no party", func(q *coordinatorv1.JobRequest) { q.Kind, q.InputParty = jobv1.Kind_KIND_INPUT, 2 }, rpc.Invalid},
+		{"masks without a party", func(q *coordinatorv1.JobRequest) { q.Kind, q.InputParty = jobv1.Kind_KIND_INPUT, 2 }, rpc.Invalid},
 		{"keys for decryption", func(q *coordinatorv1.JobRequest) { q.Purpose = jobv1.Purpose_PURPOSE_DECRYPTION }, rpc.KeyPurpose},
 	} {
 		q := scalarJob(1)
@@ -99,7 +99,7 @@ func TestEstimateRefusals(t *testing.T) {
 		}
 	}
 	if _, err := f.client.EstimateJob(t.Context(), &coordinatorv1.EstimateJobRequest{}); !is(err, rpc.Invalid) {
-		t.Errorf("no job: %v", err)
+		t.Errorf("no job in the request: %v", err)
 	}
 	if _, err := f.estimate("viewer", scalarJob(1)); !is(err, rpc.Forbidden) {
 		t.Errorf("without the permission: %v", err)

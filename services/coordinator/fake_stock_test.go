@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/spans"
 )
 
-// Estimate makes batches of whole hundreds, up to a thousand.
+// Estimate plans batches of whole hundreds, up to a thousand.
 func (f fakeTriples) Estimate(_ context.Context, r *triplesv1.EstimateRequest) (*triplesv1.EstimateResponse, error) {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
@@ -27,7 +27,7 @@ func estimateOf(spec *jobv1.SessionSpec) *triplesv1.EstimateResponse {
 	}
 }
 
-// Propose takes a reservation's tuples. What was withdrawn is never reserved again.
+// Propose reserves tuples. A withdrawn reservation is never reserved again.
 func (f fakeTuples) Propose(_ context.Context, r *tuplesv1.ProposeRequest) (*tuplesv1.ProposeResponse, error) {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
@@ -68,7 +68,7 @@ func (p *fakeParty) take(want *tuplesv1.Range) bool {
 	return false
 }
 
-// Withdraw ends reservations, whose tuples are lost here.
+// Withdraw ends reservations; this fake discards their tuples.
 func (f fakeTuples) Withdraw(_ context.Context, r *tuplesv1.WithdrawRequest) (*tuplesv1.WithdrawResponse, error) {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
@@ -84,7 +84,7 @@ func (f fakeTuples) Withdraw(_ context.Context, r *tuplesv1.WithdrawRequest) (*t
 	return out, nil
 }
 
-// Release has nothing to do.
+// Release does nothing in this fake.
 func (f fakeTuples) Release(context.Context, *tuplesv1.ReleaseRequest) (*tuplesv1.ReleaseResponse, error) {
 	return &tuplesv1.ReleaseResponse{}, nil
 }

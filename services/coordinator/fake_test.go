@@ -28,7 +28,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// fakeSession is a session that computes nothing.
+// fakeSession is a session without computation.
 type fakeSession struct {
 	party   *fakeParty
 	spec    *jobv1.SessionSpec
@@ -36,7 +36,7 @@ type fakeSession struct {
 	changed chan struct{}
 }
 
-// fakeParty has the services of a party, in front of nothing.
+// fakeParty implements the services of a party without an engine.
 type fakeParty struct {
 	index    int
 	address  string
@@ -49,7 +49,7 @@ type fakeParty struct {
 	batches  []*tuplesv1.Batch
 	reserved map[string]tuplesv1.ReservationState
 	specs    []*jobv1.SessionSpec
-	// What the test makes it do; nil: what is right.
+	// Hooks of the test; nil selects the correct behaviour.
 	onStart    func(*jobv1.SessionSpec) error
 	onRun      func(*fakeSession)
 	onActivate func() error
@@ -80,7 +80,7 @@ func (p *fakeParty) start(spec *jobv1.SessionSpec) (*jobv1.SessionStatus, error)
 	return s.status, nil
 }
 
-// set changes the status.
+// set changes the session's status.
 func (s *fakeSession) set(change func(*jobv1.SessionStatus)) {
 	s.party.mu.Lock()
 	defer s.party.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *fakeSession) setLocked(change func(*jobv1.SessionStatus)) {
 	s.changed = make(chan struct{})
 }
 
-// waits is a session in a round that waits for another party.
+// waits puts the session into a round in which it waits for the given parties.
 func (s *fakeSession) waits(round uint32, whom ...uint32) {
 	s.set(func(st *jobv1.SessionStatus) {
 		st.State = jobv1.JobState_JOB_STATE_GENERATING
@@ -105,7 +105,7 @@ func (s *fakeSession) waits(round uint32, whom ...uint32) {
 	})
 }
 
-// fails ends the session.
+// fails ends the session with a failure.
 func (s *fakeSession) fails(f *jobv1.Failure) {
 	s.set(func(st *jobv1.SessionStatus) {
 		st.State, st.Failure = failed, f
@@ -115,7 +115,7 @@ func (s *fakeSession) fails(f *jobv1.Failure) {
 	})
 }
 
-// succeed passes through all states and stores a result, locked.
+// succeed passes through all states and stores a locked result.
 func (s *fakeSession) succeed() {
 	s.waits(1, 1)
 	s.set(func(st *jobv1.SessionStatus) { st.State = jobv1.JobState_JOB_STATE_VERIFYING })
@@ -210,7 +210,7 @@ func (p *fakeParty) end(ref *jobv1.SessionRef, digest []byte, state jobv1.JobSta
 	return s.status, nil
 }
 
-// fakeSessions are the calls that a fake party's services share.
+// fakeSessions implements the calls that all services of a fake party share.
 type fakeSessions struct{ p *fakeParty }
 
 func (f fakeSessions) Start(_ context.Context, r *jobv1.StartRequest) (*jobv1.StartResponse, error) {
@@ -249,7 +249,7 @@ func (f fakeKeygen) RetireEpoch(context.Context, *keygenv1.RetireEpochRequest) (
 	return nil, rpc.Errorf(rpc.NotFound, "", "no epoch")
 }
 
-// DrainEpoch drains an epoch of the fake party; its successor must be there.
+// DrainEpoch drains an epoch of the fake party; the successor must exist.
 func (f fakeKeygen) DrainEpoch(_ context.Context, r *keygenv1.DrainEpochRequest) (*keygenv1.DrainEpochResponse, error) {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
@@ -297,7 +297,7 @@ type fakeTuples struct {
 	p *fakeParty
 }
 
-// ListBatches gives pages of one, so that whoever asks must turn them.
+// ListBatches returns pages of one batch, so that callers must follow the page tokens.
 func (f fakeTuples) ListBatches(_ context.Context, r *tuplesv1.ListBatchesRequest) (*tuplesv1.ListBatchesResponse, error) {
 	f.p.mu.Lock()
 	defer f.p.mu.Unlock()
@@ -317,7 +317,7 @@ func (f fakeTuples) ListBatches(_ context.Context, r *tuplesv1.ListBatchesReques
 	return out, nil
 }
 
-// fakeNet is a coordinator between fake parties, over real TLS.
+// fakeNet is a coordinator with fake parties over real TLS.
 type fakeNet struct {
 	*testing.T
 	ca      *pki.Authority
@@ -327,10 +327,10 @@ type fakeNet struct {
 	client  coordinatorv1.CoordinatorServiceClient
 	address string
 	running *Coordinator
-	stop    func() // the coordinator, as by SIGTERM; waits
+	stop    func() // stops the coordinator as SIGTERM does, and waits
 }
 
-// unproved is a set whose keys are not proved.
+// unproved is a parameter set whose keys are not proved.
 const unproved = "S13-8"
 
 const coordinatorIdentity = "spiffe://lodge/coordinator"
@@ -366,7 +366,7 @@ func newNet(t *testing.T, n int) *fakeNet {
 	stranger := client("stranger", config.PermStatus, config.PermSubmit, config.PermPolicy, config.PermReserve)
 	stranger.Tenants = []string{"others"}
 	rotator := client("rotator", config.PermStatus, config.PermSubmit, config.PermPolicy)
-	rotator.Tenants = append(rotator.Tenants, stranger.Tenants...) // a rotation acts on an epoch of all
+	rotator.Tenants = append(rotator.Tenants, stranger.Tenants...) // a rotation changes an epoch of all tenants
 	f.file = &config.CoordinatorFile{
 		Roster: roster, DataDir: filepath.Join(f.dir, "data"), JobTimeout: config.Duration(20 * time.Second), MaxConcurrent: 2,
 		TLS:     config.TLS{Certificate: f.path("coordinator.pem"), Key: f.path("coordinator.key"), CA: f.path("ca.pem")},
@@ -388,7 +388,7 @@ func (f *fakeNet) write(name string, content []byte) {
 	}
 }
 
-// leaf writes a certificate and gives credentials with it.
+// leaf writes a certificate and returns credentials that use it.
 func (f *fakeNet) leaf(base, identity string) *rpc.Credentials {
 	f.Helper()
 	cert, key, err := f.ca.Issue(pki.Leaf{Identity: identity, Lifetime: time.Hour})
@@ -441,7 +441,7 @@ func (f *fakeNet) serve(p *fakeParty, l net.Listener) {
 	go server.Serve(l)
 }
 
-// kill ends a party at once; restart starts it again, without its sessions.
+// kill stops a party immediately; restart starts it again without its sessions.
 func (f *fakeNet) kill(i int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -457,7 +457,7 @@ func (f *fakeNet) restart(i int) {
 	f.serve(p, f.listen(p.address))
 }
 
-// begin starts the coordinator, which ends with the test.
+// begin starts the coordinator, which stops with the test.
 func (f *fakeNet) begin() {
 	f.Helper()
 	c, err := open(f.file, "test", slog.New(slog.NewTextHandler(io.Discard, nil)))

@@ -6,14 +6,15 @@ import (
 	"github.com/lodge-mpc/lodge/services/job"
 )
 
-// How many jobs are remembered: when there are more than forgetAbove, the oldest that are over are forgotten until
-// forgetTo are left. Those that made keys stay, because their number names an epoch, and an epoch is named once.
+// Limits on the number of jobs in the records. Above forgetAbove jobs, the oldest ended jobs are
+// deleted until forgetTo jobs are left. Jobs that made keys stay, because their number names an
+// epoch and an epoch number must not be reused.
 const (
 	forgetAbove = 21_000
 	forgetTo    = 20_000
 )
 
-// forget forgets jobs of long ago. The caller holds the lock.
+// forget deletes the oldest ended jobs. The caller must hold the lock.
 func (c *Coordinator) forget(above, to int) {
 	if len(c.list) <= above {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Jobs of long ago are forgotten, also on disk, but for those that made keys and those that are not over.
+// Old jobs are deleted, also on disk, except jobs that made keys and jobs that have not ended.
 func TestForget(t *testing.T) {
 	f := newNet(t, 2)
 	keys := f.complete(keysJob())
@@ -20,7 +20,7 @@ func TestForget(t *testing.T) {
 	open := f.submit(scalarJob(1))
 	c := f.running
 	c.mu.Lock()
-	c.forget(10, 4) // there are no more than that
+	c.forget(10, 4) // not above the limit: deletes no job
 	before := len(c.list)
 	c.forget(9, 4)
 	after := slices.Clone(c.list)
@@ -30,7 +30,7 @@ func TestForget(t *testing.T) {
 		t.Errorf("%d jobs, then %v, want %v", before, after, want)
 	}
 	if _, err := f.client.GetJob(t.Context(), &coordinatorv1.GetJobRequest{Id: ids[0]}); !is(err, rpc.NotFound) {
-		t.Errorf("a job of long ago: %v", err)
+		t.Errorf("a deleted job: %v", err)
 	}
 	all, err := c.records.all()
 	var stored []string

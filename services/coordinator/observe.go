@@ -12,19 +12,19 @@ import (
 	"github.com/lodge-mpc/lodge/services/status"
 )
 
-// diskEvery is how often the room on the disk is looked at.
+// diskEvery is the interval between checks of the free disk space.
 const diskEvery = 10 * time.Second
 
-// What jobs that are not over wait for, as metrics label it.
+// Metric labels for the reason why an unfinished job waits.
 const (
-	waitsQueue      = "queue"      // the jobs before it
-	waitsRoom       = "room"       // a party that does not take it beside others
-	waitsStart      = "start"      // parties to be reached, before any has heard of it
-	waitsReachable  = "reachable"  // a party that cannot be reached
-	waitsMessages   = "messages"   // messages of a party
-	waitsNothing    = "nothing"    // all parties compute
-	waitsActivation = "activation" // its result to be unlocked at all parties
-	waitsEnd        = "end"        // it is being cancelled
+	waitsQueue      = "queue"      // for the jobs before it
+	waitsRoom       = "room"       // for a concurrent job to end, because a party refused it
+	waitsStart      = "start"      // for parties to be reachable, before any party received it
+	waitsReachable  = "reachable"  // for an unreachable party
+	waitsMessages   = "messages"   // for messages of a party
+	waitsNothing    = "nothing"    // does not wait: all parties compute
+	waitsActivation = "activation" // for all parties to unlock its result
+	waitsEnd        = "end"        // for its cancellation
 )
 
 var (
@@ -33,7 +33,7 @@ var (
 	finalStates = []jobv1.JobState{completed, failed, cancelled, timedOut}
 )
 
-// links are the connections to the parties.
+// links returns the state of the connections to the parties.
 func (c *Coordinator) links() (list []status.Peer) {
 	for _, p := range c.parties {
 		list = append(list, status.Peer{Name: p.name, Party: p.index, Conn: p.conn})
@@ -41,7 +41,7 @@ func (c *Coordinator) links() (list []status.Peer) {
 	return list
 }
 
-// countJobs has the jobs among the metrics.
+// countJobs registers the job metrics.
 func (c *Coordinator) countJobs() {
 	var states []string
 	for _, s := range finalStates {
@@ -50,7 +50,7 @@ func (c *Coordinator) countJobs() {
 	c.metrics.JobsFrom(c.levels, config.Kinds, states)
 }
 
-// observe has the room on the disk among the metrics, until ctx is done.
+// observe updates the metrics of the free disk space until ctx is done.
 func (c *Coordinator) observe(ctx context.Context) {
 	tick := time.NewTicker(diskEvery)
 	defer tick.Stop()
@@ -66,7 +66,7 @@ func (c *Coordinator) observe(ctx context.Context) {
 	}
 }
 
-// levels are the jobs as metrics show them.
+// levels returns the jobs in the form of the metrics.
 func (c *Coordinator) levels() metrics.JobLevels {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,8 @@ func (c *Coordinator) levels() metrics.JobLevels {
 	return l
 }
 
-// waitsFor is what snapshot says in words. The caller holds the lock.
+// waitsFor returns the metric label for the reason that snapshot gives as text. The caller must
+// hold the lock.
 func (e *entry) waitsFor() string {
 	s := e.job.GetState()
 	switch {
@@ -120,7 +121,7 @@ func (e *entry) waitsFor() string {
 	return waitsNothing
 }
 
-// moved reports whether a job has come any further.
+// moved reports whether a job has progressed.
 func moved(old, next *coordinatorv1.Job) bool {
 	if old.GetState() != next.GetState() || old.GetOrdinal() != next.GetOrdinal() {
 		return true

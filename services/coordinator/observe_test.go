@@ -7,7 +7,7 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 )
 
-// What a job waits for is one of a few reasons.
+// A waiting job has exactly one of a fixed set of reasons.
 func TestWaitsFor(t *testing.T) {
 	const generating = jobv1.JobState_JOB_STATE_GENERATING
 	party := func(reachable bool, waits ...uint32) *coordinatorv1.PartyProgress {
@@ -31,7 +31,8 @@ func TestWaitsFor(t *testing.T) {
 	}
 }
 
-// A job moves with its state and with what parties say of it; that one of them is away is no progress.
+// A job progresses when its state changes or a party reports progress. An unreachable party is not
+// progress.
 func TestMoved(t *testing.T) {
 	job := func(state jobv1.JobState, reachable bool, bytes uint64) *coordinatorv1.Job {
 		return &coordinatorv1.Job{State: state, Parties: []*coordinatorv1.PartyProgress{{

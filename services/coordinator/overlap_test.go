@@ -14,14 +14,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// gated makes the sessions of all parties wait in round 3 until their job is let go.
+// gated makes the sessions of all parties wait in round 3 until the test releases their job.
 type gated struct {
 	*fakeNet
 	mu    sync.Mutex
 	gates map[string]chan struct{} // by job
 }
 
-// gate holds every session from now on.
+// gate holds every session that starts from now on.
 func (f *fakeNet) gate() *gated {
 	g := &gated{fakeNet: f, gates: map[string]chan struct{}{}}
 	for _, p := range f.parties {
@@ -53,7 +53,7 @@ func (g *gated) open(id string) { close(g.of(id)) }
 // runs waits until the sessions of a job run.
 func (g *gated) runs(id string) { g.Helper(); g.until(id, waitsFor("round 3")) }
 
-// completes lets a job go and waits for its end.
+// completes releases a job and waits for its end.
 func (g *gated) completes(id string) *coordinatorv1.Job {
 	g.Helper()
 	g.open(id)
@@ -64,7 +64,7 @@ func (g *gated) completes(id string) *coordinatorv1.Job {
 	return j
 }
 
-// pending holds that a job stays as it is for a while.
+// pending checks that jobs do not begin for a while.
 func (g *gated) pending(ids ...string) {
 	g.Helper()
 	time.Sleep(100 * time.Millisecond)
@@ -81,7 +81,8 @@ func in(field string, epoch uint64) *coordinatorv1.JobRequest {
 	return q
 }
 
-// Two jobs run at a time, in order; keys run alone; what one makes is there for the others.
+// Two jobs run concurrently and in order; key generation runs exclusively; later jobs see the
+// results of earlier ones.
 func TestTwoAtATime(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()
@@ -109,15 +110,15 @@ func TestTwoAtATime(t *testing.T) {
 	}
 	g.runs(last)
 	beside := f.submit(scalarJob(epoch))
-	g.runs(beside) // there is a MAC key by now
+	g.runs(beside) // the MAC key exists now
 	g.completes(beside)
 	g.completes(last)
 	if n := f.locked(); n != 0 {
-		t.Errorf("%d results are left locked", n)
+		t.Errorf("%d results stay locked", n)
 	}
 }
 
-// jobsMetric reads lodge_jobs.
+// jobsMetric returns the value of lodge_jobs for a state.
 func (f *fakeNet) jobsMetric(state string) (value float64) {
 	f.Helper()
 	all, err := f.running.metrics.Registry().Gather()
@@ -134,7 +135,7 @@ func (f *fakeNet) jobsMetric(state string) (value float64) {
 	return value
 }
 
-// With one place everything is in order.
+// With one place, jobs run sequentially.
 func TestOneAtATime(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()
@@ -149,15 +150,15 @@ func TestOneAtATime(t *testing.T) {
 	g.completes(second)
 }
 
-// What a party does not take beside another job is no failure: it waits for the other, and is asked for again under a
-// new ordinal. When nothing else runs, it is one.
+// If a party refuses a job because of a concurrent job, the job waits for the other to end and
+// starts again under a new ordinal. If no other job runs, the refusal is a failure.
 func TestRefusedForRoom(t *testing.T) {
 	f := newNet(t, 3)
 	epoch := f.complete(keysJob()).GetEpoch()
 	g := f.gate()
 	first := f.submit(in("p128", epoch))
 	g.runs(first)
-	var most int // of sessions at party 2
+	var most int // the largest number of sessions at party 2
 	f.parties[2].change(func(p *fakeParty) {
 		most = 1
 		p.onStart = func(*jobv1.SessionSpec) error {
@@ -168,17 +169,17 @@ func TestRefusedForRoom(t *testing.T) {
 				}
 			}
 			if n >= most {
-				return rpc.Errorf(rpc.Busy, "try again when something has ended", "what runs holds about 7 bytes")
+				return rpc.Errorf(rpc.Busy, "try again when something has ended", "running jobs hold about 7 bytes")
 			}
 			return nil
 		}
 	})
 	second, third := f.submit(in("p256", epoch)), f.submit(in("p512", epoch))
-	j := f.until(second, waitsFor("waiting for the jobs beside it: party 2 (p2) refuses: what runs holds about 7 bytes"))
+	j := f.until(second, waitsFor("waiting for concurrent jobs: party 2 (p2) refuses: running jobs hold about 7 bytes"))
 	if j.GetState() != pending || j.GetOrdinal() != 1 || len(j.GetParties()) != 0 || j.GetStarted() != nil || j.GetFailure() != nil {
 		t.Errorf("put back: %v", j)
 	}
-	g.pending(second, third) // nothing passes it
+	g.pending(second, third) // no later job overtakes it
 	for _, p := range f.parties[:2] {
 		p.change(func(p *fakeParty) {
 			if s := p.sessions[second+"-1"]; s == nil || s.status.GetState() != cancelled {
@@ -195,20 +196,20 @@ func TestRefusedForRoom(t *testing.T) {
 	f.parties[2].change(func(*fakeParty) { most = 0 })
 	j = f.until(f.submit(in("p1024", epoch)), over)
 	if j.GetState() != failed || j.GetFailure().GetCheck() != string(rpc.Busy) {
-		t.Errorf("refused while nothing else runs: %s, %v", j.GetState(), j.GetFailure())
+		t.Errorf("refused with no other job running: %s, %v", j.GetState(), j.GetFailure())
 	}
 	f.parties[0].change(func(p *fakeParty) {
 		if p.sessions[j.GetId()+"-1"] != nil {
-			t.Error("a party is asked before the one that has refused before")
+			t.Error("a party was asked before the party that had refused earlier")
 		}
 	})
 	if n := f.locked(); n != 0 {
-		t.Errorf("%d results are left locked", n)
+		t.Errorf("%d results stay locked", n)
 	}
 }
 
-// A session that a party ends because of what runs beside it is tried again as well; a job that was put back can be
-// cancelled, and the next one does not wait for it.
+// A session that a party ends because of concurrent sessions is retried too. A job that was put
+// back can be cancelled, and the next job does not wait for it.
 func TestPutBackAndCancelled(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()
@@ -239,7 +240,7 @@ func TestPutBackAndCancelled(t *testing.T) {
 	g.completes(mistaken)
 }
 
-// One job of two ends, in any way, and the other goes on; the time of one is not that of the other.
+// If one of two jobs ends in any way, the other continues. Each job has its own deadline.
 func TestTheOtherGoesOn(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()
@@ -273,20 +274,21 @@ func TestTheOtherGoesOn(t *testing.T) {
 			t.Errorf("%s: %s, %v", want, j.GetState(), j.GetFailure())
 		}
 		if j := f.get(other); j.GetState() != jobv1.JobState_JOB_STATE_GENERATING {
-			t.Errorf("%s: the other one is %s", want, j.GetState())
+			t.Errorf("%s: the other job is %s", want, j.GetState())
 		}
 		g.completes(other)
-		g.completes(f.submit(scalarJob(epoch))) // makes a MAC key, should one have been burnt
+		g.completes(f.submit(scalarJob(epoch))) // makes a MAC key if the last one was burnt
 	}
 }
 
-// A job that begins sweeps the parties. What another one has stored there, while its last party computes, stays.
+// A job that begins sweeps the parties. The stored results of another job, whose last party still
+// computes, stay.
 func TestSweepKeepsWhatRuns(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()
 	g := f.gate()
 	hold := f.parties[0].onRun
-	f.parties[0].change(func(p *fakeParty) { p.onRun = nil }) // done at once
+	f.parties[0].change(func(p *fakeParty) { p.onRun = nil }) // finishes immediately
 	first := f.submit(in("p128", epoch))
 	g.runs(first)
 	f.parties[0].change(func(p *fakeParty) { p.onRun = hold })
@@ -299,8 +301,8 @@ func TestSweepKeepsWhatRuns(t *testing.T) {
 	g.completes(second)
 }
 
-// A stop, and a crash, with two jobs in flight: each ends clearly, their sessions end everywhere, one that was put back
-// still waits, and what waited goes on.
+// A stop, or a crash, with two jobs in flight: each job ends with a clear reason and its sessions
+// end at all parties. A job that was put back still waits, and waiting jobs continue.
 func TestRestartWithTwoInFlight(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		f := newNet(t, 2)
@@ -320,7 +322,7 @@ func TestRestartWithTwoInFlight(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if crash { // which leaves the records as they were, and sessions that nobody leads
+		if crash { // a crash leaves the records unchanged, and sessions without a leader
 			for i, j := range before {
 				if err := r.put(j, ""); err != nil {
 					t.Fatal(err)
@@ -357,7 +359,7 @@ func TestRestartWithTwoInFlight(t *testing.T) {
 			}
 		}
 		if n := f.locked(); n != 0 {
-			t.Errorf("%d results are left locked", n)
+			t.Errorf("%d results stay locked", n)
 		}
 	}
 }

@@ -22,10 +22,11 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// waitForReady lets a call wait for a party that has just restarted, as long as its context allows.
+// waitForReady makes a call wait for a party that has just restarted, within the deadline of its
+// context.
 var waitForReady = grpc.WaitForReady(true)
 
-// sessions are the calls that every protocol service of a party has.
+// sessions lists the calls that every protocol service of a party has.
 type sessions interface {
 	Start(ctx context.Context, in *jobv1.StartRequest, opts ...grpc.CallOption) (*jobv1.StartResponse, error)
 	Watch(ctx context.Context, in *jobv1.WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[jobv1.WatchResponse], error)
@@ -45,13 +46,13 @@ func (m *member) session(p jobv1.Protocol) sessions {
 	return triplesv1.NewTriplesServiceClient(m.conn)
 }
 
-// start begins a session, waiting for a party that has just restarted as long as ctx allows.
+// start begins a session. It waits for a party that has just restarted, within the deadline of ctx.
 func start(ctx context.Context, s sessions, spec *jobv1.SessionSpec) error {
 	_, err := s.Start(ctx, &jobv1.StartRequest{Spec: spec}, waitForReady)
 	return err
 }
 
-// watch calls each with every status of a session until it says false or the stream ends.
+// watch calls each with every status of a session until each returns false or the stream ends.
 func watch(ctx context.Context, s sessions, ref *jobv1.SessionRef, each func(*jobv1.SessionStatus) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -71,13 +72,14 @@ func cancel(ctx context.Context, s sessions, ref *jobv1.SessionRef, reason strin
 	return err
 }
 
-// activate unlocks a session's result.
+// activate unlocks the result of a session.
 func activate(ctx context.Context, s sessions, ref *jobv1.SessionRef, digest []byte) (*jobv1.SessionStatus, error) {
 	r, err := s.Activate(ctx, &jobv1.ActivateRequest{Ref: ref, Digest: digest})
 	return r.GetStatus(), err
 }
 
-// ready waits while the party says that it is stopping: it would refuse a session, and is back soon.
+// ready waits while the party reports that it is stopping. Such a party would refuse a session and
+// is usually back soon.
 func (m *member) ready(ctx context.Context, retry time.Duration) error {
 	for {
 		r, err := healthpb.NewHealthClient(m.conn).Check(ctx, &healthpb.HealthCheckRequest{}, waitForReady)
@@ -92,7 +94,7 @@ func (m *member) ready(ctx context.Context, retry time.Duration) error {
 	}
 }
 
-// lastEpoch is the highest epoch that the party knows.
+// lastEpoch returns the highest epoch that the party knows.
 func (m *member) lastEpoch(ctx context.Context) (last uint64, err error) {
 	r, err := keygenv1.NewKeygenServiceClient(m.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{}, waitForReady)
 	for _, e := range r.GetEpochs() {
@@ -101,12 +103,12 @@ func (m *member) lastEpoch(ctx context.Context) (last uint64, err error) {
 	return last, err
 }
 
-// hasEpoch is an error if the party answers that it has no keys of an epoch.
+// hasEpoch returns an error if the party reports that it has no keys of an epoch.
 func (m *member) hasEpoch(ctx context.Context, epoch uint64) error {
-	const next = "`lodge epochs list` names those that there are, `lodge jobs submit --kind keys` makes one"
+	const next = "`lodge epochs list` lists the epochs, `lodge jobs submit --kind keys` makes one"
 	r, err := keygenv1.NewKeygenServiceClient(m.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
 	if err != nil {
-		return nil //nolint:nilerr // nobody knows
+		return nil //nolint:nilerr // unknown: the party is asked at the start
 	}
 	for _, e := range r.GetEpochs() {
 		switch {
@@ -132,13 +134,13 @@ func (m *member) hasEpoch(ctx context.Context, epoch uint64) error {
 	return rpc.Errorf(rpc.NotFound, next, "no epoch %d at party %s", epoch, m.name)
 }
 
-// holds reports whether the party has, or had, the result of a job unlocked.
+// holds reports whether the party has, or had, the unlocked result of a job.
 func (m *member) holds(ctx context.Context, j *coordinatorv1.Job) bool {
 	if j.GetRequest().GetKind() == jobv1.Kind_KIND_PROOF {
-		return true // there is nothing to hold
+		return true // there is no result to hold
 	}
 	if q := j.GetRequest(); q.GetKind() == jobv1.Kind_KIND_RESHARE && !slices.Contains(q.GetGroup(), uint32(m.index)) {
-		return true // it has given shares, and got none
+		return true // a reshare at a party that gave shares and received none
 	}
 	if job.MakesEpoch(j.GetRequest().GetKind()) {
 		r, err := keygenv1.NewKeygenServiceClient(m.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{}, waitForReady)
@@ -172,9 +174,10 @@ func (m *member) holds(ctx context.Context, j *coordinatorv1.Job) bool {
 	}
 }
 
-// sweep cancels what a party still holds locked, except what belongs to a job that runs or is being activated: the rest
-// is left of jobs that failed while the party could not be reached. A session is known to keeps before a party hears of
-// it, so that asking after the party has answered misses none.
+// sweep cancels results that a party still holds locked, except results of jobs that run or are
+// being activated. The others belong to jobs that failed while the party was unreachable. A session
+// is in keeps before a party receives it, so checking keeps after the party's response cannot miss
+// one.
 func (m *member) sweep(ctx context.Context, keeps func(session string) bool) error {
 	keys := keygenv1.NewKeygenServiceClient(m.conn)
 	epochs, err := keys.ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
@@ -212,7 +215,7 @@ func (m *member) sweep(ctx context.Context, keeps func(session string) bool) err
 	}
 }
 
-// cancelNamed cancels a session by its name, job and ordinal.
+// cancelNamed cancels a session given its name, which contains job and ordinal.
 func cancelNamed(ctx context.Context, s sessions, name string) error {
 	ref, err := refOf(name)
 	if err != nil {
@@ -221,12 +224,12 @@ func cancelNamed(ctx context.Context, s sessions, name string) error {
 	return cancel(ctx, s, ref, "its job failed")
 }
 
-// refOf reads a session's name, its job and ordinal.
+// refOf parses the name of a session into job and ordinal.
 func refOf(name string) (*jobv1.SessionRef, error) {
 	at := strings.LastIndexByte(name, '-')
 	ordinal, err := strconv.ParseUint(name[at+1:], 10, 32)
 	if at < 0 || err != nil {
-		return nil, fmt.Errorf("%q names no session", name)
+		return nil, fmt.Errorf("%q is not a session name", name)
 	}
 	return &jobv1.SessionRef{JobId: name[:at], Ordinal: uint32(ordinal)}, nil
 }

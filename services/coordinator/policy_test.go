@@ -21,7 +21,7 @@ func scalars() *tuplesv1.Class {
 	return &tuplesv1.Class{Tenant: "dev", Kind: jobv1.Kind_KIND_SCALAR, Params: "S14-32", Field: "p128"}
 }
 
-// marks is a policy whose jobs make 100 tuples.
+// marks returns a policy whose jobs make 100 tuples.
 func marks(low, high uint64) *stockv1.Policy {
 	return &stockv1.Policy{Class: scalars(), Low: low, High: high, Batch: 60}
 }
@@ -37,7 +37,7 @@ func (f *fakeNet) set(p *stockv1.Policy) {
 	}
 }
 
-// watchStock waits until ok says so of the stock of scalars.
+// watchStock waits until ok accepts the stock of scalars.
 func (f *fakeNet) watchStock(ok func(*stockv1.Stock) bool) *stockv1.Stock {
 	f.Helper()
 	var last *stockv1.Stock
@@ -68,7 +68,7 @@ func heldBack(why string) func(*stockv1.Stock) bool {
 	return func(x *stockv1.Stock) bool { return strings.Contains(x.GetHeldBack(), why) }
 }
 
-// ofStock are the jobs that policies submitted, oldest first.
+// ofStock returns the jobs that policies submitted, oldest first.
 func (f *fakeNet) ofStock() (list []*coordinatorv1.Job) {
 	f.Helper()
 	r, err := f.client.ListJobs(f.Context(), &coordinatorv1.ListJobsRequest{Limit: 1000})
@@ -83,12 +83,13 @@ func (f *fakeNet) ofStock() (list []*coordinatorv1.Job) {
 	return list
 }
 
-// A policy makes what is missing, up to the high mark and no further, and again when it falls below the low one.
+// A policy fills the stock up to the high mark and no further, and again when the stock falls below
+// the low mark.
 func TestPolicyKeepsStock(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()
 	f.set(marks(150, 350))
-	x := f.watchStock(has(400)) // the first below the high mark was at 300
+	x := f.watchStock(has(400)) // the first stock below the high mark was 300
 	if x.GetEpoch() != epoch || !proto.Equal(x.GetPolicy(), marks(150, 350)) || x.GetHeldBack() != "" || x.GetMadePerSecond() <= 0 || x.GetTimeToFull().AsDuration() != 0 {
 		t.Errorf("stock %v", x)
 	}
@@ -102,24 +103,24 @@ func TestPolicyKeepsStock(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	take(250) // to 150: at the low mark
+	take(250) // leaves 150: at the low mark
 	if x := f.watchStock(has(150)); x.GetReserved() != 250 || x.GetReservedPerSecond() <= 0 || x.GetTimeToFull() != nil && x.GetReservedPerSecond() > x.GetMadePerSecond() {
 		t.Errorf("stock %v", x)
 	}
 	time.Sleep(200 * time.Millisecond)
 	if n := len(f.ofStock()); n != 4 {
-		t.Errorf("%d jobs, although there is not too little", n)
+		t.Errorf("%d jobs, although the stock is sufficient", n)
 	}
 	take(1)
 	f.watchStock(has(449))
-	for _, j := range f.ofStock() { // the tuples of the last one are there before it says that it is complete
+	for _, j := range f.ofStock() { // a job's tuples are visible before the job is complete
 		if j = f.until(j.GetId(), over); j.GetState() != completed {
 			t.Errorf("%s: %s", j.GetId(), j.GetState())
 		}
 	}
 }
 
-// A client's job counts as stock, and a coordinator that restarts doubles none of its own.
+// A client's job counts as stock, and a coordinator that restarts does not duplicate its own jobs.
 func TestPolicyAcrossRestarts(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()
@@ -137,7 +138,7 @@ func TestPolicyAcrossRestarts(t *testing.T) {
 	f.watchStock(func(x *stockv1.Stock) bool { return x.GetInProduction() == 300 })
 	before := f.ofStock()
 	if len(before) != 2 {
-		t.Fatalf("%d jobs beside the client's", len(before))
+		t.Fatalf("%d jobs in addition to the client's", len(before))
 	}
 	f.stop()
 	close(block)
@@ -161,7 +162,7 @@ func TestPolicyAcrossRestarts(t *testing.T) {
 	}
 }
 
-// Jobs that fail are repeated, later and later, and the stock says why there is too little.
+// Failed jobs are retried with increasing backoff, and the stock reports why it is too low.
 func TestPolicyBacksOff(t *testing.T) {
 	f := newNet(t, 2)
 	f.complete(keysJob())
@@ -178,7 +179,7 @@ func TestPolicyBacksOff(t *testing.T) {
 		t.Errorf("%d jobs at once", n)
 	}
 	f.parties[1].change(func(p *fakeParty) { p.onStart = nil })
-	f.set(marks(60, 100)) // whoever sets the policy means to try again
+	f.set(marks(60, 100)) // setting the policy again retries immediately
 	f.watchStock(has(100))
 }
 
@@ -199,12 +200,12 @@ func TestPolicyHeldBack(t *testing.T) {
 			return nil, rpc.Errorf(rpc.PolicyRefused, "", "too large for me")
 		}
 	})
-	p.Batch = 150 // of which nothing is known yet
+	p.Batch = 150 // which has no record yet
 	f.set(p)
 	f.watchStock(heldBack("no party takes such a job: party p0 refuses: too large for me"))
 	f.kill(1)
 	p.Priority++
-	f.set(p) // whereupon the parties are asked
+	f.set(p) // which requests estimates from the parties
 	f.watchStock(heldBack("not all parties can be asked: party 1 (p1)"))
 	if n := len(f.ofStock()); n != 1 {
 		t.Errorf("%d jobs", n)
@@ -230,16 +231,16 @@ func TestPolicyRefusals(t *testing.T) {
 		{"parameters that are not pinned", func(p *stockv1.Policy) { p.Class.Params = "S15-64" }, rpc.PolicyRefused},
 		{"no field", func(p *stockv1.Policy) { p.Class.Field = "" }, rpc.Invalid},
 		{"a shape of scalars", func(p *stockv1.Policy) { p.Class.Shape = &jobv1.Shape{Rows: 1, Inner: 1, Columns: 1} }, rpc.Invalid},
-		{"matrices of no shape", func(p *stockv1.Policy) { p.Class.Kind = jobv1.Kind_KIND_MATRIX }, rpc.Invalid},
-		{"masks of no party", func(p *stockv1.Policy) { p.Class.Kind, p.Class.InputParty = jobv1.Kind_KIND_INPUT, 2 }, rpc.Invalid},
+		{"matrices without a shape", func(p *stockv1.Policy) { p.Class.Kind = jobv1.Kind_KIND_MATRIX }, rpc.Invalid},
+		{"masks without a party", func(p *stockv1.Policy) { p.Class.Kind, p.Class.InputParty = jobv1.Kind_KIND_INPUT, 2 }, rpc.Invalid},
 		{"no marks", func(p *stockv1.Policy) { p.Low, p.High = 0, 0 }, rpc.Invalid},
 		{"no low mark", func(p *stockv1.Policy) { p.Low = 0 }, rpc.Invalid},
 		{"low above high", func(p *stockv1.Policy) { p.Low = 101 }, rpc.Invalid},
-		{"a mark beyond all", func(p *stockv1.Policy) { p.High = 1 << 60 }, rpc.Invalid},
+		{"a mark above the maximum", func(p *stockv1.Policy) { p.High = 1 << 60 }, rpc.Invalid},
 		{"no batch", func(p *stockv1.Policy) { p.Batch = 0 }, rpc.Invalid},
 		{"priority", func(p *stockv1.Policy) { p.Priority = 101 }, rpc.Invalid},
 		{"a dim of scalars", func(p *stockv1.Policy) { p.Dim = 4 }, rpc.Invalid},
-		{"a dim that is no power", func(p *stockv1.Policy) {
+		{"a dim that is not a power of two", func(p *stockv1.Policy) {
 			p.Class.Kind, p.Class.Shape, p.Dim = jobv1.Kind_KIND_MATRIX, &jobv1.Shape{Rows: 3, Inner: 3, Columns: 3}, 3
 		}, rpc.Invalid},
 	} {
@@ -250,15 +251,15 @@ func TestPolicyRefusals(t *testing.T) {
 		}
 	}
 	if _, err := keeper.SetPolicy(t.Context(), &stockv1.SetPolicyRequest{}); !is(err, rpc.Forbidden) {
-		t.Errorf("no policy: %v", err)
+		t.Errorf("no policy in the request: %v", err)
 	}
 	if _, err := keeper.DeletePolicy(t.Context(), &stockv1.DeletePolicyRequest{Class: &tuplesv1.Class{Tenant: "others", Kind: jobv1.Kind_KIND_SCALAR}}); !is(err, rpc.Forbidden) {
 		t.Errorf("deleting another tenant's: %v", err)
 	}
 	if _, err := keeper.DeletePolicy(t.Context(), &stockv1.DeletePolicyRequest{Class: &tuplesv1.Class{Tenant: "dev"}}); !is(err, rpc.Invalid) {
-		t.Errorf("deleting that of no kind: %v", err)
+		t.Errorf("deleting without a kind: %v", err)
 	}
-	for range 2 { // idempotent, also when there is none
+	for range 2 { // idempotent, also without a policy
 		if _, err := keeper.DeletePolicy(t.Context(), &stockv1.DeletePolicyRequest{Class: scalars()}); err != nil {
 			t.Error(err)
 		}
@@ -287,7 +288,8 @@ func TestPolicyRefusals(t *testing.T) {
 	}
 }
 
-// Nobody sees the policies and the stock of a tenant that is not its own, and policies outlive the coordinator.
+// A client sees only its tenants' policies and stock. Policies survive restarts of the
+// coordinator.
 func TestPoliciesOfTenants(t *testing.T) {
 	f := newNet(t, 2)
 	f.complete(keysJob())

@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
-// records keeps jobs on disk, in the order of submission.
+// records persists jobs in the order of submission.
 type records struct{ db *bbolt.DB }
 
 type record struct {
@@ -26,7 +26,7 @@ var (
 	ofRotations = []byte("rotations")
 )
 
-// openTime is how long to wait for another coordinator to close the records.
+// openTime limits the wait for another coordinator to close the records.
 const openTime = 2 * time.Second
 
 func openRecords(path string) (*records, error) {
@@ -50,7 +50,7 @@ func openRecords(path string) (*records, error) {
 
 func (r *records) close() { r.db.Close() }
 
-// encodeRecord gives the length of the key (4 bytes), the key, and the job.
+// encodeRecord encodes the length of the key (4 bytes), the key, and the job.
 func encodeRecord(r record) ([]byte, error) {
 	v := binary.LittleEndian.AppendUint32(nil, uint32(len(r.key)))
 	return proto.MarshalOptions{}.MarshalAppend(append(v, r.key...), r.job)
@@ -59,7 +59,7 @@ func encodeRecord(r record) ([]byte, error) {
 func decodeRecord(v []byte) (record, error) {
 	//lodge:check coordinator/job/record [run=Fuzz] a damaged record crashes the coordinator
 	if len(v) < 4 || int64(binary.LittleEndian.Uint32(v)) > int64(len(v)-4) {
-		return record{}, errors.New("the key is cut short")
+		return record{}, errors.New("the key is truncated")
 	}
 	n := int(binary.LittleEndian.Uint32(v))
 	rec := record{job: new(coordinatorv1.Job), key: string(v[4 : 4+n])}
@@ -75,7 +75,7 @@ func (r *records) put(j *coordinatorv1.Job, key string) error {
 	return r.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put([]byte(j.GetId()), v) })
 }
 
-// drop forgets jobs.
+// drop deletes jobs.
 func (r *records) drop(ids []string) error {
 	return r.db.Update(func(tx *bbolt.Tx) error {
 		for _, id := range ids {
@@ -112,7 +112,7 @@ func (r *records) putRotation(x *coordinatorv1.Rotation) error {
 	})
 }
 
-// rotations lists all, by the epoch that they replace.
+// rotations returns all rotations by the epoch that they replace.
 func (r *records) rotations() (map[uint64]*coordinatorv1.Rotation, error) {
 	by := map[uint64]*coordinatorv1.Rotation{}
 	err := r.db.View(func(tx *bbolt.Tx) error {

@@ -9,7 +9,7 @@ import (
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 )
 
-// A stored job is read or refused; what is read is stored as it was.
+// A stored job decodes or is rejected; a decoded job encodes to the same bytes.
 func FuzzRecord(f *testing.F) {
 	for _, r := range []record{
 		{job: &coordinatorv1.Job{Id: "job-1", Request: keysJob()}, key: "client/key"},

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// No job is taken under keys that are gone, drain or are of another roster at any party.
+// Jobs are rejected if at any party their keys are missing, draining or from another roster.
 func TestAnEpochThatIsNotThere(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()
@@ -37,7 +37,7 @@ func TestAnEpochThatIsNotThere(t *testing.T) {
 	f.complete(scalarJob(epoch))
 }
 
-// What a party has locked it does not hold, and neither what it does not have.
+// A party does not hold a result that is locked or missing.
 func TestHolds(t *testing.T) {
 	f := newNet(t, 2)
 	keys := f.complete(keysJob())
@@ -62,12 +62,13 @@ func TestHolds(t *testing.T) {
 	p.change(func(p *fakeParty) { p.epochs, p.batches = nil, nil })
 	for _, j := range []*coordinatorv1.Job{keys, scalars} {
 		if m.holds(t.Context(), j) {
-			t.Errorf("%s is not there", j.GetId())
+			t.Errorf("%s is missing", j.GetId())
 		}
 	}
 }
 
-// A state that cannot be recorded is none, so that no party hears of what the next process would not know.
+// A state that cannot be recorded does not take effect, so that no party receives work that the
+// next process would not know of.
 func TestRecordedBeforeItIsSeen(t *testing.T) {
 	f := newNet(t, 2)
 	g := f.gate()
@@ -86,7 +87,8 @@ func TestRecordedBeforeItIsSeen(t *testing.T) {
 	}
 }
 
-// A job that a client has cancelled does not complete, though all parties have their results by then.
+// A job that a client has cancelled does not complete, even if all parties have their results by
+// then.
 func TestCancelledBeforeItSettles(t *testing.T) {
 	f := newNet(t, 2)
 	g := f.gate()
@@ -106,7 +108,7 @@ func TestCancelledBeforeItSettles(t *testing.T) {
 	}
 }
 
-// A reason fits a record.
+// A long reason is shortened to fit a record.
 func TestLongReasons(t *testing.T) {
 	f := newNet(t, 2)
 	f.gate()

@@ -22,7 +22,7 @@ func (f *fakeNet) reserve(ctx context.Context, key string, count uint64) (*tuple
 	return r.GetReservation(), err
 }
 
-// heldEverywhere says whether all parties hold a reservation.
+// heldEverywhere reports whether all parties hold a reservation.
 func (f *fakeNet) heldEverywhere(id string) bool {
 	for _, p := range f.parties {
 		p.mu.Lock()
@@ -35,7 +35,8 @@ func (f *fakeNet) heldEverywhere(id string) bool {
 	return true
 }
 
-// A request that is repeated after an error gives a reservation that all parties hold, not the attempt that failed.
+// Repeating a request after an error returns a reservation that all parties hold, not the failed
+// attempt.
 func TestReserveAgainAfterAFailure(t *testing.T) {
 	f := newNet(t, 2)
 	f.complete(keysJob())
@@ -51,28 +52,28 @@ func TestReserveAgainAfterAFailure(t *testing.T) {
 	}
 	f.kill(1)
 	if _, err := f.reserve(t.Context(), "l", 10); !is(err, rpc.Unavailable) {
-		t.Fatalf("with a party away: %v", err)
+		t.Fatalf("with an unreachable party: %v", err)
 	}
-	for range 500 { // as soon as the coordinator knows, it does not say that there is too little
+	for range 500 { // once the coordinator knows of the unreachable party it no longer reports too little stock
 		if _, err = f.reserve(t.Context(), "m", 100_000); is(err, rpc.Unavailable) {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	if !is(err, rpc.Unavailable) {
-		t.Fatalf("with a party away, and more than there is: %v", err)
+		t.Fatalf("with an unreachable party, and more than the stock: %v", err)
 	}
 	if _, err := f.reserve(t.Context(), "l", 10); !is(err, rpc.Unavailable) {
-		t.Fatalf("again with a party away: %v", err)
+		t.Fatalf("again with an unreachable party: %v", err)
 	}
 	f.restart(1)
 	late := time.Now().Add(10 * time.Second)
 	for {
 		r, err := f.reserve(t.Context(), "l", 10)
 		if err == nil {
-			time.Sleep(50 * time.Millisecond) // of which nothing is being ended any more
+			time.Sleep(50 * time.Millisecond) // all withdrawals have ended by then
 			if !f.heldEverywhere(r.GetId()) {
-				t.Errorf("%v is not held by all", r)
+				t.Errorf("not all parties hold %v", r)
 			}
 			again, err := f.reserve(t.Context(), "l", 10)
 			if err != nil || again.GetId() != r.GetId() {
@@ -87,7 +88,7 @@ func TestReserveAgainAfterAFailure(t *testing.T) {
 	}
 }
 
-// A client that gives up does not make the stock vanish for others.
+// A client that gives up does not hide stock from other clients.
 func TestReserveGivenUp(t *testing.T) {
 	f := newNet(t, 2)
 	f.complete(keysJob())

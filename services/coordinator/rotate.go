@@ -21,9 +21,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/stock"
 )
 
-// A rotation replaces an epoch: a job makes another, the policies of the stock move to it, and the parties drain the old
-// one. How far it is, is durable before the next step, every step may be done twice, and the job has a key of its own: so
-// whatever ends in the middle, it goes on where it was. The coordinator erases nothing: that is for the parties' clients.
+// A rotation replaces an epoch: a job makes the successor, the stock's policies move to the
+// successor, and the parties drain the old epoch. The progress is durable before the next step,
+// every step is idempotent, and the job has its own idempotency key. A rotation therefore continues
+// after a restart of any process. The coordinator erases no keys: the parties' clients do that.
 
 const (
 	rotationMaking    = coordinatorv1.RotationState_ROTATION_STATE_MAKING
@@ -32,13 +33,13 @@ const (
 	rotationFailed    = coordinatorv1.RotationState_ROTATION_STATE_FAILED
 )
 
-// proved is what the keys of an epoch may be asked to be.
+// proved is the value of a request that demands proved keys.
 const proved = "proved"
 
-// rotations are those that this coordinator remembers.
+// rotations holds the rotations that this coordinator remembers.
 type rotations struct {
 	mu   sync.Mutex
-	by   map[uint64]*coordinatorv1.Rotation // by the epoch that is replaced; a change replaces the message
+	by   map[uint64]*coordinatorv1.Rotation // by the replaced epoch; a change replaces the message
 	runs map[uint64]bool
 	wake chan struct{}
 }
@@ -47,14 +48,15 @@ func newRotations() *rotations {
 	return &rotations{by: map[uint64]*coordinatorv1.Rotation{}, runs: map[uint64]bool{}, wake: make(chan struct{}, 1)}
 }
 
-// of is the rotation of an epoch, or nil.
+// of returns the rotation of an epoch, or nil.
 func (r *rotations) of(epoch uint64) *coordinatorv1.Rotation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.by[epoch]
 }
 
-// jobKeyOf is the key of a rotation's job; those of clients begin with a name, which has no such character.
+// jobKeyOf returns the idempotency key of a rotation's job. It cannot collide with a client's key:
+// that begins with the client's name, which cannot contain this character.
 func jobKeyOf(r *coordinatorv1.Rotation) string {
 	return fmt.Sprintf("/rotate/%d/%d", r.GetEpoch(), r.GetAttempt())
 }
@@ -75,7 +77,7 @@ func (c *Coordinator) RotateKeys(ctx context.Context, q *coordinatorv1.RotateKey
 	//lodge:check coordinator/rotate/word [run=TestRotateRefuses] an unknown security mode is
 	//  ignored
 	if s := q.GetSecurity(); s != "" && s != proved {
-		return nil, rpc.Errorf(rpc.Invalid, "write proved, or leave it out", "security %.20q", s)
+		return nil, rpc.Errorf(rpc.Invalid, "write proved, or omit the field", "security %.20q", s)
 	}
 	if r, err := c.rotation(q); r != nil || err != nil {
 		return &coordinatorv1.RotateKeysResponse{Rotation: r}, err
@@ -102,7 +104,7 @@ func (c *Coordinator) RotateKeys(ctx context.Context, q *coordinatorv1.RotateKey
 	return &coordinatorv1.RotateKeysResponse{Rotation: r}, err
 }
 
-// rotation is the one that a request is about, nil when it is to begin.
+// rotation returns the recorded rotation that a request refers to, or nil if a new one must begin.
 func (c *Coordinator) rotation(q *coordinatorv1.RotateKeysRequest) (*coordinatorv1.Rotation, error) {
 	r := c.rotations.of(q.GetEpoch())
 	switch {
@@ -113,33 +115,33 @@ func (c *Coordinator) rotation(q *coordinatorv1.RotateKeysRequest) (*coordinator
 	case r.GetState() == rotationCompleted:
 		//lodge:check coordinator/rotate/once [return=nil, nil] [run=TestRotate$] an epoch is
 		//  replaced twice
-		return nil, rpc.Errorf(rpc.Conflict, fmt.Sprintf("rotate epoch %d", r.GetSuccessor()), "epoch %d has taken the place of epoch %d, as it was asked for",
+		return nil, rpc.Errorf(rpc.Conflict, fmt.Sprintf("rotate epoch %d", r.GetSuccessor()), "epoch %d has already replaced epoch %d with the requested keys",
 			r.GetSuccessor(), q.GetEpoch())
 	}
-	return nil, rpc.Errorf(rpc.Conflict, "ask for the same, or wait until it ends", "epoch %d is being replaced, and something else was asked for", q.GetEpoch())
+	return nil, rpc.Errorf(rpc.Conflict, "repeat the same request, or wait until the rotation ends", "epoch %d is being replaced by a rotation with a different request", q.GetEpoch())
 }
 
-// known is an epoch as the parties that have it say.
+// known returns an epoch as reported by the parties that have it.
 func (c *Coordinator) known(ctx context.Context, epoch uint64) (*keygenv1.Epoch, error) {
 	all, away := c.askEpochs(ctx)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if len(away) > 0 {
-		return nil, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached", "party %s cannot be asked for its epochs", away[0])
+		return nil, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached", "party %s did not respond to the request for its epochs", away[0])
 	}
-	const next = "`lodge keys list` shows those that there are"
+	const next = "`lodge keys list` lists the epochs"
 	var found, serves *keygenv1.Epoch
 	for _, e := range all {
 		x := e[epoch]
 		switch {
 		case x == nil:
-			continue // a party that has come since
+			continue // a party that joined later
 		case x.GetState() == keygenv1.EpochState_EPOCH_STATE_LOCKED:
 			return nil, rpc.Errorf(rpc.Conflict, "wait until the job that makes it is complete", "epoch %d is not active", epoch)
 		case found != nil && (found.GetParams() != x.GetParams() || found.GetPurpose() != x.GetPurpose() || found.GetDim() != x.GetDim() ||
-			!bytes.Equal(found.GetDigest(), x.GetDigest())): // one has come with epochs of another cluster
-			return nil, rpc.Errorf(rpc.Conflict, "see whose stores these are; `lodge jobs submit --kind keys` makes an epoch that all have",
+			!bytes.Equal(found.GetDigest(), x.GetDigest())): // a party joined with the epochs of another cluster
+			return nil, rpc.Errorf(rpc.Conflict, "compare the parties' stores; `lodge jobs submit --kind keys` makes an epoch at all parties",
 				"the parties differ about epoch %d", epoch)
 		case x.GetState() != keygenv1.EpochState_EPOCH_STATE_RETIRED:
 			serves = x
@@ -155,7 +157,8 @@ func (c *Coordinator) known(ctx context.Context, epoch uint64) (*keygenv1.Epoch,
 	return serves, nil
 }
 
-// askEpochs gives what each party says of its epochs, and the names of those that do not answer.
+// askEpochs returns the epochs that each party reports, and the names of the parties that do not
+// respond.
 func (c *Coordinator) askEpochs(ctx context.Context) (all []map[uint64]*keygenv1.Epoch, away []string) {
 	ctx, cancel := context.WithTimeout(ctx, epochTime)
 	defer cancel()
@@ -203,13 +206,13 @@ func (c *Coordinator) ListEpochs(ctx context.Context, _ *coordinatorv1.ListEpoch
 	return out, nil
 }
 
-// beginRotation records a rotation, with another attempt where one failed, and submits its job.
+// beginRotation records a rotation, with a new attempt if one failed, and submits its job.
 func (c *Coordinator) beginRotation(r *coordinatorv1.Rotation, keys *coordinatorv1.JobRequest) (*coordinatorv1.Rotation, error) {
 	c.rotations.mu.Lock()
 	defer c.rotations.mu.Unlock()
 	if old := c.rotations.by[r.GetEpoch()]; old != nil {
 		if old.GetState() != rotationFailed {
-			return old, nil // somebody was faster
+			return old, nil // another request was faster
 		}
 		r.Attempt = old.GetAttempt() + 1
 	}
@@ -218,7 +221,7 @@ func (c *Coordinator) beginRotation(r *coordinatorv1.Rotation, keys *coordinator
 		return nil, err
 	}
 	r.JobId = e.job.GetId()
-	if err := c.records.putRotation(r); err != nil { // asking again finds the job by its key
+	if err := c.records.putRotation(r); err != nil { // a repeated request finds the job by its key
 		return nil, err
 	}
 	c.rotations.by[r.GetEpoch()] = r
@@ -229,7 +232,8 @@ func (c *Coordinator) beginRotation(r *coordinatorv1.Rotation, keys *coordinator
 	return r, nil
 }
 
-// updateRotation changes a rotation. It is durable before anybody sees it, unless no more than the reason changes.
+// updateRotation changes a rotation. The change is durable before it is visible, unless only the
+// reason changes.
 func (c *Coordinator) updateRotation(epoch uint64, change func(*coordinatorv1.Rotation)) (*coordinatorv1.Rotation, error) {
 	c.rotations.mu.Lock()
 	defer c.rotations.mu.Unlock()
@@ -247,7 +251,7 @@ func (c *Coordinator) updateRotation(epoch uint64, change func(*coordinatorv1.Ro
 	return r, nil
 }
 
-// keepRotations takes all rotations to their ends, until ctx is done.
+// keepRotations advances all rotations to their ends, until ctx is done.
 func (c *Coordinator) keepRotations(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -274,7 +278,7 @@ func (c *Coordinator) keepRotations(ctx context.Context) {
 	}
 }
 
-// rotate takes one rotation to its end, or until ctx is done.
+// rotate advances one rotation to its end, or until ctx is done.
 func (c *Coordinator) rotate(ctx context.Context, epoch uint64) {
 	for wait := c.timing.retry; ctx.Err() == nil; wait = min(2*wait, maxRetry) {
 		r := c.rotations.of(epoch)
@@ -299,11 +303,12 @@ func (c *Coordinator) rotate(ctx context.Context, epoch uint64) {
 	}
 }
 
-// awaitKeys waits for a rotation's job. One that ended with the coordinator has another after it.
+// awaitKeys waits for a rotation's job. If the job ended because the coordinator stopped, awaitKeys
+// submits another.
 func (c *Coordinator) awaitKeys(ctx context.Context, r *coordinatorv1.Rotation) error {
 	e, err := c.find(r.GetJobId())
 	if err != nil {
-		return c.failRotation(r, "its job is not recorded any more")
+		return c.failRotation(r, "the record of its job is missing")
 	}
 	j, changed := c.snapshot(e)
 	for !job.Final(j.GetState()) {
@@ -326,7 +331,7 @@ func (c *Coordinator) awaitKeys(ctx context.Context, r *coordinatorv1.Rotation) 
 	case j.GetState() != completed:
 		return c.failRotation(r, fmt.Sprintf("job %s: %s", j.GetId(), j.GetReason()))
 	case r.GetRequest().GetSecurity() == proved && !allProved(j):
-		return c.failRotation(r, fmt.Sprintf("the keys of epoch %d are not proved, and nothing has moved to them", j.GetEpoch()))
+		return c.failRotation(r, fmt.Sprintf("the keys of epoch %d are not proved; no policy has moved to them", j.GetEpoch()))
 	}
 	_, err = c.updateRotation(r.GetEpoch(), func(x *coordinatorv1.Rotation) { x.State, x.Successor, x.Reason = rotationMoving, j.GetEpoch(), "" })
 	return err
@@ -341,15 +346,15 @@ func (c *Coordinator) failRotation(r *coordinatorv1.Rotation, why string) error 
 	return err
 }
 
-// moveTo moves policies to the successor, and then has all parties drain the old epoch.
+// moveTo moves policies to the successor and then has all parties drain the old epoch.
 func (c *Coordinator) moveTo(ctx context.Context, r *coordinatorv1.Rotation) error {
 	e, err := c.find(r.GetJobId())
 	if err != nil {
-		return c.failRotation(r, "its job is not recorded any more")
+		return c.failRotation(r, "the record of its job is missing")
 	}
 	all, away := c.askEpochs(ctx)
 	if len(away) > 0 {
-		return rpc.Errorf(rpc.Unavailable, "", "party %s cannot be asked for its epochs", away[0])
+		return rpc.Errorf(rpc.Unavailable, "", "party %s did not respond to the request for its epochs", away[0])
 	}
 	if why := c.unfit(all, r.GetSuccessor()); why != "" {
 		return c.failRotation(r, why)
@@ -368,7 +373,7 @@ func (c *Coordinator) moveTo(ctx context.Context, r *coordinatorv1.Rotation) err
 	for _, err := range errs {
 		switch {
 		case err == nil:
-		case rpc.FromError(err).Code == rpc.Invalid: // the successor is not there any more
+		case rpc.FromError(err).Code == rpc.Invalid: // the successor no longer exists
 			return c.failRotation(r, rpc.FromError(err).What)
 		default:
 			return err
@@ -378,7 +383,8 @@ func (c *Coordinator) moveTo(ctx context.Context, r *coordinatorv1.Rotation) err
 	return err
 }
 
-// unfit is why an epoch cannot take another's place, as parties say of it: the roster may have changed since it was made.
+// unfit returns why an epoch cannot replace another, according to the parties' reports: the roster
+// may have changed since the epoch was made. It returns the empty string if the epoch can.
 func (c *Coordinator) unfit(all []map[uint64]*keygenv1.Epoch, successor uint64) string {
 	for i, p := range c.parties {
 		switch x := all[i][successor]; {
@@ -393,7 +399,8 @@ func (c *Coordinator) unfit(all []map[uint64]*keygenv1.Epoch, successor uint64) 
 	return ""
 }
 
-// movePolicies moves the policies of the old epoch, and where the set changes those of the newest epoch, if it is that.
+// movePolicies moves the policies of the old epoch. If the parameter set changes and the old epoch
+// is the newest of its set, it also moves the policies that name the newest epoch.
 func (c *Coordinator) movePolicies(all []map[uint64]*keygenv1.Epoch, r *coordinatorv1.Rotation, params string) error {
 	newest := true
 	for id, e := range all[0] {
@@ -410,15 +417,16 @@ func (c *Coordinator) movePolicies(all []map[uint64]*keygenv1.Epoch, r *coordina
 	return err
 }
 
-// drain has a party drain the old epoch. One that never had it, or has retired it, makes nothing under it either.
+// drain makes a party drain the old epoch. A party that never had the epoch, or has retired it,
+// makes no tuples under it and is skipped.
 func (c *Coordinator) drain(ctx context.Context, p *member, r *coordinatorv1.Rotation) error {
 	call, stop := context.WithTimeout(ctx, c.timing.call)
 	defer stop()
 	_, err := keygenv1.NewKeygenServiceClient(p.conn).DrainEpoch(call, &keygenv1.DrainEpochRequest{Epoch: r.GetEpoch(), Successor: r.GetSuccessor(),
-		Reason: fmt.Sprintf("epoch %d takes its place", r.GetSuccessor())})
+		Reason: fmt.Sprintf("epoch %d replaces it", r.GetSuccessor())})
 	said := rpc.FromError(err)
 	if said == nil || said.Code == rpc.NotFound || said.Code == rpc.Burnt {
 		return nil
 	}
-	return rpc.Errorf(said.Code, said.Next, "party %d (%s) is to drain epoch %d: %s", p.index, p.name, r.GetEpoch(), said.What)
+	return rpc.Errorf(said.Code, said.Next, "party %d (%s) must drain epoch %d: %s", p.index, p.name, r.GetEpoch(), said.What)
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// rotate asks for a rotation as somebody.
+// rotate requests a rotation as the given client.
 func (f *fakeNet) rotate(client string, q *coordinatorv1.RotateKeysRequest) (*coordinatorv1.Rotation, error) {
 	r, err := coordinatorv1.NewCoordinatorServiceClient(f.conn(client)).RotateKeys(f.Context(), q)
 	return r.GetRotation(), err
 }
 
-// rotates waits until a rotation is as ok says.
+// rotates waits until ok accepts a rotation.
 func (f *fakeNet) rotates(epoch uint64, ok func(*coordinatorv1.Rotation) bool) *coordinatorv1.Rotation {
 	f.Helper()
 	var last *coordinatorv1.Rotation
@@ -39,7 +39,7 @@ func inState(s coordinatorv1.RotationState) func(*coordinatorv1.Rotation) bool {
 	return func(r *coordinatorv1.Rotation) bool { return r.GetState() == s }
 }
 
-// epochs that each party has, and what it says of one.
+// epochs returns the number of epochs that each party has, and each party's state of epoch id.
 func (f *fakeNet) epochs(id uint64) (count int, states []string) {
 	for _, p := range f.parties {
 		p.mu.Lock()
@@ -63,15 +63,15 @@ func (f *fakeNet) policies() (list []*stockv1.Policy) {
 	return r.GetPolicies()
 }
 
-// paused is a policy of an epoch that makes nothing.
+// paused returns a policy of an epoch with marks that cause no jobs.
 func paused(kind jobv1.Kind, epoch uint64) *stockv1.Policy {
 	p := marks(10, 20)
 	p.Class.Kind, p.Epoch, p.Paused = kind, epoch, true
 	return p
 }
 
-// An epoch is replaced once: policies move, parties drain the old one, which takes no jobs, and asking again changes
-// nothing.
+// An epoch is replaced once: policies move, parties drain the old epoch and refuse jobs under it,
+// and repeating the request changes nothing.
 func TestRotate(t *testing.T) {
 	f := newNet(t, 2)
 	keys := keysJob()
@@ -128,7 +128,8 @@ func TestRotate(t *testing.T) {
 	}
 }
 
-// Where the set changes, policies follow to it, also those for the newest epoch of a set, if the old one is that.
+// If the parameter set changes, policies follow. Policies for the newest epoch of the set follow
+// too if the old epoch is the newest.
 func TestRotateToAnotherSet(t *testing.T) {
 	f := newNet(t, 2)
 	f.complete(keysJob())
@@ -146,7 +147,7 @@ func TestRotateToAnotherSet(t *testing.T) {
 		epoch uint64
 		want  []string
 	}{
-		{1, []string{"S14-32/0", "S14-32/2", "S13-8/3"}}, // which was not the newest
+		{1, []string{"S14-32/0", "S14-32/2", "S13-8/3"}}, // the old epoch was not the newest
 		{2, []string{"S13-8/0", "S13-8/3", "S13-8/4"}},
 	} {
 		if _, err := f.rotate("rotator", &coordinatorv1.RotateKeysRequest{Epoch: c.epoch, Params: unproved, Dim: 4}); err != nil {
@@ -164,7 +165,7 @@ func TestRotateToAnotherSet(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 	if _, states := f.epochs(4); !slices.Equal(states, []string{"ACTIVE", "ACTIVE"}) || !slices.Equal(names(), []string{"S13-8/0", "S13-8/3", "S13-8/4"}) {
-		t.Errorf("something moved to keys that are not proved: %v, %v", states, names())
+		t.Errorf("a policy moved to keys that are not proved: %v, %v", states, names())
 	}
 }
 
@@ -176,13 +177,13 @@ func TestRotateRefuses(t *testing.T) {
 		q      *coordinatorv1.RotateKeysRequest
 		want   rpc.Code
 	}{
-		"without policy":  {"operator", &coordinatorv1.RotateKeysRequest{Epoch: 1}, rpc.Forbidden},
-		"without submit":  {"keeper", &coordinatorv1.RotateKeysRequest{Epoch: 1}, rpc.Forbidden},
-		"no epoch":        {"rotator", &coordinatorv1.RotateKeysRequest{}, rpc.NotFound},
-		"another epoch":   {"rotator", &coordinatorv1.RotateKeysRequest{Epoch: 9}, rpc.NotFound},
-		"a word":          {"rotator", &coordinatorv1.RotateKeysRequest{Epoch: 1, Security: "best"}, rpc.Invalid},
-		"not pinned":      {"rotator", &coordinatorv1.RotateKeysRequest{Epoch: 1, Params: "S99"}, rpc.PolicyRefused},
-		"no power of two": {"rotator", &coordinatorv1.RotateKeysRequest{Epoch: 1, Dim: 3}, rpc.Invalid},
+		"without policy":     {"operator", &coordinatorv1.RotateKeysRequest{Epoch: 1}, rpc.Forbidden},
+		"without submit":     {"keeper", &coordinatorv1.RotateKeysRequest{Epoch: 1}, rpc.Forbidden},
+		"no epoch":           {"rotator", &coordinatorv1.RotateKeysRequest{}, rpc.NotFound},
+		"another epoch":      {"rotator", &coordinatorv1.RotateKeysRequest{Epoch: 9}, rpc.NotFound},
+		"a word":             {"rotator", &coordinatorv1.RotateKeysRequest{Epoch: 1, Security: "best"}, rpc.Invalid},
+		"not pinned":         {"rotator", &coordinatorv1.RotateKeysRequest{Epoch: 1, Params: "S99"}, rpc.PolicyRefused},
+		"not a power of two": {"rotator", &coordinatorv1.RotateKeysRequest{Epoch: 1, Dim: 3}, rpc.Invalid},
 	} {
 		if _, err := f.rotate(c.client, c.q); rpc.FromError(err) == nil || rpc.FromError(err).Code != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
@@ -213,7 +214,7 @@ func TestRotateRefuses(t *testing.T) {
 	}
 }
 
-// Whatever ends in the middle, a rotation goes on, and makes no epoch more than it must.
+// A rotation continues after any process ends, and makes no more epochs than necessary.
 func TestRotateGoesOn(t *testing.T) {
 	f := newNet(t, 2)
 	f.complete(keysJob())
@@ -233,7 +234,7 @@ func TestRotateGoesOn(t *testing.T) {
 	}
 	first := f.rotates(1, inState(rotationMaking))
 	f.until(first.GetJobId(), func(j *coordinatorv1.Job) bool { return len(j.GetParties()) > 0 })
-	f.stop() // in the middle of the job, which ends with it
+	f.stop() // in the middle of the job, which ends with the coordinator
 	for _, p := range f.parties {
 		p.change(func(p *fakeParty) { p.onRun = nil })
 	}
@@ -244,7 +245,7 @@ func TestRotateGoesOn(t *testing.T) {
 	if r.GetAttempt() != 2 || r.GetJobId() == first.GetJobId() {
 		t.Errorf("%v", r)
 	}
-	f.stop() // while parties are to drain
+	f.stop() // while parties drain
 	f.begin()
 	f.rotates(1, func(r *coordinatorv1.Rotation) bool { return strings.Contains(r.GetReason(), "is not ready") })
 	f.parties[0].change(func(p *fakeParty) { p.onDrain = nil })
@@ -262,8 +263,8 @@ func TestRotateGoesOn(t *testing.T) {
 	}
 }
 
-// A roster that changes between the making of an epoch and the move to it leaves the policies where they are: the next
-// attempt moves them to an epoch of the present roster.
+// If the roster changes after an epoch was made and before the policies move, the policies stay.
+// The next attempt moves them to an epoch of the present roster.
 func TestRotateWhileTheRosterChanges(t *testing.T) {
 	f := newNet(t, 2)
 	f.complete(keysJob())
@@ -279,7 +280,7 @@ func TestRotateWhileTheRosterChanges(t *testing.T) {
 	})
 	f.parties[1].change(func(p *fakeParty) {
 		p.onRun = func(s *fakeSession) {
-			<-other // so that the job ends later
+			<-other // delays the end of the job
 			s.succeed()
 		}
 	})
@@ -304,7 +305,7 @@ func TestRotateWhileTheRosterChanges(t *testing.T) {
 	}
 }
 
-// A job that fails ends the rotation, and asking again goes on with another.
+// A failed job ends the rotation; repeating the request starts another attempt.
 func TestRotateAgainAfterFailure(t *testing.T) {
 	f := newNet(t, 2)
 	f.complete(keysJob())
@@ -322,7 +323,7 @@ func TestRotateAgainAfterFailure(t *testing.T) {
 		t.Errorf("the old epoch is %v", states)
 	}
 	f.parties[0].change(func(p *fakeParty) { p.onRun = nil })
-	q.Dim = 2 // another body is welcome now
+	q.Dim = 2 // a different request is accepted now
 	if _, err := f.rotate("rotator", q); err != nil {
 		t.Fatal(err)
 	}
@@ -331,8 +332,8 @@ func TestRotateAgainAfterFailure(t *testing.T) {
 	}
 }
 
-// A roster that has changed: a party that never had the old epoch does not hold up its replacement, nor does one that has
-// retired it.
+// After a roster change, neither a party that never had the old epoch nor a party that has retired
+// it delays the rotation.
 func TestRotateAcrossRosters(t *testing.T) {
 	f := newNet(t, 3)
 	f.complete(keysJob())
@@ -344,7 +345,7 @@ func TestRotateAcrossRosters(t *testing.T) {
 	f.parties[0].change(func(p *fakeParty) { p.epochs[0].Standing = keygenv1.RosterStanding_ROSTER_STANDING_OTHER })
 	_, err := f.client.SubmitJob(t.Context(), &coordinatorv1.SubmitJobRequest{Job: scalarJob(1)})
 	if e := rpc.FromError(err); e == nil {
-		t.Error("a job is taken under an epoch of another roster")
+		t.Error("a job is accepted under an epoch of another roster")
 	}
 	if _, err := f.rotate("rotator", &coordinatorv1.RotateKeysRequest{Epoch: 1}); err != nil {
 		t.Fatal(err)

@@ -17,15 +17,15 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// timing of what the coordinator waits for.
+// timing holds the timeouts of the coordinator.
 type timing struct {
-	call  time.Duration // a call to a party that is there
-	away  time.Duration // a party that cannot be reached, when a job begins and in the middle of it
-	grace time.Duration // the other parties' accounts, once one party's session has failed
-	late  time.Duration // the parties' own accounts, once a job's time is over
-	stop  time.Duration // cancelling the sessions of a job that failed, and stopping
-	retry time.Duration // between attempts; longer each time when activating
-	slow  time.Duration // before a job says which party it cannot reach
+	call  time.Duration // a call to a reachable party
+	away  time.Duration // an unreachable party, at the beginning and in the middle of a job
+	grace time.Duration // the other parties' reports, after one party's session failed
+	late  time.Duration // the parties' own reports, after a job's deadline
+	stop  time.Duration // cancelling the sessions of a failed job, and stopping
+	retry time.Duration // between attempts; increases when activating
+	slow  time.Duration // before a job reports which party it cannot reach
 }
 
 var defaultTiming = timing{
@@ -33,23 +33,23 @@ var defaultTiming = timing{
 	stop: 5 * time.Second, retry: 200 * time.Millisecond, slow: time.Second,
 }
 
-// reasonQueued is why a job waits that no party has heard of.
+// reasonQueued is the reason of a waiting job that no party has received.
 const reasonQueued = "waiting for the jobs before it"
 
-// Why jobs end that were in the middle when the coordinator was.
+// Reasons of jobs that were running when the coordinator stopped.
 const (
 	reasonRestarted = "the coordinator restarted in the middle of the job; submit it again"
 	reasonStopped   = "the coordinator stopped in the middle of the job; submit it again"
 )
 
-// interrupted reports whether a job ended with the coordinator.
+// interrupted reports whether a job ended because the coordinator stopped or restarted.
 func interrupted(j *coordinatorv1.Job) bool {
 	why := j.GetFailure().GetReason()
 	return why == reasonRestarted || why == reasonStopped
 }
 
-// maxAhead is how far a party's last epoch may be ahead of the coordinator's records, which may have been lost. One word
-// of a party must not use up the numbers.
+// maxAhead limits how far a party's last epoch may be ahead of the coordinator's records, which may
+// have been lost. A single report from one party must not exhaust the epoch numbers.
 const maxAhead = 1 << 20
 
 // maxRetry bounds the time between attempts to activate.
@@ -60,7 +60,7 @@ var (
 	errGaveUp   = rpc.Errorf(rpc.Cancelled, "", "the coordinator gave up")
 )
 
-// spec is what every party is asked, in the same words.
+// spec returns the session spec, which is the same for every party.
 func (c *Coordinator) spec(j *coordinatorv1.Job, deadline time.Time) *jobv1.SessionSpec {
 	q := j.GetRequest()
 	hash, _ := config.Pin(c.file.Params, q.GetParams())
@@ -85,7 +85,7 @@ func (c *Coordinator) spec(j *coordinatorv1.Job, deadline time.Time) *jobv1.Sess
 	}
 }
 
-// advance takes a job one step further.
+// advance performs the next step of a job.
 func (c *Coordinator) advance(ctx context.Context, e *entry) {
 	j, _ := c.snapshot(e)
 	switch nextStep(j.GetState()) {
@@ -103,13 +103,13 @@ func (c *Coordinator) advance(ctx context.Context, e *entry) {
 	}
 }
 
-// lead runs a job's session until every party has a result, and ends the job if that is not to be.
+// lead runs a job's session until every party has a result. It ends the job if a session fails.
 func (c *Coordinator) lead(process context.Context, e *entry) {
 	j, _ := c.snapshot(e)
 	deadline := c.deadline(e)
 	conclude := func(state jobv1.JobState, f *jobv1.Failure) {
 		if process.Err() != nil {
-			<-c.stopped // it is about to be closed
+			<-c.stopped // closed soon
 		}
 		c.conclude(e, state, f, deadline)
 	}
@@ -126,7 +126,7 @@ func (c *Coordinator) lead(process context.Context, e *entry) {
 	if j.GetRequest().GetEpoch() != 0 {
 		epoch = j.GetRequest().GetEpoch()
 	}
-	err := c.update(e, func(j *coordinatorv1.Job) { // durable before the first party hears of it
+	err := c.update(e, func(j *coordinatorv1.Job) { // durable before the first party receives it
 		j.State, j.Ordinal, j.Epoch, j.Started = preparing, j.GetOrdinal()+1, epoch, timestamppb.Now()
 		for _, p := range c.members(j.GetRequest()) {
 			j.Parties = append(j.Parties, &coordinatorv1.PartyProgress{Party: uint32(p.index), Name: p.name, Reachable: true})
@@ -156,7 +156,7 @@ func (c *Coordinator) lead(process context.Context, e *entry) {
 	conclude(state, f)
 }
 
-// hold lets clients cancel the job until release is called. It gives the jobs that run beside it already.
+// hold lets clients cancel the job until release is called. It returns the jobs that already run.
 func (c *Coordinator) hold(e *entry, cancel func()) (before []*entry, release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +171,8 @@ func (c *Coordinator) hold(e *entry, cancel func()) (before []*entry, release fu
 	}
 }
 
-// settle makes the results of all parties the job's, unless a client has cancelled it. From here on it completes.
+// settle makes the parties' results the result of the job, unless a client has cancelled it. After
+// settle the job completes.
 func (c *Coordinator) settle(e *entry) (f *jobv1.Failure) {
 	err := c.update(e, func(j *coordinatorv1.Job) {
 		//lodge:check coordinator/result/cancelled [run=TestCancelled] a cancelled job completes
@@ -188,8 +189,8 @@ func (c *Coordinator) settle(e *entry) (f *jobv1.Failure) {
 	return f
 }
 
-// conclude ends a job without a result. That a client cancelled it, that its time is over and that the coordinator
-// stops say more than what parties say as a consequence.
+// conclude ends a job without a result. A client's cancellation, a passed deadline and a stopping
+// coordinator take precedence over the parties' reports, which are their consequences.
 func (c *Coordinator) conclude(e *entry, state jobv1.JobState, f *jobv1.Failure, deadline time.Time) {
 	j, _ := c.snapshot(e)
 	c.mu.Lock()
@@ -200,13 +201,13 @@ func (c *Coordinator) conclude(e *entry, state jobv1.JobState, f *jobv1.Failure,
 	case stop != "":
 		state, f = cancelled, &jobv1.Failure{Outcome: outcomeCancelled, Reason: stop}
 	case consequence && c.stopping() && j.GetState() == pending:
-		return // no party has heard of this attempt: the next process leads it
+		return // no party received this attempt: the next process leads it
 	case consequence && !time.Now().Before(deadline):
-		state, f = timedOut, &jobv1.Failure{Outcome: outcomeTimeout, Reason: "the job's time is over"}
+		state, f = timedOut, &jobv1.Failure{Outcome: outcomeTimeout, Reason: "the job's deadline passed"}
 	case consequence && c.stopping():
 		f = &jobv1.Failure{Outcome: outcomeInternal, Reason: reasonStopped}
 	}
-	if f.GetRound() == "" { // as far as any party came
+	if f.GetRound() == "" { // the furthest round of any party
 		for _, p := range j.GetParties() {
 			if g := p.GetStatus().GetProgress(); g.GetRoundIndex() >= f.GetRoundIndex() {
 				f.Round, f.RoundIndex = g.GetRound(), g.GetRoundIndex()
@@ -216,8 +217,8 @@ func (c *Coordinator) conclude(e *entry, state jobv1.JobState, f *jobv1.Failure,
 	c.end(e, state, f)
 }
 
-// reach waits until all parties are there, asks them which epochs they know, and gives the next one. On the way each party
-// cancels what it holds locked of jobs that failed.
+// reach waits until all parties are reachable, asks them for the epochs that they know and returns
+// the next epoch. Each party also cancels the locked results of failed jobs.
 func (c *Coordinator) reach(ctx context.Context, e *entry, deadline time.Time) (next uint64, ends []ended) {
 	call, stop := context.WithDeadline(ctx, minTime(deadline, time.Now().Add(c.timing.away)))
 	defer stop()
@@ -257,7 +258,7 @@ func (c *Coordinator) reach(ctx context.Context, e *entry, deadline time.Time) (
 			//lodge:check coordinator/epoch/ahead [run=TestAPartyFarAhead] one party uses up the
 			//  numbers of epochs
 			if a.last > made+maxAhead {
-				a.err = rpc.Errorf(rpc.Invalid, "see whose data directory this is", "it knows epoch %d, and the last that was made here is %d", a.last, made)
+				a.err = rpc.Errorf(rpc.Invalid, "check which cluster this data directory belongs to", "it knows epoch %d, but the last epoch in the coordinator's records is %d", a.last, made)
 			} else {
 				//lodge:check coordinator/epoch/next [run=TestEpochsAreNumberedOnce] an epoch has the
 				//  number of one that a party knows
@@ -274,7 +275,7 @@ func (c *Coordinator) reach(ctx context.Context, e *entry, deadline time.Time) (
 	return next, ends
 }
 
-// note says which parties a job cannot reach yet.
+// note records which parties a job cannot reach yet.
 func (c *Coordinator) note(e *entry, missing map[int]string) {
 	note := ""
 	for i, name := range missing {
@@ -285,9 +286,11 @@ func (c *Coordinator) note(e *entry, missing map[int]string) {
 	_ = c.update(e, func(*coordinatorv1.Job) { e.note = note })
 }
 
-// sessions starts a session everywhere, all with the same spec, and follows it until all of it has ended.
+// sessions starts a session at all parties with the same spec and follows it until every party's
+// session has ended.
 func (c *Coordinator) sessions(ctx context.Context, e *entry, spec *jobv1.SessionSpec, deadline time.Time) []ended {
-	// Not a deadline of ctx: that would travel with the calls, and parties would end them before we do.
+	// ctx has no deadline: gRPC would send it with the calls, and parties would end them before the
+	// coordinator does.
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	defer time.AfterFunc(time.Until(deadline.Add(c.timing.late)), stop).Stop()
@@ -319,8 +322,9 @@ func (c *Coordinator) sessions(ctx context.Context, e *entry, spec *jobv1.Sessio
 	return ends
 }
 
-// startAll starts a session at its parties. Those that have refused one for want of room before are asked first: a
-// session that others have begun by then ends only when they have said goodbye to all.
+// startAll starts a session at its parties. Parties that have refused a session for lack of
+// capacity are asked first: if other parties had begun it already, their sessions would end only
+// after saying goodbye to all peers.
 func (c *Coordinator) startAll(ctx context.Context, members []*member, spec *jobv1.SessionSpec) []ended {
 	ends := make([]ended, len(members))
 	ask := func(hesitant bool) (refused bool) {
@@ -348,7 +352,7 @@ func (c *Coordinator) startAll(ctx context.Context, members []*member, spec *job
 	if ask(true) {
 		for i, p := range members {
 			if !p.full.Load() {
-				ends[i].err = errGaveUp // it was not asked
+				ends[i].err = errGaveUp // this party was not asked
 			}
 		}
 	} else {
@@ -362,7 +366,8 @@ func (c *Coordinator) startAll(ctx context.Context, members []*member, spec *job
 	return ends
 }
 
-// follow copies the status of one party's session into the job, until it has a result or has ended without.
+// follow copies the status of one party's session into the job until the session has a result or
+// has failed.
 func (c *Coordinator) follow(ctx context.Context, e *entry, p *member, spec *jobv1.SessionSpec) ended {
 	end := ended{party: p.index, name: p.name, begun: true}
 	since, lost := time.Now(), error(nil)
@@ -402,14 +407,14 @@ func (c *Coordinator) follow(ctx context.Context, e *entry, p *member, spec *job
 
 var errGone = rpc.Errorf(rpc.Unavailable, "", "the party ended the stream")
 
-// isGone reports whether a party says that it has no such session.
+// isGone reports whether a party responds that it has no such session.
 func isGone(err error) bool {
 	e := rpc.FromError(err)
 	return e != nil && e.Code == rpc.NotFound
 }
 
-// activate unlocks the result at every party. It does not give up, as some may have unlocked theirs, unless a party has
-// erased its own.
+// activate unlocks the result at every party. It retries without limit, because some parties may
+// have unlocked theirs already, unless a party has erased its result.
 func (c *Coordinator) activate(ctx context.Context, e *entry) {
 	j, _ := c.snapshot(e)
 	members := c.members(e.request)
@@ -438,7 +443,7 @@ func (c *Coordinator) activate(ctx context.Context, e *entry) {
 		//  that one party has erased
 		if erased[i] != nil {
 			c.end(e, failed, &jobv1.Failure{Outcome: outcomeAbort, Check: "activation", Suspects: []uint32{uint32(p.index)},
-				Reason: fmt.Sprintf("party %d (%s) has erased its result: %s; what the others hold is of no use", p.index, p.name, rpc.FromError(erased[i]).What)})
+				Reason: fmt.Sprintf("party %d (%s) has erased its result: %s; the other parties' results are unusable", p.index, p.name, rpc.FromError(erased[i]).What)})
 			return
 		}
 	}
@@ -447,7 +452,8 @@ func (c *Coordinator) activate(ctx context.Context, e *entry) {
 	c.stock.Sync()
 }
 
-// unlock makes one attempt to activate a job's result at a party. An error says that no further one can succeed.
+// unlock makes one attempt to activate a job's result at a party. It returns an error only if no
+// further attempt can succeed.
 func (c *Coordinator) unlock(ctx context.Context, e *entry, p *member, j *coordinatorv1.Job) (done bool, erased error) {
 	spec := c.spec(j, time.Now())
 	call, stop := context.WithTimeout(ctx, c.timing.call)
@@ -472,7 +478,8 @@ func (c *Coordinator) unlock(ctx context.Context, e *entry, p *member, j *coordi
 	return false, nil
 }
 
-// cancelAll ends the job's sessions at all parties that can be reached, and reports whether none is left.
+// cancelAll ends the job's sessions at all reachable parties, and reports whether none of its
+// sessions remain.
 func (c *Coordinator) cancelAll(j *coordinatorv1.Job, reason string) bool {
 	spec := c.spec(j, time.Now())
 	var wg sync.WaitGroup

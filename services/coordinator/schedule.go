@@ -16,7 +16,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// The schedule says what becomes of a job, given what is known of it: functions of values, without network, clock or
+// This file holds the scheduler's decisions as pure functions of values, without network, clock or
 // disk.
 
 const (
@@ -30,7 +30,7 @@ const (
 	timedOut   = jobv1.JobState_JOB_STATE_TIMED_OUT
 )
 
-// The outcomes of a failure that the coordinator tells apart; parties use the same words.
+// Outcomes of failures that the coordinator distinguishes; parties use the same strings.
 const (
 	outcomeBlame     = "blame"
 	outcomeAbort     = "abort"
@@ -41,17 +41,17 @@ const (
 	outcomeInternal  = "internal"
 )
 
-// step is what to do next with a job.
+// step is the next action for a job.
 type step int
 
 const (
-	stepNone     step = iota // it is over
-	stepLead                 // start its session everywhere
-	stepActivate             // unlock its result everywhere
-	stepAbandon              // an earlier process stopped in the middle: nobody leads its sessions
+	stepNone     step = iota // the job has ended
+	stepLead                 // start its session at all parties
+	stepActivate             // unlock its result at all parties
+	stepAbandon              // an earlier process stopped while the job ran: its sessions have no leader
 )
 
-// nextStep of a job in a state in which nobody works on it.
+// nextStep returns the next step of a job in state s that no goroutine works on.
 func nextStep(s jobv1.JobState) step {
 	switch {
 	case job.Final(s):
@@ -64,19 +64,19 @@ func nextStep(s jobv1.JobState) step {
 	return stepAbandon
 }
 
-// slot is what has one MAC key at a time at the parties.
+// slot identifies a MAC key: parties hold one MAC key per slot at a time.
 type slot struct {
 	epoch         uint64
 	field, tenant string
 }
 
-// slotOf gives the slot whose MAC key a job needs; ok says whether it needs one.
+// slotOf returns the slot whose MAC key a job needs; ok reports whether it needs one.
 func slotOf(q *coordinatorv1.JobRequest) (s slot, ok bool) {
 	return slot{q.GetEpoch(), q.GetField(), q.GetTenant()}, job.MakesTuples(q.GetKind())
 }
 
-// keyed gives the slots that have a MAC key for all that is known: those whose last job to end has completed. One that
-// failed may have burnt it.
+// keyed returns the slots that have a MAC key as far as the records show: the last ended job of the
+// slot completed. A failed job may have burnt the key.
 func keyed(jobs []*coordinatorv1.Job) map[slot]bool {
 	last := map[slot]time.Time{}
 	has := map[slot]bool{}
@@ -84,36 +84,37 @@ func keyed(jobs []*coordinatorv1.Job) map[slot]bool {
 		s, ok := slotOf(j.GetRequest())
 		at := j.GetEnded().AsTime()
 		if !ok || !job.Final(j.GetState()) || j.GetOrdinal() == 0 || at.Before(last[s]) {
-			continue // of another kind, not over, or over before any party heard of it
+			continue // another kind, unfinished, or ended before any party received it
 		}
 		last[s], has[s] = at, j.GetState() == completed
 	}
 	return has
 }
 
-// refusal says what a job waits for that parties did not take beside what ran.
+// refusal is the reason why a job waits after parties refused it because of concurrent jobs.
 type refusal int
 
 const (
-	refusedNever      refusal = iota // or something has ended since
-	refusedRunning                   // until one of the jobs that ran beside it has ended
-	refusedActivating                // until a job of its slot is active everywhere
+	refusedNever      refusal = iota // never refused, or a job has ended since
+	refusedRunning                   // waits until one of the concurrent jobs has ended
+	refusedActivating                // waits until a job of its slot is active at all parties
 )
 
-// task is what the schedule knows of a job that is not over.
+// task holds the scheduler's view of an unfinished job.
 type task struct {
 	job     *coordinatorv1.Job
 	step    step
-	begun   bool // this process is at it
-	starts  bool // parties are being asked, and not all have taken it yet
+	begun   bool // this process works on it
+	starts  bool // parties are being asked, and some have not accepted it yet
 	refused refusal
 }
 
-// due gives the tasks to begin now, by index; tasks are in the order of submission, and at most places of them run at
-// the same time. Results are activated beside that. Jobs begin in their order, and one at a time, or a later one could
-// take the room for which an earlier one is refused. One that waits for a certain other job to be active lets those of
-// other slots pass, but not those of its own, which parties may refuse it beside again. Nothing passes a job that makes
-// keys, which runs alone, or one that parties have refused for want of room.
+// due returns the indices of the tasks to begin now. Tasks are in the order of submission and at
+// most places of them run concurrently; results are activated concurrently. Jobs begin in order and
+// one at a time, because otherwise a later job could take the capacity for which an earlier one was
+// refused. While a job waits for another job to become active, jobs of other slots may overtake it,
+// except jobs of its slot, because of which parties may refuse it again. No job overtakes a
+// job that makes keys, which runs exclusively, or a job that parties refused for lack of capacity.
 func due(tasks []task, places int, keyed map[slot]bool) (begin []int) {
 	running, closed := 0, false
 	locked, taken, waited := map[uint64]bool{}, map[slot]bool{}, map[slot]bool{}
@@ -126,7 +127,7 @@ func due(tasks []task, places int, keyed map[slot]bool) (begin []int) {
 		q := t.job.GetRequest()
 		switch {
 		case t.step == stepAbandon:
-			closed = true // what it left at the parties takes their room
+			closed = true // its remaining sessions use the parties' capacity
 		case t.step == stepActivate:
 			locked[t.job.GetEpoch()] = locked[t.job.GetEpoch()] || job.MakesEpoch(q.GetKind())
 			occupy(q)
@@ -164,19 +165,20 @@ func due(tasks []task, places int, keyed map[slot]bool) (begin []int) {
 	return begin
 }
 
-// full reports whether a failure says no more than that a party does not take the job beside what runs there.
+// full reports whether a failure only means that a party refuses the job because of its concurrent
+// sessions.
 func full(f *jobv1.Failure) bool {
 	return f.GetOutcome() == outcomeRefused && f.GetCheck() == string(rpc.Busy)
 }
 
-// progressOf is what a job has of a party that takes part in it.
+// progressOf returns the progress of one of the job's parties.
 func progressOf(j *coordinatorv1.Job, party int) *coordinatorv1.PartyProgress {
 	i := slices.IndexFunc(j.GetParties(), func(p *coordinatorv1.PartyProgress) bool { return int(p.GetParty()) == party })
 	return j.GetParties()[i]
 }
 
-// observe takes a party's status into a job. The job is as far as the party that is furthest behind, and at most
-// STORING: what follows is for the coordinator to say.
+// observe merges a party's status into a job. The job's state is that of the party furthest behind,
+// and at most STORING: the coordinator decides the later states.
 func observe(j *coordinatorv1.Job, party int, st *jobv1.SessionStatus, parties uint32) {
 	at := progressOf(j, party)
 	at.Status, at.Reachable = heard(st, parties), true
@@ -191,8 +193,8 @@ func observe(j *coordinatorv1.Job, party int, st *jobv1.SessionStatus, parties u
 	}
 }
 
-// heard is a party's word as it is recorded and shown to every client: bounded, of text that can be written, and naming
-// parties that exist. What it does not know it leaves out.
+// heard sanitises a party's status before it is recorded and shown to every client: sizes are
+// bounded, text is valid UTF-8, and only existing parties are named. Unknown fields are dropped.
 func heard(st *jobv1.SessionStatus, parties uint32) *jobv1.SessionStatus {
 	list := func(named []uint32) (known []uint32) {
 		//lodge:check coordinator/heard/list [swap=named[:min(len(named), int(parties))]=>named]
@@ -235,16 +237,16 @@ func heard(st *jobv1.SessionStatus, parties uint32) *jobv1.SessionStatus {
 	return out
 }
 
-// word bounds a name.
+// word returns a name of bounded length.
 func word(s string) string { return text(s, 100) }
 
-// text is at most so many bytes of s, as UTF-8.
+// text returns at most most bytes of s as valid UTF-8.
 //
 //lodge:check coordinator/heard/text [swap=s[:min(len(s), most)]=>s] [run=TestWhatIsHeard] a party's text takes any amount of memory
 //lodge:check coordinator/heard/utf8 [swap=strings.ToValidUTF8(s[:min(len(s), most)], "?")=>s[:min(len(s), most)]] [run=TestWhatIsHeard] a party's invalid text makes the job's record unwritable
 func text(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "?") }
 
-// moment is a time that can be shown, or nil.
+// moment returns t, or nil if t is not a valid time.
 func moment(t *timestamppb.Timestamp) *timestamppb.Timestamp {
 	//lodge:check coordinator/heard/time [swap=!t.IsValid()=>t == nil] [run=TestWhatIsHeard] a
 	//  party's invalid time is stored and shown
@@ -254,7 +256,8 @@ func moment(t *timestamppb.Timestamp) *timestamppb.Timestamp {
 	return &timestamppb.Timestamp{Seconds: t.GetSeconds(), Nanos: t.GetNanos()}
 }
 
-// waiting says what the sessions of a job wait for, as the party sees it that is furthest behind; empty for nothing.
+// waiting describes why the sessions of a job wait, according to the party that is furthest
+// behind; empty if they do not wait.
 func waiting(parties []*coordinatorv1.PartyProgress, now time.Time) string {
 	var behind *jobv1.Progress
 	for _, p := range parties {
@@ -277,7 +280,7 @@ func waiting(parties []*coordinatorv1.PartyProgress, now time.Time) string {
 		max(0, int(now.Sub(behind.GetSince().AsTime()).Seconds())))
 }
 
-// named writes "party 1" or "parties 0, 2".
+// named returns the parties as text, such as "party 1" or "parties 0, 2".
 func named(parties []uint32) string {
 	words := make([]string, len(parties))
 	for i, p := range parties {
@@ -289,7 +292,7 @@ func named(parties []uint32) string {
 	return "parties " + strings.Join(words, ", ")
 }
 
-// agreed reports how the results of the parties differ; nil when all stored the same.
+// agreed returns how the results of the parties differ, or nil if all stored the same result.
 func agreed(parties []*coordinatorv1.PartyProgress) *jobv1.Failure {
 	first := parties[0].GetStatus()
 	for _, p := range parties {
@@ -317,7 +320,7 @@ func agreed(parties []*coordinatorv1.PartyProgress) *jobv1.Failure {
 	return nil
 }
 
-// ended is how one party's session of a job ended, as the coordinator saw it.
+// ended describes how one party's session of a job ended, as the coordinator saw it.
 type ended struct {
 	party  int
 	name   string
@@ -329,13 +332,13 @@ type ended struct {
 // ok reports whether the party has a result.
 func (e ended) ok() bool { return e.status == nil && e.err == nil }
 
-// unreachable reports whether an error says that nobody answers.
+// unreachable reports whether an error means that the party cannot be reached.
 func unreachable(err error) bool {
 	e := rpc.FromError(err)
 	return e != nil && (e.Code == rpc.Unavailable || e.Code == rpc.TimedOut)
 }
 
-// failure describes the end; nil when the party has a result.
+// failure describes the end; it returns nil if the party has a result.
 func (e ended) failure() *jobv1.Failure {
 	switch {
 	case e.ok():
@@ -345,7 +348,7 @@ func (e ended) failure() *jobv1.Failure {
 			Reason: fmt.Sprintf("party %d (%s) ended its session without saying why", e.party, e.name)}
 	case e.status != nil:
 		f := proto.CloneOf(e.status.GetFailure())
-		switch f.Outcome { // reasons that speak of "this party"
+		switch f.Outcome { // outcomes whose reasons refer to "this party"
 		case outcomeInternal, outcomeCancelled:
 			f.Reason = fmt.Sprintf("party %d (%s): %s", e.party, e.name, f.Reason)
 		case outcomeRefused:
@@ -358,7 +361,7 @@ func (e ended) failure() *jobv1.Failure {
 	switch {
 	case unreachable(e.err):
 		f.Outcome, f.Suspects = outcomeTimeout, []uint32{uint32(e.party)}
-		f.Reason = fmt.Sprintf("party %d (%s) cannot be reached: %s; see that it runs and that its certificate is the roster's", e.party, e.name, said.What)
+		f.Reason = fmt.Sprintf("party %d (%s) cannot be reached: %s; check that it runs and that its certificate matches the roster", e.party, e.name, said.What)
 	case said.Code == rpc.Cancelled:
 		f.Outcome, f.Reason = outcomeCancelled, said.What
 	case said.Code == rpc.NotFound && e.begun:
@@ -374,8 +377,9 @@ func (e ended) failure() *jobv1.Failure {
 	return f
 }
 
-// weights order outcomes by how much they say about the cause: a party blamed for certain before failed checks, those
-// before parties that refuse, fail or are gone, those before timeouts, and those before consequences.
+// weights orders outcomes by how much they say about the cause. A party blamed for certain comes
+// first, then failed checks, then parties that refuse, fail or are unreachable, then timeouts, then
+// consequences of other failures.
 var weights = map[string]int{
 	outcomePeerAbort: 2, outcomeCancelled: 3, outcomeTimeout: 4, outcomeRefused: 5, outcomeInternal: 5, outcomeAbort: 6, outcomeBlame: 7,
 }
@@ -385,18 +389,19 @@ func (e ended) weight() int {
 	case e.ok():
 		return 0
 	case e.err != nil && rpc.FromError(e.err).Code == rpc.Cancelled:
-		return 1 // we gave up
+		return 1 // the coordinator gave up
 	case e.err != nil:
 		return weights[outcomeRefused]
 	}
 	return max(2, weights[e.failure().GetOutcome()])
 }
 
-// verdict says how a job ends whose sessions ended like this; nil when every party has a result. Where parties blame
-// different parties, the one that most parties blame is named, and the others are reported.
+// verdict returns how a job ends given the ends of its sessions; it returns nil if every party has
+// a result. If parties blame different parties, verdict names the party with the most votes and
+// reports the others.
 func verdict(ends []ended) (jobv1.JobState, *jobv1.Failure) {
 	var worst *ended
-	votes := map[uint32][]uint32{} // by whom a party is blamed
+	votes := map[uint32][]uint32{} // the parties that blame a party
 	for i, e := range ends {
 		if worst == nil || e.weight() > worst.weight() {
 			worst = &ends[i]
@@ -408,7 +413,7 @@ func verdict(ends []ended) (jobv1.JobState, *jobv1.Failure) {
 	if worst == nil || worst.ok() {
 		return completed, nil
 	}
-	for _, e := range ends { // the most votes, then the lowest number
+	for _, e := range ends { // the most votes, then the lowest index
 		f := e.failure()
 		if f.GetBlame() == nil || worst.weight() != e.weight() {
 			continue

@@ -19,7 +19,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// progress of three parties, from their statuses.
+// progress returns the progress of three parties from their statuses.
 func progress(statuses ...*jobv1.SessionStatus) (list []*coordinatorv1.PartyProgress) {
 	for i, st := range statuses {
 		list = append(list, &coordinatorv1.PartyProgress{Party: uint32(i), Name: "p" + string(rune('0'+i)), Reachable: true, Status: st})
@@ -45,7 +45,8 @@ func TestNextStep(t *testing.T) {
 	}
 }
 
-// Whatever three parties report, in whatever order, a job only moves forwards, and never past STORING.
+// For all reports of three parties, in any order, a job's state only advances and never passes
+// STORING.
 func TestObserve(t *testing.T) {
 	states := []jobv1.JobState{0, preparing, jobv1.JobState_JOB_STATE_GENERATING, jobv1.JobState_JOB_STATE_VERIFYING, storing, activating, completed, failed}
 	for _, a := range states {
@@ -125,7 +126,7 @@ func TestAgreed(t *testing.T) {
 	none := proto.CloneOf(good)
 	none.Digest = nil
 	if agreed(progress(none, none)) == nil {
-		t.Error("no digest at all is taken for agreement")
+		t.Error("missing digests count as agreement")
 	}
 }
 
@@ -147,14 +148,14 @@ func TestVerdict(t *testing.T) {
 		state   jobv1.JobState
 		outcome string
 		reason  string // contained
-		blame   int    // -1 for nobody
+		blame   int    // -1: no party
 	}{
 		{"all well", []ended{fine(0), fine(1)}, completed, "", "", -1},
 		{"nobody", nil, completed, "", "", -1},
 		{"blame before consequences", []ended{outcome(0, outcomePeerAbort), blames(1, 2), outcome(2, outcomeAbort)}, failed, outcomeBlame, "a bad proof", 2},
 		{"abort before timeout", []ended{outcome(0, outcomeTimeout), outcome(1, outcomeAbort)}, failed, outcomeAbort, "abort here", -1},
 		{"timeout before peers' words", []ended{outcome(0, outcomePeerAbort), outcome(1, outcomeTimeout)}, timedOut, outcomeTimeout, "timeout here", -1},
-		{"an outcome nobody knows", []ended{fine(0), outcome(1, "fine")}, failed, "fine", "fine here", -1},
+		{"an unknown outcome", []ended{fine(0), outcome(1, "fine")}, failed, "fine", "fine here", -1},
 		{"no failure given", []ended{fine(0), fails(1, nil)}, failed, outcomeInternal, "party 1 (p1) ended", -1},
 		{"a party stops", []ended{outcome(0, outcomePeerAbort), outcome(1, outcomeCancelled)}, failed, outcomeCancelled, "party 1 (p1): cancelled here", -1},
 		{"own fault", []ended{outcome(0, outcomeTimeout), outcome(1, outcomeInternal)}, failed, outcomeInternal, "party 1 (p1): internal", -1},
@@ -166,7 +167,7 @@ func TestVerdict(t *testing.T) {
 		{"restarted", []ended{outcome(0, outcomeTimeout), begun(calls(1, rpc.Errorf(rpc.NotFound, "", "no session")))}, failed, outcomeAbort, "party 1 (p1) has lost its session", -1},
 		{"no such epoch", []ended{calls(0, errGaveUp), calls(1, rpc.Errorf(rpc.NotFound, "", "no epoch 9 at this party"))}, failed, outcomeRefused, "party 1 (p1) refuses: no epoch 9", -1},
 		{"given up", []ended{calls(0, errGaveUp), calls(1, errGaveUp)}, failed, outcomeCancelled, "gave up", -1},
-		{"an error of no kind", []ended{calls(0, errors.New("odd"))}, failed, outcomeRefused, "odd", -1},
+		{"an error without a code", []ended{calls(0, errors.New("odd"))}, failed, outcomeRefused, "odd", -1},
 	} {
 		state, f := verdict(c.ends)
 		blame := -1
@@ -184,7 +185,7 @@ func begun(e ended) ended {
 	return e
 }
 
-// Whatever a party says, its job can be written, read and listed.
+// For every report of a party, the job can be written, read and listed.
 func TestWhatIsHeardIsBounded(t *testing.T) {
 	long := strings.Repeat("é", 1<<20)
 	many := make([]uint32, 1<<20)
@@ -203,7 +204,7 @@ func TestWhatIsHeardIsBounded(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(b), err)
 	}
 	if f := got.GetFailure(); f.GetBlame().GetParty() != 1 || len(f.GetSuspects()) != 1 || f.GetSuspects()[0] != 2 || !strings.HasPrefix(f.GetReason(), "xé") {
-		t.Errorf("lost what it said: %v", f)
+		t.Errorf("dropped valid fields: %v", f)
 	}
 	if got.GetStarted() != nil || got.GetProgress().GetSince() != nil {
 		t.Error("a time that cannot be shown")
@@ -220,7 +221,7 @@ func TestWhatIsHeardIsBounded(t *testing.T) {
 	}
 	again := heard(got, 3)
 	if !proto.Equal(got, again) {
-		t.Error("what was heard changes when it is heard again")
+		t.Error("sanitising a report twice changes it")
 	}
 	if heard(nil, 3) == nil {
 		t.Error("nothing heard")
@@ -259,29 +260,29 @@ func TestDue(t *testing.T) {
 		{"nothing", nil, 2, nil, nil},
 		{"one", []task{waits(scalar)}, 2, nil, []int{0}},
 		{"in order", []task{waits(scalar), waits(matrix), waits(scalar)}, 2, all, []int{0}},
-		{"one begins at a time", []task{starts, waits(matrix)}, 2, all, nil},
+		{"only one job begins at a time", []task{starts, waits(matrix)}, 2, all, nil},
 		{"one place", []task{waits(scalar), waits(scalar)}, 1, all, []int{0}},
-		{"a place is free", []task{runs(scalar), waits(scalar), waits(scalar)}, 2, all, []int{1}},
-		{"no place is free", []task{runs(scalar), runs(p256), waits(scalar)}, 2, all, nil},
-		{"keys run alone", []task{waits(keys), waits(scalar)}, 2, all, []int{0}},
-		{"keys wait for what runs, and nothing passes them", []task{runs(scalar), waits(keys), waits(scalar)}, 2, all, nil},
-		{"keys that run keep others out", []task{runs(keys), waits(scalar), waits(keys)}, 3, all, nil},
-		{"keys are due when nothing runs", []task{activates(scalar), waits(keys), waits(scalar)}, 2, all, []int{1}},
+		{"there is a free place", []task{runs(scalar), waits(scalar), waits(scalar)}, 2, all, []int{1}},
+		{"there is no free place", []task{runs(scalar), runs(p256), waits(scalar)}, 2, all, nil},
+		{"key generation runs exclusively", []task{waits(keys), waits(scalar)}, 2, all, []int{0}},
+		{"key generation waits for running jobs, and no job overtakes it", []task{runs(scalar), waits(keys), waits(scalar)}, 2, all, nil},
+		{"running key generation blocks other jobs", []task{runs(keys), waits(scalar), waits(keys)}, 3, all, nil},
+		{"key generation is due when no job runs", []task{activates(scalar), waits(keys), waits(scalar)}, 2, all, []int{1}},
 		{"the epoch is being activated", []task{activates(keys), waits(scalar), waits(proof), waits(second), waits(keys)}, 2, all, []int{3}},
-		{"one makes the MAC key, others pass", []task{waits(scalar), waits(matrix), waits(p256), waits(tenant)}, 3, nil, []int{0}},
-		{"another one waits for it", []task{runs(scalar), waits(matrix), waits(p256), waits(tenant)}, 3, nil, []int{2}},
+		{"one job makes the MAC key; jobs of other slots overtake", []task{waits(scalar), waits(matrix), waits(p256), waits(tenant)}, 3, nil, []int{0}},
+		{"another job of the slot waits for it", []task{runs(scalar), waits(matrix), waits(p256), waits(tenant)}, 3, nil, []int{2}},
 		{"it is made", []task{runs(scalar), waits(scalar), waits(second)}, 2, nil, []int{2}},
 		{"it is locked", []task{activates(scalar), waits(matrix), waits(proof)}, 2, nil, []int{2}},
-		{"it is there", []task{activates(scalar), runs(scalar), waits(matrix)}, 2, all, []int{2}},
-		{"who let others pass comes next", []task{runs(p256), waits(matrix), waits(scalar)}, 2, nil, []int{1}},
+		{"the MAC key exists", []task{activates(scalar), runs(scalar), waits(matrix)}, 2, all, []int{2}},
+		{"the overtaken job comes next", []task{runs(p256), waits(matrix), waits(scalar)}, 2, nil, []int{1}},
 		{"a proof needs no MAC key", []task{runs(scalar), waits(proof)}, 2, nil, []int{1}},
-		{"nothing passes what was refused beside another", []task{runs(p256), refused(scalar, refusedRunning), waits(tenant)}, 3, all, nil},
-		{"the other has ended", []task{refused(scalar, refusedNever), waits(tenant)}, 2, all, []int{0}},
+		{"no job overtakes a job that was refused next to another", []task{runs(p256), refused(scalar, refusedRunning), waits(tenant)}, 3, all, nil},
+		{"the other job has ended", []task{refused(scalar, refusedNever), waits(tenant)}, 2, all, []int{0}},
 		{"refused until another is active", []task{activates(scalar), refused(matrix, refusedActivating), waits(tenant)}, 2, all, []int{2}},
-		{"but not of its own slot", []task{activates(scalar), refused(matrix, refusedActivating), waits(scalar)}, 2, all, nil},
-		{"what an earlier process left goes first", []task{make(stepAbandon, false, scalar), make(stepActivate, false, keys), waits(p256)}, 2, all, []int{0, 1}},
+		{"except jobs of the same slot", []task{activates(scalar), refused(matrix, refusedActivating), waits(scalar)}, 2, all, nil},
+		{"jobs that an earlier process left come first", []task{make(stepAbandon, false, scalar), make(stepActivate, false, keys), waits(p256)}, 2, all, []int{0, 1}},
 		{"and alone", []task{make(stepAbandon, true, scalar), waits(p256)}, 2, all, nil},
-		{"what it left to activate does not hold up others", []task{make(stepActivate, false, scalar), waits(p256)}, 2, all, []int{0, 1}},
+		{"results that an earlier process left to activate delay no job", []task{make(stepActivate, false, scalar), waits(p256)}, 2, all, []int{0, 1}},
 	} {
 		if got := due(c.tasks, c.places, c.keyed); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -289,8 +290,9 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// Whatever is submitted, and whatever ends in whatever order, every job runs, never more of them than there are places,
-// keys alone, and two that may make the same MAC key never.
+// For all submissions and all orders of ends, every job eventually runs, at most places jobs run
+// concurrently, key generation runs exclusively, and two jobs that may make the same MAC key never
+// run concurrently.
 func TestDueStarvesNobody(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for range 300 {
@@ -370,7 +372,7 @@ func TestKeyed(t *testing.T) {
 		{"on its way", []*coordinatorv1.Job{at(q, activating, 1, 0)}, false},
 		{"perhaps burnt", []*coordinatorv1.Job{at(q, completed, 1, 5), at(q, failed, 1, 6)}, false},
 		{"made again", []*coordinatorv1.Job{at(q, failed, 1, 6), at(q, completed, 1, 7)}, true},
-		{"the later one ended first", []*coordinatorv1.Job{at(q, failed, 1, 7), at(q, completed, 1, 6)}, false},
+		{"the later job ended first", []*coordinatorv1.Job{at(q, failed, 1, 7), at(q, completed, 1, 6)}, false},
 		{"cancelled before it began", []*coordinatorv1.Job{at(q, completed, 1, 5), at(q, cancelled, 0, 6)}, true},
 		{"keys", []*coordinatorv1.Job{at(keys, completed, 1, 5)}, false},
 		{"another runs", []*coordinatorv1.Job{at(q, completed, 1, 5), at(q, storing, 1, 0)}, true},

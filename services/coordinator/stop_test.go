@@ -12,7 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// A job does not begin while a party is stopping, and waits for it to be back.
+// A job does not begin while a party is stopping, and waits until the party is back.
 func TestJobsWaitForAPartyThatStops(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()
@@ -37,8 +37,8 @@ func TestJobsWaitForAPartyThatStops(t *testing.T) {
 	}
 }
 
-// A coordinator that is told to stop lets the jobs that run end and begins no others, which the next one does. Meanwhile it
-// answers its clients.
+// A stopping coordinator waits for running jobs and begins no others; the next process begins them.
+// Meanwhile it still serves its clients.
 func TestStopWaitsForWhatRuns(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()

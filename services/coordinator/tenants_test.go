@@ -8,7 +8,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// A client makes jobs for its tenants, sees those and no others, and ends no others; what has no tenant all see.
+// A client submits, sees and cancels only its tenants' jobs. All clients see jobs without a
+// tenant.
 func TestJobsOfTenants(t *testing.T) {
 	f := newNet(t, 2)
 	keys := f.complete(keysJob())
@@ -61,7 +62,7 @@ func TestJobsOfTenants(t *testing.T) {
 		{"viewer", f.dial("viewer"), []string{ours, keys.GetId()}, theirs},
 		{"stranger", stranger, []string{theirs, keys.GetId()}, ours},
 	} {
-		// A page of one: what is hidden takes no place of it.
+		// Pages of one job: hidden jobs do not take up places on a page.
 		var list []string
 		for before, more := "", true; more; more = before != "" {
 			r, err := x.client.ListJobs(ctx, &coordinatorv1.ListJobsRequest{Limit: 1, Before: before})
@@ -84,7 +85,7 @@ func TestJobsOfTenants(t *testing.T) {
 		_, unknown := x.client.GetJob(ctx, &coordinatorv1.GetJobRequest{Id: "j0"})
 		_, err := x.client.GetJob(ctx, &coordinatorv1.GetJobRequest{Id: x.hidden})
 		if !is(err, rpc.NotFound) || rpc.FromError(err).Next != rpc.FromError(unknown).Next {
-			t.Errorf("%s gets %s: %v, and of one that is not there %v", x.name, x.hidden, err, unknown)
+			t.Errorf("%s gets %s: %v, and for a missing job %v", x.name, x.hidden, err, unknown)
 		}
 		if err := watch(x.client, x.hidden); !is(err, rpc.NotFound) {
 			t.Errorf("%s watches %s: %v", x.name, x.hidden, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// members are the parties that take part in a job.
+// members returns the parties that take part in a job.
 func (c *Coordinator) members(q *coordinatorv1.JobRequest) (list []*member) {
 	group := job.Participants(q)
 	if len(group) == 0 {
@@ -28,7 +28,7 @@ func (c *Coordinator) members(q *coordinatorv1.JobRequest) (list []*member) {
 	return list
 }
 
-// endStranger ends a job that was in the middle under another roster.
+// endStranger ends a job that was running under another roster.
 func (c *Coordinator) endStranger(j *coordinatorv1.Job, key string) error {
 	why := c.strangers(j)
 	if why == "" || job.Final(j.GetState()) {
@@ -38,12 +38,12 @@ func (c *Coordinator) endStranger(j *coordinatorv1.Job, key string) error {
 	return c.records.put(j, key)
 }
 
-// strangers says of a job that is not over that it is of parties which the roster does not have any more, or has at other
-// places; empty if it is not.
+// strangers returns the reason if an unfinished job has parties that the roster no longer has, or
+// has at other positions; otherwise it returns the empty string.
 func (c *Coordinator) strangers(j *coordinatorv1.Job) string {
 	for _, p := range job.Participants(j.GetRequest()) {
 		if int(p) >= len(c.parties) {
-			return fmt.Sprintf("the roster has no party %d any more; submit the job again", p)
+			return fmt.Sprintf("the roster no longer has party %d; submit the job again", p)
 		}
 	}
 	if n := len(j.GetParties()); n > 0 && n != len(c.members(j.GetRequest())) {
@@ -52,14 +52,14 @@ func (c *Coordinator) strangers(j *coordinatorv1.Job) string {
 	return ""
 }
 
-// completed fills in what a request for threshold keys leaves to the coordinator: the threshold, the set of masks and new
-// shares, and who holds the old ones.
+// completed fills in the fields of a request for threshold keys that the coordinator chooses: the
+// threshold, the parameter set of the masks and new shares, and the holders of the old shares.
 func (c *Coordinator) completed(ctx context.Context, q *coordinatorv1.JobRequest) (*coordinatorv1.JobRequest, error) {
 	if q.GetPurpose() != jobv1.Purpose_PURPOSE_THRESHOLD {
 		return q, nil
 	}
 	q = proto.CloneOf(q)
-	if q.GetKind() == jobv1.Kind_KIND_RESHARE && len(q.GetGroup()) == 0 { // all, in so many words
+	if q.GetKind() == jobv1.Kind_KIND_RESHARE && len(q.GetGroup()) == 0 { // an empty group means all holders
 		for _, p := range c.parties {
 			q.Group = append(q.Group, uint32(p.index))
 		}
@@ -85,13 +85,13 @@ func (c *Coordinator) completed(ctx context.Context, q *coordinatorv1.JobRequest
 		q.Params = k.GetParams()
 	}
 	if q.GetKind() == jobv1.Kind_KIND_RESHARE {
-		q.Galois = k.GetGalois() // the public keys stay as they are
+		q.Galois = k.GetGalois() // the public keys do not change
 	}
 	if q.GetKind() == jobv1.Kind_KIND_RESHARE && len(q.GetFromHolders()) == 0 {
 		q.FromDigest, q.FromThreshold = k.GetDigest(), k.GetThreshold()
 		for _, p := range k.GetHolders() {
 			if p < -1 || int(p) >= len(c.parties) {
-				return nil, rpc.Errorf(rpc.Conflict, "compare the rosters", "a party names holder %d of epoch %d, of %d parties", p, epoch, len(c.parties))
+				return nil, rpc.Errorf(rpc.Conflict, "compare the rosters", "a party reports holder %d of epoch %d, which has %d parties", p, epoch, len(c.parties))
 			}
 			q.FromHolders = append(q.FromHolders, uint32(p+1))
 		}
@@ -99,7 +99,7 @@ func (c *Coordinator) completed(ctx context.Context, q *coordinatorv1.JobRequest
 	return q, nil
 }
 
-// thresholdKey asks the parties for what they know of threshold keys, until one does.
+// thresholdKey asks the parties for the threshold keys of an epoch until one party knows them.
 func (c *Coordinator) thresholdKey(ctx context.Context, epoch uint64) (*thresholdv1.ThresholdKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, epochTime)
 	defer cancel()
@@ -121,5 +121,5 @@ func (c *Coordinator) thresholdKey(ctx context.Context, epoch uint64) (*threshol
 			return k, nil
 		}
 	}
-	return nil, rpc.Errorf(rpc.NotFound, "`lodge keys list` shows the threshold keys", "no party that can be reached knows threshold keys of epoch %d", epoch)
+	return nil, rpc.Errorf(rpc.NotFound, "`lodge keys list` lists the threshold keys", "no reachable party knows threshold keys of epoch %d", epoch)
 }

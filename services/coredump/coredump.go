@@ -1,5 +1,5 @@
-// Package coredump keeps the memory of this process, which holds secrets, out of files and from other processes of the
-// same user.
+// Package coredump prevents core dumps of this process, whose memory has secrets, and access to its memory
+// by other processes of the same user.
 package coredump
 
 import (
@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Off switches core dumps of this process off for good, and of the processes that it starts: none of any size is written
-// (RLIMIT_CORE, the hard limit too). On Linux nobody but the superuser can then attach to it or read its memory either,
-// and a kernel that pipes dumps to a program, to which the limit does not apply, makes none (PR_SET_DUMPABLE). Both are
-// tried, whichever fails.
+// Off permanently disables core dumps of any size for this process and its child processes (RLIMIT_CORE,
+// including the hard limit). On Linux it also sets PR_SET_DUMPABLE. Then only the superuser can attach to
+// the process or read its memory, and a kernel that pipes dumps to a program, to which the limit does not
+// apply, makes no dump. Off tries both even if one fails.
 func Off() error {
 	var limit error
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
@@ -22,11 +22,11 @@ func Off() error {
 	return errors.Join(limit, undumpable())
 }
 
-// OffOrWarn is Off for a process that serves all the same when it fails, and says so in its log.
+// OffOrWarn calls Off and logs a warning if it fails, for a process that then continues to serve.
 func OffOrWarn(log *slog.Logger) { warn(log, Off()) }
 
 func warn(log *slog.Logger, err error) {
 	if err != nil {
-		log.Warn("core dumps are not switched off: a crash may write secrets to a file", "error", err)
+		log.Warn("core dumps could not be disabled: a crash may write secrets to a file", "error", err)
 	}
 }

@@ -17,7 +17,8 @@ import (
 
 const childVariable = "LODGE_TEST_COREDUMP"
 
-// TestMain is the child of TestOff when it is told so: it switches core dumps off, or does not, and tells what it sees.
+// TestMain acts as the child process of TestOff if requested: it may disable core dumps, and prints the
+// resulting state.
 func TestMain(m *testing.M) {
 	switch os.Getenv(childVariable) {
 	case "off":
@@ -30,13 +31,13 @@ func TestMain(m *testing.M) {
 		dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 		limits, _ := os.ReadFile("/proc/self/limits")
 		fmt.Printf("dumpable %d %v\n%s", dumpable, err, limits)
-		_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) // with GOTRACEBACK=crash the runtime asks for a dump
+		_ = syscall.Kill(os.Getpid(), syscall.SIGQUIT) // with GOTRACEBACK=crash the runtime requests a dump
 		select {}
 	}
 	os.Exit(m.Run())
 }
 
-// A process that has switched core dumps off has none when it crashes; its parent, and one that has not, could have.
+// A process that disabled core dumps makes none when it crashes. Its parent and other processes still can.
 func TestOff(t *testing.T) {
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_CORE, &before); err != nil {
@@ -70,7 +71,7 @@ func TestOff(t *testing.T) {
 	}
 }
 
-// A failure is in the log, and nothing else is.
+// The log contains failures only.
 func TestWarn(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))

@@ -2,5 +2,5 @@
 
 package coredump
 
-// undumpable does nothing: only Linux has such an attribute.
+// undumpable does nothing, because only Linux has this attribute.
 func undumpable() error { return nil }

@@ -12,14 +12,15 @@ import (
 	"github.com/lodge-mpc/lodge/services/config"
 )
 
-// Attester is the name, in the parties' configurations, of whoever vouches for ciphertexts in a development cluster. In
-// production that is the program that computes them, and nobody else has its key.
+// Attester is the name of the attester in the parties' configurations of a development cluster. In
+// production the attester is the program that computes the ciphertexts, and only it has the key.
 const Attester = "evaluator"
 
-// attesterKey is the attester's private key, in PEM.
+// attesterKey is the file of the attester's private key, in PEM.
 const attesterKey = "attester.key"
 
-// AttesterKeyFile is the attester's private key, in PEM, as `lodge decrypt attest` takes it.
+// AttesterKeyFile returns the path of the attester's private key, in PEM, for `lodge decrypt
+// attest`.
 func (c *Cluster) AttesterKeyFile() string { return filepath.Join(c.Dir, "clients", attesterKey) }
 
 // AttesterKey loads the attester's private key.
@@ -38,7 +39,7 @@ func (c *Cluster) AttesterKey() (ed25519.PrivateKey, error) {
 	}
 	private, ok := key.(ed25519.PrivateKey)
 	if !ok {
-		return nil, errors.New("devnet: the attester's key is not one of Ed25519")
+		return nil, errors.New("devnet: the attester's key is not an Ed25519 key")
 	}
 	return private, nil
 }
@@ -60,8 +61,9 @@ func (w *writer) newAttester() {
 	})
 }
 
-// decryptRules are the rules of a development cluster. App tries things out, so it may have anything decrypted and the file says
-// so. Attested shows what production needs: ciphertexts come with the word of whoever computed them.
+// decryptRules returns the rules of a development cluster. App is for experiments: it may decrypt
+// any ciphertexts, and the file says so. Attested shows a production setup: ciphertexts need
+// provenance signed by the program that computed them.
 func decryptRules() []config.DecryptRule {
 	return []config.DecryptRule{
 		{Client: App, AnyCiphertexts: true, MaxTotal: 1 << 30, MessagesPerHour: 1 << 30, MaxMessages: 1 << 16, AllowPaperForm: true, AllowMultikey: true},

@@ -15,14 +15,15 @@ import (
 	"github.com/lodge-mpc/lodge/services/config"
 )
 
-// In containers every process has a directory of its own, with everything that it needs and no secret of another. They
-// call each other by their names, coordinator, p0 and so on, where clients call Options.Host: the roster is another one
-// for them, with other addresses. Its hash does not bind addresses, but who is called, by identity and key.
+// In containers every process has its own directory with all files that it needs and no secrets of
+// other processes. Processes reach each other by their names, coordinator, p0 and so on, while
+// clients use Options.Host. Therefore the processes' roster contains other addresses than the
+// clients'. The roster's hash does not cover addresses, but identities and keys.
 
-// metricsPort is where processes in containers serve metrics, to the network that they share.
+// metricsPort is the port at which processes in containers serve metrics to their shared network.
 const metricsPort = 7190
 
-// site is where a process listens, and what its certificate names beside its identity.
+// site is where a process listens, and the additional name in its certificate.
 type site struct {
 	listen, metrics, health string
 	hosts                   []string
@@ -36,7 +37,7 @@ func (o *Options) at(name, address string) site {
 	return site{listen: ":" + port, metrics: ":" + strconv.Itoa(metricsPort), health: config.HealthAddress, hosts: []string{name, o.Host}}
 }
 
-// apart gives every process the authority and the roster, with the addresses among containers.
+// apart gives every process the authority and the roster, with the addresses between containers.
 func (w *writer) apart(r *config.Roster) {
 	inside := &config.Roster{Coordinator: r.Coordinator, Parties: slices.Clone(r.Parties), Multikey: r.Multikey}
 	move := func(address *string, name string) {
@@ -57,25 +58,26 @@ func (w *writer) apart(r *config.Roster) {
 	w.shared = ""
 }
 
-// The directories of a cluster in containers beside those of its processes: what clients need is kept in one and put into
-// the other, which is outside.
+// Further directories of a cluster in containers: the clients' files are kept in one directory and
+// copied to the other, which is outside the containers.
 const (
 	keptDir    = "clients"
 	outsideDir = "host"
 )
 
-// ErrInstalled refuses directories that hold something else than the cluster that is wanted.
-var ErrInstalled = errors.New("devnet: the volumes hold another cluster, or not all of one")
+// ErrInstalled reports directories that contain something other than the requested cluster.
+var ErrInstalled = errors.New("devnet: the volumes hold another cluster, or only a part of one")
 
-// ErrOtherStore refuses a cluster whose stores are elsewhere than is wanted. A store cannot be moved: another one would
-// have forgotten what went to whom.
-var ErrOtherStore = errors.New("devnet: the cluster has its stores elsewhere")
+// ErrOtherStore reports a cluster whose stores are in another place than requested. Stores cannot
+// be moved: a new store would not know which tuples were delivered to whom.
+var ErrOtherStore = errors.New("devnet: the cluster has its stores in another place")
 
-// Install puts a cluster for containers into the directories under dir, which are there and are mounted from elsewhere: one
-// for each process, which gets it to itself, "clients", and "host", which gets a copy of that. Where a cluster is there
-// already it changes nothing but that copy, and where an earlier call was interrupted it begins anew. As root it gives the
-// files of processes to a user, and the copy to whoever owns the directory. With Options.Postgres the database's
-// directories are there, too, and become its user's.
+// Install installs a cluster for containers in the directories under dir, which must exist and are
+// mounted from elsewhere: one for each process, "clients", and "host", which receives a copy of
+// "clients". If the cluster is installed already, Install changes only that copy. If an earlier
+// call was interrupted, it starts again. As root, it gives the files of processes to user, and the
+// copy to the owner of its directory. With Options.Postgres the database's directories must exist
+// too, and Install gives them to the database's user.
 func Install(dir string, o Options, user int) (made bool, err error) {
 	o.Containers = true
 	processes := []string{config.CoordinatorName}
@@ -104,13 +106,14 @@ func Install(dir string, o Options, user int) (made bool, err error) {
 	return !there, put(filepath.Join(dir, keptDir), outside, ownerOf(outside))
 }
 
-// installed says whether the cluster of these processes is there. It may be overwritten if not: none of them has run.
+// installed reports whether the cluster of these processes is installed. If not, it may be
+// overwritten, because none of its processes has run.
 func installed(dir string, processes []string, postgres bool) (bool, error) {
-	kept, err := config.LoadRoster(filepath.Join(dir, keptDir, "roster.yaml")) // which was put there last
+	kept, err := config.LoadRoster(filepath.Join(dir, keptDir, "roster.yaml")) // this file is written last
 	if errors.Is(err, fs.ErrNotExist) {
 		for _, name := range append(slices.Clone(processes), databaseDir) {
 			if hasRun(filepath.Join(dir, name)) {
-				return false, fmt.Errorf("%w: %s has run, and the certificates of its clients are gone", ErrInstalled, name)
+				return false, fmt.Errorf("%w: %s has run, but the certificates of its clients are missing", ErrInstalled, name)
 			}
 		}
 		return false, nil
@@ -133,7 +136,7 @@ func installed(dir string, processes []string, postgres bool) (bool, error) {
 	return true, sameStores(dir, processes[1:], postgres)
 }
 
-// hasRun says whether a process has been started on its directory.
+// hasRun reports whether a process has been started on its directory.
 func hasRun(dir string) bool {
 	for _, trace := range []string{"data", "vault", "audit", "PG_VERSION"} {
 		if _, err := os.Stat(filepath.Join(dir, trace)); !errors.Is(err, fs.ErrNotExist) {
@@ -143,7 +146,8 @@ func hasRun(dir string) bool {
 	return false
 }
 
-// sameStores sees that the parties' stores are where they are wanted, and that the database is there if one was.
+// sameStores returns an error unless the parties' stores are in the requested place and an existing
+// database is still present.
 func sameStores(dir string, parties []string, postgres bool) error {
 	places := map[bool]string{false: "the volumes of the parties", true: "PostgreSQL"}
 	for _, name := range parties {
@@ -155,13 +159,14 @@ func sameStores(dir string, parties []string, postgres bool) error {
 			return fmt.Errorf("%w: in %s, not in %s", ErrOtherStore, places[is], places[postgres])
 		}
 		if postgres && hasRun(filepath.Join(dir, name)) && !hasRun(filepath.Join(dir, databaseDir)) {
-			return fmt.Errorf("%w: %s has run, and the database is gone", ErrInstalled, name)
+			return fmt.Errorf("%w: %s has run, but the database is missing", ErrInstalled, name)
 		}
 	}
 	return nil
 }
 
-// install makes a cluster and puts its parts where they belong, those by which it is found last.
+// install makes a cluster and moves its parts to their places. The files by which installed
+// recognises a cluster come last.
 func install(dir string, processes []string, o Options, to owner) (err error) {
 	stage, err := os.MkdirTemp("", "lodge-install-")
 	if err != nil {
@@ -186,8 +191,8 @@ func install(dir string, processes []string, o Options, to owner) (err error) {
 	return put(stage, filepath.Join(dir, keptDir), self())
 }
 
-// closeDir closes a directory to all but its owner. Root without all of its capabilities can take a directory and give it
-// away, and change only its own.
+// closeDir makes a directory accessible only to its owner. Root without all of its capabilities can
+// take over a directory and give it away, but can change only its own.
 func closeDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil || info.Mode().Perm() == 0o700 {
@@ -196,7 +201,7 @@ func closeDir(dir string) error {
 	return errors.Join(give(dir, self()), os.Chmod(dir, 0o700))
 }
 
-// move puts what is under a name into the directory of that name, for its owner alone.
+// move moves the files under a name into the directory of that name, accessible only to the owner.
 func move(stage, dir, name string, to owner) error {
 	volume := filepath.Join(dir, name)
 	if err := closeDir(volume); err != nil {
@@ -208,8 +213,8 @@ func move(stage, dir, name string, to owner) error {
 	return os.RemoveAll(filepath.Join(stage, name))
 }
 
-// put copies files, and those in directories, to a directory for its owner alone. Those that are there and the same stay.
-// The roster comes last.
+// put copies files and subdirectories to a directory, accessible only to the owner. Unchanged files
+// are kept. The roster is copied last.
 func put(from, to string, whose owner) error {
 	list, err := os.ReadDir(from)
 	if err != nil {
@@ -233,7 +238,7 @@ func put(from, to string, whose owner) error {
 	return give(to, whose)
 }
 
-// order has the roster after all others.
+// order sorts the roster after all other files.
 func order(e fs.DirEntry) int {
 	if e.Name() == "roster.yaml" {
 		return 1
@@ -267,7 +272,7 @@ func putFile(source, target string, whose owner) error {
 	return nil
 }
 
-// give makes a file or directory another's, where that is not so already. Only root can.
+// give changes the owner of a file or directory if necessary. Only root can do that.
 func give(path string, whose owner) error {
 	if os.Geteuid() != 0 || ownerOf(path) == whose {
 		return nil
@@ -275,8 +280,8 @@ func give(path string, whose owner) error {
 	return os.Chown(path, whose.user, whose.group)
 }
 
-// owner is whose files are.
+// owner is the owner of files.
 type owner struct{ user, group int }
 
-// self is who this process runs as.
+// self returns the user and group of this process.
 func self() owner { return owner{os.Geteuid(), os.Getegid()} }

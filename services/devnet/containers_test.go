@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/config"
 )
 
-// docker-compose.yml is what Compose writes for three parties.
+// docker-compose.yml must equal the output of Compose for three parties.
 func TestCompose(t *testing.T) {
 	committed, err := os.ReadFile(filepath.Join("..", "..", "docker-compose.yml"))
 	if err != nil {
@@ -55,7 +55,7 @@ func mounts(t *testing.T) string {
 
 var forTwo = Options{Parties: 2, Port: 7100, Params: []string{"S14-32"}}
 
-// contents are the files under a directory by name.
+// contents returns the files under a directory by name.
 func contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -73,8 +73,8 @@ func contents(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// Each process has a directory of its own with its own secrets and can be read in its place; clients find all of them at
-// another address, under the same roster's hash.
+// Each process has its own directory with only its own secrets, and its configuration loads there.
+// Clients reach all processes at another address, under a roster with the same hash.
 func TestInstall(t *testing.T) {
 	dir := mounts(t)
 	user := os.Getuid()
@@ -112,7 +112,7 @@ func TestInstall(t *testing.T) {
 			t.Errorf("clients get %s", name)
 		}
 	}
-	seen := map[string]string{} // secrets by the directory that has them
+	seen := map[string]string{} // secrets by the directory that contains them
 	for _, d := range []string{"coordinator", "p0", "p1", "host"} {
 		for name, text := range contents(t, filepath.Join(dir, d)) {
 			if !strings.HasSuffix(name, ".key") {
@@ -137,7 +137,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// Again nothing changes, but what clients have lost comes back, and others' files beside it stay.
+// A repeated call changes nothing, except that it restores missing files of clients and keeps
+// foreign files next to them.
 func TestInstallAgain(t *testing.T) {
 	dir := mounts(t)
 	if err := os.WriteFile(filepath.Join(dir, "host", ".gitignore"), []byte("*\n"), 0o600); err != nil {
@@ -164,7 +165,8 @@ func TestInstallAgain(t *testing.T) {
 	}
 }
 
-// What was interrupted before anything ran is begun anew; what does not belong together is refused, and left alone.
+// An installation that was interrupted before any process ran starts again. Inconsistent
+// directories are rejected and left unchanged.
 func TestInstallRefuses(t *testing.T) {
 	fresh := func() string {
 		dir := mounts(t)

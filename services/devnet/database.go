@@ -10,21 +10,22 @@ import (
 	"strings"
 )
 
-// In containers the parties' stores may be in PostgreSQL: one server for all, and on it a role and a database for each
-// party, which the others' roles cannot connect to. The server's image runs the script when it makes the database
-// directory, and never again. The script has no passwords, but what the server checks them with.
+// In containers the parties' stores may be in PostgreSQL: one server with a role and a database for
+// each party, to which the other parties' roles cannot connect. The server's image runs the script
+// only when it creates the database directory. The script contains no passwords, only the verifiers
+// with which the server checks them.
 
-// The directories of the server: what it begins with, and its data.
+// The directories of the server: its initialisation script, and its data.
 const (
 	beginDir    = "postgres-init"
 	databaseDir = "postgres"
 )
 
-// DatabaseUser is who the server runs as, in the image postgres:15.
+// DatabaseUser is the user that runs the server in the image postgres:15.
 const DatabaseUser = 999
 
-// database writes what the server begins with, and each party's connection string. The superuser's password is for nobody:
-// the image wants one.
+// database writes the server's initialisation script, and each party's connection string. The
+// superuser's password is random and not stored elsewhere: the image requires one.
 func (w *writer) database(parties int) {
 	var script strings.Builder
 	script.WriteString("-- Written by `lodge compose init`: a role and a database for each party, closed to the others.\n")
@@ -45,9 +46,10 @@ func (w *writer) database(parties int) {
 
 const dsnFile = "postgres.dsn"
 
-// scram is what PostgreSQL keeps of a password for SCRAM-SHA-256 (RFC 5803), and takes in its place.
+// scram returns the verifier of a password for SCRAM-SHA-256 (RFC 5803), which PostgreSQL stores
+// and accepts instead of the password.
 func scram(password string) (string, error) {
-	const rounds = 4096 // as PostgreSQL does it
+	const rounds = 4096 // PostgreSQL's default
 	salt := make([]byte, 16)
 	rand.Read(salt)
 	salted, err := pbkdf2.Key(sha256.New, password, salt, rounds, sha256.Size)

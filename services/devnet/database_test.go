@@ -32,7 +32,8 @@ func inPostgres(o Options) Options {
 	return o
 }
 
-// The server's script makes databases that each party's connection string opens, and no other.
+// The server's script creates databases that each party's connection string opens, and only its
+// own.
 func TestDatabase(t *testing.T) {
 	dir := withDatabase(t)
 	if made, err := Install(dir, inPostgres(forTwo), os.Getuid()); err != nil || !made {
@@ -99,7 +100,8 @@ func TestDatabase(t *testing.T) {
 	}
 }
 
-// A cluster's stores stay where they are, and what has lost its database is not begun anew.
+// A cluster's stores stay in their place, and a cluster whose database is missing is not installed
+// again.
 func TestInstallStores(t *testing.T) {
 	here, there := withDatabase(t), withDatabase(t)
 	for dir, o := range map[string]Options{here: forTwo, there: inPostgres(forTwo)} {
@@ -123,7 +125,7 @@ func TestInstallStores(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(there, "p1", "audit"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Install(there, inPostgres(forTwo), os.Getuid()); !errors.Is(err, ErrInstalled) || !strings.Contains(err.Error(), "the database is gone") {
+	if _, err := Install(there, inPostgres(forTwo), os.Getuid()); !errors.Is(err, ErrInstalled) || !strings.Contains(err.Error(), "the database is missing") {
 		t.Errorf("a database was lost: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(there, databaseDir, "PG_VERSION"), []byte("15\n"), 0o600); err != nil {

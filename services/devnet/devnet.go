@@ -1,6 +1,6 @@
-// Package devnet writes the files of a development cluster: a certificate authority, certificates, signing and
-// vault keys, a roster, and a configuration for the coordinator, every party and every client. All secrets of
-// all parties end up in one directory, which is what makes it a development cluster.
+// Package devnet writes the files of a development cluster: a certificate authority, certificates,
+// signing and vault keys, a roster, and a configuration for the coordinator, every party and every
+// client. All secrets of all parties are in one directory, so the cluster is only for development.
 package devnet
 
 import (
@@ -24,33 +24,35 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// lifetime of development certificates.
+// lifetime is the validity of development certificates.
 const lifetime = 90 * 24 * time.Hour
 
-// Options of a cluster.
+// Options configures a cluster.
 type Options struct {
 	Parties int
-	Host    string   // where all processes listen; empty: 127.0.0.1
-	Port    int      // of the coordinator; party i has Port+1+i. 0 takes free ones.
-	Params  []string // pinned sets
-	// Dev accepts key generation that is only passively secure, threshold keys among it.
+	Host    string   // address at which all processes listen; empty: 127.0.0.1
+	Port    int      // of the coordinator; party i has Port+1+i. 0 selects free ports.
+	Params  []string // pinned parameter sets
+	// Dev accepts key generation that is only passively secure, including threshold keys.
 	Dev bool
-	// Insecure accepts sets for tests.
+	// Insecure accepts parameter sets for tests.
 	Insecure  bool
 	MaxMemory uint64 // of a party's sessions; 0 means 4 GiB
-	// NoSacrifice has the parties allow products without a sacrifice.
+	// NoSacrifice makes the parties allow products without a sacrifice.
 	NoSacrifice bool
 	// Metrics makes every party serve its metrics, on a free port.
 	Metrics bool
 	// Multikey pins the context of multi-key ciphertexts, with this set and the standard common reference string.
 	Multikey string
-	// Containers makes files for processes in containers: see containers.go. Host is where clients find them.
+	// Containers writes files for processes in containers: see containers.go. Clients reach them at
+	// Host.
 	Containers bool
-	// Postgres puts the parties' stores into a PostgreSQL server beside the containers: see database.go.
+	// Postgres stores the parties' data in a PostgreSQL server that runs in another container: see
+	// database.go.
 	Postgres bool
 }
 
-// Cluster says where things are.
+// Cluster holds the paths and addresses of a cluster.
 type Cluster struct {
 	Dir         string
 	Roster      *config.Roster
@@ -61,7 +63,7 @@ type Cluster struct {
 	Metrics     []string // addresses of the parties' metrics, with Options.Metrics
 }
 
-// Tenant is the one tenant of a development cluster.
+// Tenant is the only tenant of a development cluster.
 const Tenant = "dev"
 
 // Open finds the files of a cluster that Write made.
@@ -104,16 +106,18 @@ func identity(kind string, i int) string {
 // Operator is the client of the coordinator.
 const Operator = "operator"
 
-// App is a client of every party. In a development cluster it may have any ciphertexts decrypted, so it can read the keys.
+// App is a client of every party. In a development cluster it may decrypt any ciphertexts, so it
+// can read the keys.
 const App = "app"
 
-// Attested is a client of every party of a development cluster. It may have ciphertexts decrypted that Attester has signed.
+// Attested is a client of every party of a development cluster. It may decrypt ciphertexts whose
+// provenance Attester has signed.
 const Attested = "attested"
 
-// ClientName is the client of party i, which draws its tuples.
+// ClientName returns the name of the client of party i, which fetches the party's tuples.
 func ClientName(i int) string { return "client-p" + strconv.Itoa(i) }
 
-// Credentials of a client of the cluster, by name.
+// Credentials returns the credentials of a client of the cluster, by name.
 func (c *Cluster) Credentials(client string) (*rpc.Credentials, error) {
 	return rpc.LoadCredentials(rpc.Files{
 		Certificate: filepath.Join(c.Dir, "clients", client+".pem"),
@@ -122,11 +126,11 @@ func (c *Cluster) Credentials(client string) (*rpc.Credentials, error) {
 	})
 }
 
-// writer writes files and remembers the first error.
+// writer writes files and keeps the first error.
 type writer struct {
 	dir    string
 	ca     *pki.Authority
-	shared string // where a process finds the roster and the authority, from its own directory
+	shared string // path of the roster and the authority, relative to a process's directory
 	// attester is the public key of a development cluster's attester.
 	attester ed25519.PublicKey
 	err      error
@@ -169,7 +173,7 @@ func (w *writer) leaf(base, id string, hosts ...string) {
 	})
 }
 
-// Write makes a cluster in an empty or absent directory.
+// Write makes a cluster in an empty or new directory.
 func Write(dir string, o Options) (*Cluster, error) {
 	if err := checkSize(o.Parties, o.Port); err != nil {
 		return nil, err
@@ -190,7 +194,7 @@ func Write(dir string, o Options) (*Cluster, error) {
 	if o.Multikey != "" && !slices.Contains(o.Params, o.Multikey) {
 		o.Params = append(slices.Clone(o.Params), o.Multikey)
 	}
-	pins, fields, err := pins(o) // before a file is written
+	pins, fields, err := pins(o) // before any file is written
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +248,8 @@ func Write(dir string, o Options) (*Cluster, error) {
 	return c, w.err
 }
 
-// addresses are the coordinator's, then the parties', and then those of the parties' metrics.
+// addresses returns the addresses of the coordinator, the parties, and the parties' metrics, in
+// this order.
 func addresses(o Options) ([]string, error) {
 	list := make([]string, o.Parties+1)
 	if o.Metrics {
@@ -293,7 +298,7 @@ func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin) {
 	clients := []config.Client{{Name: Operator, Identity: identity(Operator, -1), Permissions: []string{
 		config.PermStatus, config.PermSubmit, config.PermReserve, config.PermPolicy, config.PermOperate,
 	}, Tenants: []string{Tenant}}}
-	for i := range o.Parties { // any party's program can be the one that reserves for all
+	for i := range o.Parties { // the program of any party may reserve for all
 		clients = append(clients, config.Client{Name: ClientName(i), Identity: identity("client", i), Permissions: []string{
 			config.PermStatus, config.PermReserve,
 		}, Tenants: []string{Tenant}})
@@ -307,7 +312,8 @@ func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin) {
 	c.Coordinator = filepath.Join(w.dir, "coordinator", "coordinator.yaml")
 }
 
-// clients writes what clients of the cluster need: a certificate, and a configuration for package lodge and its like.
+// clients writes the files of the cluster's clients: a certificate, and a configuration for package
+// lodge and similar clients.
 func (w *writer) clients(c *Cluster, o Options) {
 	write := func(name, identity, party string) {
 		w.leaf("clients/"+name, identity, o.Host)

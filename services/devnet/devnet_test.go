@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/devnet"
 )
 
-// What Write writes, the processes and the clients can read, and Open finds again.
+// The processes and the clients can load the files that Write writes, and Open finds them.
 func TestWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net")
 	c, err := devnet.Write(dir, devnet.Options{Parties: 2, Params: []string{"S14-32"}, Dev: true})
@@ -37,7 +37,7 @@ func TestWrite(t *testing.T) {
 		}
 		if i < 2 && x.Party != c.Roster.Parties[i].Name || i >= 2 && x.Party != "" || x.Coordinator.Identity != f.Roster.Coordinator.Identity ||
 			len(x.Parties) != 2 || x.Parties[1].Identity != c.Roster.Parties[1].Identity || x.Params != "S14-32" || x.Tenant != devnet.Tenant {
-			t.Errorf("%s says %+v", path, x)
+			t.Errorf("%s contains %+v", path, x)
 		}
 		client, err := lodge.Dial(x)
 		if err != nil {
@@ -51,12 +51,12 @@ func TestWrite(t *testing.T) {
 		t.Errorf("opened %+v, %v; wrote %+v", again, err, c)
 	}
 	if _, err := devnet.Write(dir, devnet.Options{Parties: 2}); err == nil {
-		t.Error("a cluster was written over another")
+		t.Error("another cluster was overwritten")
 	}
 }
 
-// A development cluster says in its files whose ciphertexts nobody vouches for, and the attester's key is the one that parties
-// take words of. Any other cluster has no rules.
+// The files of a development cluster mark the client whose ciphertexts need no provenance, and its
+// parties accept the attester's key. Other clusters have no decryption rules.
 func TestDecryptRules(t *testing.T) {
 	for _, dev := range []bool{true, false} {
 		c, err := devnet.Write(filepath.Join(t.TempDir(), "net"), devnet.Options{Parties: 2, Params: []string{"S14-32"}, Dev: dev})

@@ -2,5 +2,5 @@
 
 package devnet
 
-// ownerOf is this process: files have no owners by number.
+// ownerOf returns this process's owner: files have no numeric owners on this system.
 func ownerOf(string) owner { return self() }

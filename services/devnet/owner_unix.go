@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ownerOf is whose a file or directory is; this process's where that is not known.
+// ownerOf returns the owner of a file or directory, or this process's if it is unknown.
 func ownerOf(path string) owner {
 	if info, err := os.Stat(path); err == nil {
 		if s, ok := info.Sys().(*syscall.Stat_t); ok {

@@ -7,20 +7,20 @@ import (
 	"testing"
 )
 
-// What cannot become a cluster leaves no file behind.
+// Invalid options leave no file behind.
 func TestRefusalsLeaveNothing(t *testing.T) {
 	for name, o := range map[string]Options{
-		"an unknown set":                 {Parties: 2, Params: []string{"insecure-6", "S-none"}},
-		"an unknown multi-key set":       {Parties: 2, Params: []string{"insecure-6"}, Multikey: "M-none"},
-		"a host that is none":            {Parties: 2, Params: []string{"insecure-6"}, Host: "127.0.0.1:80"},
-		"an address of no machine's own": {Parties: 2, Params: []string{"insecure-6"}, Host: "192.0.2.1"},
+		"an unknown set":                      {Parties: 2, Params: []string{"insecure-6", "S-none"}},
+		"an unknown multi-key set":            {Parties: 2, Params: []string{"insecure-6"}, Multikey: "M-none"},
+		"an invalid host":                     {Parties: 2, Params: []string{"insecure-6"}, Host: "127.0.0.1:80"},
+		"an address that no machine can have": {Parties: 2, Params: []string{"insecure-6"}, Host: "192.0.2.1"},
 	} {
 		dir := filepath.Join(t.TempDir(), "cluster")
 		if _, err := Write(dir, o); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 		if _, err := os.Stat(dir); !os.IsNotExist(err) {
-			t.Errorf("%s: %s is there: %v", name, dir, err)
+			t.Errorf("%s: %s exists: %v", name, dir, err)
 		}
 	}
 }

@@ -17,36 +17,37 @@ import (
 )
 
 const (
-	askTime   = 5 * time.Second // for a process to answer
-	roundTrip = 3               // calls, of which the shortest counts
-	settle    = time.Second     // for connections that were not in use
+	askTime   = 5 * time.Second // for the response of a process
+	roundTrip = 3               // number of calls, of which the fastest counts
+	settle    = time.Second     // for connections that were idle
 )
 
-// errNowhere is the error of a process that this client does not call.
-var errNowhere = rpc.Errorf(rpc.NotFound, "add it to the client's configuration", "this client is not told where it is")
+// errNowhere is the error for a process whose address this client does not know.
+var errNowhere = rpc.Errorf(rpc.NotFound, "add it to the client's configuration", "this client does not know its address")
 
-// Answer is what a process said of itself, or why it did not.
+// Answer is a process's response, or the reason why it did not respond.
 type Answer struct {
 	Name, Address string
 	Party         int // -1 for the coordinator
 	Conn          *grpc.ClientConn
 	Err           error
 	Status        *statusv1.GetStatusResponse
-	Certificate   *x509.Certificate // that it showed
+	Certificate   *x509.Certificate // that it presented
 	RoundTrip     time.Duration
-	// ClockAhead is the process's clock less this one; it may be wrong by ClockError.
+	// ClockAhead is the process's clock minus this machine's; its error is at most ClockError.
 	ClockAhead, ClockError time.Duration
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (a *Answer) Close() {
 	if a.Conn != nil {
 		a.Conn.Close()
 	}
 }
 
-// Ask asks the coordinator and all parties, in this order, at the same time, except those that the roster gives no address
-// of. Dial, if it is not nil, says what else it takes to connect to a server. The caller closes the answers.
+// Ask requests the status of the coordinator and all parties concurrently, and returns the answers
+// in this order. Processes without an address in the roster are not asked. Dial, if not nil,
+// returns further options for connecting to a server. The caller must close the answers.
 func Ask(ctx context.Context, r *config.Roster, c *rpc.Credentials, dial func(identity string) []rpc.DialOption) []*Answer {
 	list := []*Answer{{Name: config.CoordinatorName, Address: r.Coordinator.Address, Party: -1}}
 	identities := []string{r.Coordinator.Identity}
@@ -72,7 +73,8 @@ func Ask(ctx context.Context, r *config.Roster, c *rpc.Credentials, dial func(id
 	return list
 }
 
-// ask fills in the answer. The first call has the handshakes in it; the shortest of the others gives the clock.
+// ask fills in the answer. The first call includes the handshakes; the fastest of the others
+// determines the clock difference.
 func (a *Answer) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -100,7 +102,7 @@ func (a *Answer) ask(ctx context.Context) {
 	a.settled(ctx, client)
 }
 
-// settled asks again when connections were not in use, which wakes them.
+// settled repeats the request if connections of the process were idle, which reconnects them.
 func (a *Answer) settled(ctx context.Context, client statusv1.StatusServiceClient) {
 	for until := time.Now().Add(settle); a.unsettled() && time.Now().Before(until) && ctx.Err() == nil; {
 		time.Sleep(50 * time.Millisecond)
@@ -119,7 +121,7 @@ func (a *Answer) unsettled() bool {
 	return false
 }
 
-// Reached says that somebody answered, even if it was to refuse.
+// Reached reports whether a process responded, even if it refused the request.
 func (a *Answer) Reached() bool {
 	return a.Err == nil || errors.Is(a.Err, &rpc.Error{Code: rpc.Forbidden}) || errors.Is(a.Err, &rpc.Error{Code: rpc.Unauthenticated}) ||
 		errors.Is(a.Err, &rpc.Error{Code: rpc.RateLimited})

@@ -1,6 +1,7 @@
-// Package doctor looks for what keeps a cluster from working: files, keys and certificates of processes on this machine,
-// and versions, pins, clocks, stores and the network of those that run. It changes nothing, beyond a file that it writes
-// beside a vault to see how fast the disk is, and removes.
+// Package doctor looks for problems that prevent a cluster from working: in the files, keys and
+// certificates of processes on this machine, and in the versions, pins, clocks, stores and network
+// of running processes. It changes nothing, except that it writes and removes a file next to a
+// vault to measure the speed of the disk.
 package doctor
 
 import (
@@ -12,53 +13,56 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Status of a finding.
+// Status is the status of a finding.
 type Status string
 
-// The statuses: Fail keeps the cluster, or a part of it, from working.
+// The statuses. Fail means that the cluster, or a part of it, cannot work.
 const (
 	OK   Status = "ok"
 	Warn Status = "warn"
 	Fail Status = "fail"
 )
 
-// Finding is what one check found, on one line.
+// Finding is the result of one check, on one line.
 type Finding struct {
 	Status  Status `json:"status"`
 	Subject string `json:"subject"` // a process, "p0 to p1", or "cluster"
 	Check   string `json:"check"`   // one word
 	What    string `json:"what"`
-	Next    string `json:"next,omitempty"` // what to do
+	Next    string `json:"next,omitempty"` // the next step
 }
 
-// Process is one whose files are on this machine: a party, the coordinator, or an evaluator.
+// Process is a process whose files are on this machine: a party, the coordinator, or an evaluator.
 type Process struct {
 	File  string
-	Name  string            // in the roster; of an evaluator, as its party names it
-	Party *config.PartyFile // nil unless it is one
+	Name  string            // in the roster; for an evaluator, as its party names it
+	Party *config.PartyFile // nil for other processes
 
-	roster   *config.Roster // nil of an evaluator
-	identity string         // that its certificate must have; an evaluator's is known to its party only
+	roster   *config.Roster // nil for an evaluator
+	identity string         // that its certificate must have; only its party knows an evaluator's
 	tls      config.TLS
 	params   []config.ParamsPin
-	memory   config.Bytes // that it may take; 0 of the coordinator
+	memory   config.Bytes // its configured maximum; 0 for the coordinator
 }
 
-// Options say what to look at.
+// Options selects what to examine.
 type Options struct {
-	// Files of processes on this machine.
+	// Files lists configuration files of processes on this machine.
 	Files []string
-	// Roster of the cluster. With Routes it has no more than names, addresses and identities, and no digest.
+	// Roster is the roster of the cluster. With Routes it contains only names, addresses and
+	// identities, and has no digest.
 	Roster *config.Roster
 	Routes bool
-	// Credentials, and whatever else it takes to connect. Nil: only files are looked at.
+	// Credentials and further options for connecting. If Credentials is nil, only files are
+	// examined.
 	Credentials *rpc.Credentials
 	Dial        func(identity string) []rpc.DialOption
-	// Self is the process whose credentials these are, which need not run; empty for those of a client.
+	// Self is the process to which the credentials belong, which need not run; empty for those of a
+	// client.
 	Self string
-	// Version of this build.
+	// Version is the version of this build.
 	Version string
-	// ProbeBytes are sent between parties, over each link; 0 measures round trips only.
+	// ProbeBytes are sent between parties over each link; 0 measures only round trips.
 	ProbeBytes uint64
 	// Found is called with every finding as it is made.
 	Found func(Finding)
@@ -72,7 +76,7 @@ type examination struct {
 	asked     []*Answer
 }
 
-// Examine looks at everything. What it finds goes to Options.Found.
+// Examine runs all checks and calls Options.Found with their findings.
 func Examine(ctx context.Context, o Options) {
 	e := &examination{Options: o, now: time.Now()}
 	for _, file := range o.Files {
@@ -113,8 +117,9 @@ func (e *examination) fail(subject, check, next, format string, args ...any) {
 	e.found(Fail, subject, check, next, format, args...)
 }
 
-// Connect gives what it takes to ask the others as this process; nil credentials when its files are not good for that,
-// which Examine says, and of an evaluator, which calls nobody.
+// Connect returns the roster and the credentials with which this process calls the others. The
+// credentials are nil if the process's files are not valid, which Examine reports, and for an
+// evaluator, which calls no other process.
 func (p *Process) Connect() (*config.Roster, *rpc.Credentials) {
 	if p.roster == nil {
 		return nil, nil

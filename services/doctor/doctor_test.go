@@ -24,7 +24,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// findings runs a check and returns what it found.
+// findings runs a check and returns its findings.
 func findings(check func(*examination)) (list []Finding) {
 	e := &examination{Options: Options{Found: func(f Finding) { list = append(list, f) }}, now: time.Now()}
 	check(e)
@@ -56,17 +56,17 @@ func TestThresholds(t *testing.T) {
 		text  string
 	}{
 		{"good certificate", certificate(-day, 40*day), OK, "valid for 40 days"},
-		{"certificate that ends soon", certificate(-day, 13*day), Warn, "valid for 13 days"},
-		{"certificate that ends today", certificate(-day, 5*time.Hour), Warn, "valid for 5h0m0s"},
+		{"certificate that expires soon", certificate(-day, 13*day), Warn, "valid for 13 days"},
+		{"certificate that expires today", certificate(-day, 5*time.Hour), Warn, "valid for 5h0m0s"},
 		{"expired certificate", certificate(-2*day, -day), Fail, "expired on"},
-		{"certificate of tomorrow", certificate(day, 40*day), Fail, "not valid before"},
+		{"certificate that is valid from tomorrow", certificate(day, 40*day), Fail, "not valid before"},
 		{"good clock", clock(-900*time.Millisecond, time.Millisecond), OK, "-900ms ahead, ± 1ms"},
-		{"clock that may be good", clock(3*time.Second, 2*time.Second), OK, ""},
+		{"clock that may be correct", clock(3*time.Second, 2*time.Second), OK, ""},
 		{"clock off", clock(-3*time.Second, time.Second), Warn, ""},
 		{"clock far off", clock(2*time.Minute, time.Second), Fail, ""},
 		{"room", room(100<<30, 200<<30), OK, "107 GB free of 215 GB"},
 		{"little room", room(900<<20, 2<<30), Warn, ""},
-		{"little of a large disk", room(20<<30, 2<<40), Warn, ""},
+		{"little free space on a large disk", room(20<<30, 2<<40), Warn, ""},
 		{"no room", room(10<<20, 2<<30), Fail, ""},
 		{"good link", link(40*time.Millisecond, 1e8), OK, "round trip 40ms, 100 MB a second (1 MB sent)"},
 		{"slow link", link(40*time.Millisecond, 1e6), Warn, "1 MB a second"},
@@ -80,7 +80,7 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// world is a cluster of which no process runs.
+// world returns a cluster without running processes.
 func world(t *testing.T) *devnet.Cluster {
 	t.Helper()
 	c, err := devnet.Write(filepath.Join(t.TempDir(), "c"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Insecure: true})
@@ -90,7 +90,7 @@ func world(t *testing.T) *devnet.Cluster {
 	return c
 }
 
-// examine looks at the files of a party and returns what is not ok, by check.
+// examine examines the files of a party and returns the findings that are not ok, by check.
 func examine(t *testing.T, files ...string) (bad map[string]Finding, all int) {
 	t.Helper()
 	bad = map[string]Finding{}
@@ -102,7 +102,7 @@ func examine(t *testing.T, files ...string) (bad map[string]Finding, all int) {
 	return bad, all
 }
 
-// Each fault of a party's files is found, by its own check, with what to do.
+// Each fault of a party's files is found by its own check, with a next step.
 func TestFaultsOfFiles(t *testing.T) {
 	edit := func(old, fresh string) func(*testing.T, *devnet.Cluster) error {
 		return func(_ *testing.T, c *devnet.Cluster) error {
@@ -124,14 +124,14 @@ func TestFaultsOfFiles(t *testing.T) {
 		"pin":             {edit("hash: ffd1", "hash: 00d1"), "params", Fail, "insecure-8 has the hash"},
 		"legacy set":      {edit("\n    kinds:", "\n        - name: L11-53\n          hash: 059e93ac0c25f3039932518de69864320bc5eaffb295bc784a297b299f357a44\n    kinds:"), "params", Warn, "new keys are made with T11-53"},
 		"passive keys":    {edit("allow_insecure_params", "allow_passive_keygen: true\nallow_insecure_params"), "policy", Warn, "passively secure"},
-		"unproved linear": {edit("allow_insecure_params", "allow_unproved_linear: true\nallow_insecure_params"), "policy", Warn, "nobody has proved"},
+		"unproved linear": {edit("allow_insecure_params", "allow_unproved_linear: true\nallow_insecure_params"), "policy", Warn, "without proofs"},
 		"no sacrifice":    {edit("max_count", "allow_no_sacrifice: true\n    max_count"), "policy", Warn, "malformed evaluation keys"},
 		"memory":          {edit("max_memory: 4GiB", "max_memory: 4000000GiB"), "memory", Warn, "this machine has"},
 		"readable key":    {func(_ *testing.T, c *devnet.Cluster) error { return os.Chmod(file(c, "tls.key"), 0o644) }, "key-files", Fail, "mode 0644"},
 		"no key":          {func(_ *testing.T, c *devnet.Cluster) error { return os.Remove(file(c, "vault.key")) }, "key-files", Fail, "no such file"},
 		"another's key":   {swap("tls.key"), "certificate", Fail, "private key does not match"},
 		"other authority": {otherAuthority, "certificate", Fail, "unknown authority"},
-		"another's name":  {swap("tls.key", "tls.pem"), "certificate", Fail, "and the roster"},
+		"another's name":  {swap("tls.key", "tls.pem"), "certificate", Fail, "but the roster"},
 		"signing key":     {swap("signing.key"), "signing-key", Fail, "not the one that the roster pins"},
 		"vault's key":     {otherVaultKey, "vault", Fail, ""},
 		"quarantine":      {quarantined, "vault", Fail, "in quarantine: a test"},
@@ -152,13 +152,14 @@ func TestFaultsOfFiles(t *testing.T) {
 	}
 }
 
-// Nothing is wrong with a fresh cluster but that its parameter set is for tests, and looking at it makes nothing.
+// In a fresh cluster only the parameter set for tests is reported, and the examination creates no
+// files.
 func TestFreshFiles(t *testing.T) {
 	c := world(t)
 	bad, all := examine(t, append(c.Parties, c.Coordinator)...)
 	delete(bad, "params")
-	delete(bad, "disk")       // of the machine that tests
-	delete(bad, "disk-speed") // likewise
+	delete(bad, "disk")       // depends on the machine
+	delete(bad, "disk-speed") // depends on the machine
 	if len(bad) != 0 || all < 20 {
 		t.Errorf("%d findings, not ok: %+v", all, bad)
 	}
@@ -168,12 +169,12 @@ func TestFreshFiles(t *testing.T) {
 	}
 	for _, x := range list {
 		if x.Name() == "vault" || strings.Contains(x.Name(), "doctor") {
-			t.Errorf("there is %s now", x.Name())
+			t.Errorf("%s was created", x.Name())
 		}
 	}
 }
 
-// An evaluator has neither roster nor vault; its files are looked at all the same, and its memory counts.
+// An evaluator has neither roster nor vault, but its files are examined and its memory counts.
 func TestEvaluatorsFiles(t *testing.T) {
 	dir := t.TempDir()
 	authority, err := pki.NewAuthority("test", 90*24*time.Hour)
@@ -208,7 +209,8 @@ func TestEvaluatorsFiles(t *testing.T) {
 	}
 }
 
-// A vault in PostgreSQL: what cannot be reached, or could lose data, is found; a party that holds the store goes on.
+// For a vault in PostgreSQL, an unreachable server and settings that could lose data are reported;
+// a party that uses the store is not disturbed.
 func TestPostgres(t *testing.T) {
 	dsn := storetest.NewPostgres(t).DSN()
 	unsafe := storetest.NewPostgres(t, "fsync=off")
@@ -247,11 +249,11 @@ func TestPostgres(t *testing.T) {
 		}
 	}
 	if err := held.Healthy(); err != nil {
-		t.Errorf("the holder: %v", err)
+		t.Errorf("the party that uses the store: %v", err)
 	}
 }
 
-// Rosters that differ are found where several processes are on one machine.
+// Different rosters of several processes on one machine are reported.
 func TestRostersThatDiffer(t *testing.T) {
 	one, two := world(t), world(t)
 	if bad, _ := examine(t, one.Parties[0], two.Parties[0]); bad["roster"].Status != Fail {
@@ -283,7 +285,7 @@ func otherAuthority(_ *testing.T, c *devnet.Cluster) error {
 	return os.WriteFile(filepath.Join(c.Dir, "ca.pem"), ca.PEM(), 0o600)
 }
 
-// withVault does something to the vault of p0, as the party would have left it.
+// withVault modifies the vault of p0 as the party would.
 func withVault(c *devnet.Cluster, f func(*vault.Vault) error) error {
 	dir := filepath.Dir(c.Parties[0])
 	key, err := vault.LoadKey(filepath.Join(dir, "vault.key"))

@@ -25,16 +25,16 @@ import (
 )
 
 const (
-	soon      = 14 * 24 * time.Hour // a certificate that ends within it is worth a warning
-	fewBytes  = 1 << 30             // free on a disk
+	soon      = 14 * 24 * time.Hour // a certificate that expires within this time causes a warning
+	fewBytes  = 1 << 30             // minimum free bytes on a disk
 	noBytes   = 64 << 20
-	testBytes = 16 << 20 // written to a disk
-	slowDisk  = 20e6     // bytes a second
+	testBytes = 16 << 20 // bytes written to a disk
+	slowDisk  = 20e6     // bytes per second
 	storeTime = 15 * time.Second
 )
 
-// Load reads the configuration of a party, of the coordinator or of an evaluator. It tells whose by the file's name, and by
-// a key that only this role has.
+// Load loads the configuration of a party, of the coordinator or of an evaluator. It recognises the
+// role by the file's name, and by a key that only this role has.
 func Load(path string) (*Process, error) {
 	switch {
 	case filepath.Base(path) == "coordinator.yaml" || hasKey(path, "data_dir"):
@@ -58,7 +58,7 @@ func Load(path string) (*Process, error) {
 		params: f.Policy.Params, memory: f.Policy.MaxMemory}, nil
 }
 
-// hasKey tells whether a file has this key at its top.
+// hasKey reports whether a file has this key at its top level.
 func hasKey(path, key string) bool {
 	b, err := os.ReadFile(path)
 	return err == nil && slices.ContainsFunc(strings.Split(string(b), "\n"), func(l string) bool { return strings.HasPrefix(l, key+":") })
@@ -71,17 +71,17 @@ func (e *examination) load(file string) *Process {
 		return nil
 	}
 	if p.roster == nil {
-		e.ok(p.Name, "config", "%s is as it should be", file)
+		e.ok(p.Name, "config", "%s is valid", file)
 		return p
 	}
-	e.ok(p.Name, "config", "%s and its roster are as they should be", file)
+	e.ok(p.Name, "config", "%s and its roster are valid", file)
 	return p
 }
 
-// oneLine is an error without line breaks.
+// oneLine returns the text of an error without line breaks.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// local looks at the files of a process.
+// local examines the files of a process.
 func (e *examination) local(ctx context.Context, p *Process) {
 	e.modes(p)
 	e.certificate(p)
@@ -90,39 +90,39 @@ func (e *examination) local(ctx context.Context, p *Process) {
 		return
 	}
 	if _, err := p.Party.Signer(); err != nil {
-		e.fail(p.Name, "signing-key", "put the key there whose public half is in the roster", "%s", oneLine(err))
+		e.fail(p.Name, "signing-key", "install the key whose public half is in the roster", "%s", oneLine(err))
 	} else {
-		e.ok(p.Name, "signing-key", "it is the one that the roster pins")
+		e.ok(p.Name, "signing-key", "it matches the key in the roster")
 	}
 	if p.Party.Policy.AllowNoSacrifice {
-		e.warn(p.Name, "policy", "take allow_no_sacrifice out, unless the keys were made by those who trust each other",
+		e.warn(p.Name, "policy", "remove allow_no_sacrifice, unless the keys were made by parties that trust each other",
 			"accepts products that malformed evaluation keys could make wrong")
 	}
 	if p.Party.AllowPassiveKeygen {
-		e.warn(p.Name, "policy", "take allow_passive_keygen out, unless this is for development", "accepts keys whose generation is only passively secure")
+		e.warn(p.Name, "policy", "remove allow_passive_keygen, unless this is for development", "accepts keys whose generation is only passively secure")
 	}
 	if p.Party.AllowPassiveThreshold {
-		e.ok(p.Name, "policy", "threshold keys, which are secure against parties that follow the protocol alone, are allowed")
+		e.ok(p.Name, "policy", "threshold keys, which are secure only against parties that follow the protocol, are allowed")
 	}
 	readers := p.Party.Threshold.KeyReaders()
 	for i := range readers {
-		e.warn(p.Name, "decryption", "name attesters (provenance) or set approvals in threshold.rules, and take any_ciphertexts out", "%s", readers[i].Warning())
+		e.warn(p.Name, "decryption", "name attesters (provenance) or set approvals in threshold.rules, and remove any_ciphertexts", "%s", readers[i].Warning())
 	}
 	if n := len(p.Party.Threshold.Rules); n > len(readers) {
-		e.ok(p.Name, "decryption", "%d of %d rules demand the word of an attester or approvals", n-len(readers), n)
+		e.ok(p.Name, "decryption", "%d of %d rules require provenance or approvals", n-len(readers), n)
 	}
 	if p.Party.AllowPassiveLinear {
-		e.ok(p.Name, "policy", "two-party linear algebra, which is secure against those who follow the protocol alone, is allowed")
+		e.ok(p.Name, "policy", "two-party linear algebra, which is secure only against parties that follow the protocol, is allowed")
 	}
 	if p.Party.AllowUnprovedLinear {
-		e.warn(p.Name, "policy", "take allow_unproved_linear out, and have clients use the default set, whose inputs are proved",
-			"multiplies inputs that nobody has proved: a client with malformed ones learns the other client's matrix over thousands of products")
+		e.warn(p.Name, "policy", "remove allow_unproved_linear, and have clients use the default set, whose inputs are proved",
+			"multiplies inputs without proofs: a client with malformed inputs learns the other client's matrix over thousands of products")
 	}
 	e.disk(p)
 	e.vault(ctx, p)
 }
 
-// modes sees that nobody else can read what is secret.
+// modes checks that other users cannot read secret files.
 func (e *examination) modes(p *Process) {
 	files := []string{p.tls.Key}
 	if f := p.Party; f != nil {
@@ -136,7 +136,7 @@ func (e *examination) modes(p *Process) {
 		info, err := os.Stat(path)
 		switch {
 		case err != nil:
-			e.fail(p.Name, "key-files", "put it there, or name another in "+p.File, "%s", oneLine(err))
+			e.fail(p.Name, "key-files", "install the file, or name another in "+p.File, "%s", oneLine(err))
 		case secretfile.Exposed(info):
 			e.fail(p.Name, "key-files", "chmod 600 "+path, "%s can be read by others: mode %04o", path, info.Mode().Perm())
 		default:
@@ -144,21 +144,21 @@ func (e *examination) modes(p *Process) {
 		}
 	}
 	if good == len(files) {
-		e.ok(p.Name, "key-files", "what is secret can be read by its owner only")
+		e.ok(p.Name, "key-files", "files with secrets can be read only by their owner")
 	}
 }
 
-// certificate looks at a process's own: key, chain, identity and time.
+// certificate examines a process's certificate: key, chain, identity and validity.
 func (e *examination) certificate(p *Process) {
 	t := p.tls
 	pair, err := tls.LoadX509KeyPair(t.Certificate, t.Key)
 	if err != nil {
-		e.fail(p.Name, "certificate", "issue a certificate for the key that is there", "%s", oneLine(err))
+		e.fail(p.Name, "certificate", "issue a certificate for the existing key", "%s", oneLine(err))
 		return
 	}
 	roots, ca, err := authorities(t.CA)
 	if err != nil {
-		e.fail(p.Name, "certificate", "put the cluster's authority there", "%s", oneLine(err))
+		e.fail(p.Name, "certificate", "install the cluster's authority", "%s", oneLine(err))
 		return
 	}
 	leaf, between := pair.Leaf, x509.NewCertPool()
@@ -168,11 +168,11 @@ func (e *examination) certificate(p *Process) {
 		}
 	}
 	uses := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	if p.roster == nil { // its party knows whose authority it is under, and calls it
+	if p.roster == nil { // only its party knows its authority and connects to it
 		uses = nil
 	}
 	for _, use := range uses {
-		at := e.now // what has expired is said below
+		at := e.now // an expired certificate is reported below
 		if at.After(leaf.NotAfter) || at.Before(leaf.NotBefore) {
 			at = leaf.NotAfter.Add(-time.Second)
 		}
@@ -182,7 +182,7 @@ func (e *examination) certificate(p *Process) {
 		}
 	}
 	if p.identity != "" && !slices.Contains(rpc.Names(leaf), p.identity) {
-		e.fail(p.Name, "certificate", "issue one with the name that the roster pins", "it names %q, and the roster %q", rpc.Names(leaf), p.identity)
+		e.fail(p.Name, "certificate", "issue one with the name that the roster pins", "it names %q, but the roster names %q", rpc.Names(leaf), p.identity)
 		return
 	}
 	if len(rpc.Names(leaf)) == 0 {
@@ -197,16 +197,16 @@ func (e *examination) certificate(p *Process) {
 	}
 }
 
-// expiry says how long a certificate is valid.
+// expiry reports how long a certificate is valid.
 func (e *examination) expiry(subject, check string, c *x509.Certificate) {
 	left := c.NotAfter.Sub(e.now)
 	switch {
 	case e.now.Before(c.NotBefore):
 		e.fail(subject, check, "set the clock, or issue another", "not valid before %s", c.NotBefore.Format(time.RFC3339))
 	case left <= 0:
-		e.fail(subject, check, "renew it and start the process again", "expired on %s", c.NotAfter.Format(time.RFC3339))
+		e.fail(subject, check, "renew it and restart the process", "expired on %s", c.NotAfter.Format(time.RFC3339))
 	case left < soon:
-		e.warn(subject, check, "renew it and start the process again", "valid for %s", days(left))
+		e.warn(subject, check, "renew it and restart the process", "valid for %s", days(left))
 	default:
 		e.ok(subject, check, "valid for %s", days(left))
 	}
@@ -240,7 +240,7 @@ func days(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// pins holds the parameter sets of a configuration against those of this build.
+// pins compares the parameter sets of a configuration with those of this build.
 func (e *examination) pins(p *Process) {
 	good := 0
 	for _, pin := range p.params {
@@ -249,9 +249,9 @@ func (e *examination) pins(p *Process) {
 		case err != nil:
 			e.fail(p.Name, "params", "use a build that has the set, or pin another", "%s", oneLine(err))
 		case set.Hash != pin.Sum():
-			e.fail(p.Name, "params", "agree with the other parties on one build and pin its hash", "%s has the hash %.8x in this build, and %.8s is pinned", pin.Name, set.Hash, pin.Hash)
+			e.fail(p.Name, "params", "agree with the other parties on one build and pin its hash", "%s has the hash %.8x in this build, but the configuration pins %.8s", pin.Name, set.Hash, pin.Hash)
 		case set.Insecure:
-			e.warn(p.Name, "params", "take it out, unless this is a test", "%s hides nothing", pin.Name)
+			e.warn(p.Name, "params", "remove it, unless this is a test", "%s provides no security", pin.Name)
 		case set.Legacy != nil:
 			good++
 			e.warn(p.Name, "params", "pin the successor at every party, make keys with it, and take this set out once no keys of it are in use", "%s", oneLine(set.Legacy))
@@ -260,17 +260,17 @@ func (e *examination) pins(p *Process) {
 		}
 	}
 	if good > 0 {
-		e.ok(p.Name, "params", "what is pinned is what this build has: %d sets", good)
+		e.ok(p.Name, "params", "all %d pinned sets match this build", good)
 	}
 }
 
-// disk looks at the room for a vault, and writes to it.
+// disk examines the free space for a vault, and writes to it.
 func (e *examination) disk(p *Process) {
 	dir := p.Party.Vault.Dir
 	if dir == "" {
 		return
 	}
-	for { // the first that is there
+	for { // the closest existing parent directory
 		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
 			break
 		}
@@ -293,9 +293,9 @@ func (e *examination) disk(p *Process) {
 	}
 }
 
-// room says whether there is room on a disk.
+// room reports whether a disk has enough free space.
 func (e *examination) room(subject string, d disk.Space) {
-	const next = "make room, or move the vault"
+	const next = "free space, or move the vault"
 	text := fmt.Sprintf("%s free of %s for the vault", size(float64(d.Free)), size(float64(d.Total)))
 	switch {
 	case d.Free < noBytes:
@@ -307,7 +307,7 @@ func (e *examination) room(subject string, d disk.Space) {
 	}
 }
 
-// writeSpeed writes a file, and removes it, in bytes a second.
+// writeSpeed writes and removes a file, and returns the rate in bytes per second.
 func writeSpeed(dir string) (rate float64, err error) {
 	f, err := os.CreateTemp(dir, ".lodge-doctor-*")
 	if err != nil {
@@ -353,38 +353,39 @@ func (e *examination) vault(ctx context.Context, p *Process) {
 		e.ok(p.Name, "audit", "the log is empty")
 		return
 	}
-	e.ok(p.Name, "audit", "%d entries, the chain is whole, its head is %.12s", sum.Entries, sum.Head.Hash)
+	e.ok(p.Name, "audit", "%d entries, the chain is intact, its head is %.12s", sum.Entries, sum.Head.Hash)
 }
 
-// open looks into a vault that is not in use. It gives the head of the audit log that the vault remembers.
+// open examines a vault that is not in use. It returns the head of the audit log that the vault
+// remembers.
 func (e *examination) open(ctx context.Context, p *Process) (known []audit.Hash) {
 	f := p.Party
 	key, err := vault.LoadKey(f.Vault.KeyFile)
 	if err != nil {
-		e.fail(p.Name, "vault", "put the operator's key there", "%s", oneLine(err))
+		e.fail(p.Name, "vault", "install the operator's key", "%s", oneLine(err))
 		return nil
 	}
 	place := vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}
 	if place.Dir != "" {
 		if _, err := os.Stat(filepath.Join(place.Dir, "records.db")); errors.Is(err, fs.ErrNotExist) {
-			e.ok(p.Name, "vault", "there is none yet; the party makes it when it starts")
+			e.ok(p.Name, "vault", "the vault does not exist yet; the party creates it when it starts")
 			return nil
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	if place.PostgresDSNFile != "" { // opening it could end a party that has lost its session for a moment
+	if place.PostgresDSNFile != "" { // opening the store could stop a party that has lost its session for a moment
 		if err := place.LookAt(ctx); err != nil {
-			e.fail(p.Name, "vault", "see to the server, and to the connection string in "+place.PostgresDSNFile, "%s", oneLine(err))
+			e.fail(p.Name, "vault", "check the server, and the connection string in "+place.PostgresDSNFile, "%s", oneLine(err))
 			return nil
 		}
-		e.ok(p.Name, "vault", "PostgreSQL answers, and would keep what it acknowledges")
+		e.ok(p.Name, "vault", "PostgreSQL responds, and is configured to keep acknowledged data")
 		return nil
 	}
 	s, err := place.OpenStore(ctx)
 	switch {
 	case errors.Is(err, store.ErrInUse):
-		e.ok(p.Name, "vault", "in use by the party that runs")
+		e.ok(p.Name, "vault", "in use by the running party")
 		return nil
 	case err != nil:
 		e.fail(p.Name, "vault", "`lodge store check --config "+p.File+"` says more", "%s", oneLine(err))
@@ -413,7 +414,7 @@ func (e *examination) open(ctx context.Context, p *Process) (known []audit.Hash)
 	return known
 }
 
-// rosters compares those of the configurations.
+// rosters compares the rosters of the configurations.
 func (e *examination) rosters() {
 	all := slices.DeleteFunc(slices.Clone(e.processes), func(p *Process) bool { return p.roster == nil })
 	if len(all) == 0 {
@@ -427,14 +428,14 @@ func (e *examination) rosters() {
 		}
 	}
 	if e.Roster != nil && e.Roster.Hash() != first.roster.Hash() {
-		e.fail("cluster", "roster", "use the file that the processes use", "the roster that was named is not that of %s", first.Name)
+		e.fail("cluster", "roster", "use the roster file of the processes", "the given roster differs from that of %s", first.Name)
 		return
 	}
 	h := first.roster.Hash()
-	e.ok("cluster", "roster", "%d parties, digest %.6x, the same in every configuration here", len(first.roster.Parties), h)
+	e.ok("cluster", "roster", "%d parties, digest %.6x, the same in every configuration on this machine", len(first.roster.Parties), h)
 }
 
-// memory holds what the processes on this machine may take against what it has.
+// memory compares the maximum memory of the processes on this machine with the available memory.
 func (e *examination) memory() {
 	var sum config.Bytes
 	var who []string
@@ -448,7 +449,7 @@ func (e *examination) memory() {
 	if sum == 0 || has == 0 {
 		return
 	}
-	text := fmt.Sprintf("%s may take %s, and this machine has %s", strings.Join(who, " and "), size(float64(sum)), size(float64(has)))
+	text := fmt.Sprintf("%s may use %s, but this machine has %s", strings.Join(who, " and "), size(float64(sum)), size(float64(has)))
 	if uint64(sum) > has/10*9 {
 		e.warn("machine", "memory", "lower it, or add memory: a session may be killed", "%s", text)
 		return

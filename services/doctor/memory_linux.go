@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machineMemory is what processes here may take together, in bytes; 0 when it is not known.
+// machineMemory returns the memory available to processes in bytes, or 0 if it is unknown.
 func machineMemory() uint64 {
 	var s unix.Sysinfo_t
 	if err := unix.Sysinfo(&s); err != nil {

@@ -1,5 +1,5 @@
-// Package enrol makes what one process of a cluster needs, on the machine that will have its secrets: keys that do not leave
-// it, a request for a certificate, and the entry that everybody's roster has of it.
+// Package enrol creates the files for one process of a cluster on the machine that keeps its secrets: keys
+// that never leave the machine, a certificate request, and the process's entry for the roster.
 package enrol
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// What is enrolled.
+// Roles that can be enrolled.
 const (
 	Party       = "party"
 	Coordinator = "coordinator"
@@ -26,19 +26,19 @@ const (
 	Evaluator   = "evaluator"
 )
 
-// Roles are all of them.
+// Roles lists all roles.
 var Roles = []string{Party, Coordinator, Client, Evaluator}
 
-// Options of who is enrolled.
+// Options describes the process or client to enrol.
 type Options struct {
 	Role     string
-	Name     string   // of a party, client or evaluator
-	Address  string   // host:port at which others find a party or the coordinator
+	Name     string   // name of a party, client or evaluator
+	Address  string   // host:port of a party or the coordinator
 	Identity string   // URI or DNS name in the certificate; empty: spiffe://lodge/ROLE/NAME
-	Hosts    []string // further names of the certificate
+	Hosts    []string // additional names in the certificate
 }
 
-// Files of a directory that Write makes.
+// Names of the files that Write creates.
 const (
 	KeyFile     = "tls.key"
 	RequestFile = "tls.csr"
@@ -49,10 +49,10 @@ const (
 
 func (o *Options) fill() error {
 	if o.Role != Coordinator && !config.ValidName(o.Name) {
-		return fmt.Errorf("enrol: %q is not a name: use 1 to 64 of a-z, 0-9, '-', starting with a letter", o.Name)
+		return fmt.Errorf("enrol: the name %q is invalid: use 1 to 64 of a-z, 0-9, '-', starting with a letter", o.Name)
 	}
 	if o.Role == Party && o.Name == config.CoordinatorName {
-		return fmt.Errorf("enrol: %q is the coordinator's name; a party has another", o.Name)
+		return fmt.Errorf("enrol: %q is the coordinator's name; choose another name for the party", o.Name)
 	}
 	if o.Identity == "" {
 		o.Identity = "spiffe://lodge/" + o.Role
@@ -66,21 +66,22 @@ func (o *Options) fill() error {
 	for _, h := range o.Hosts {
 		//lodge:check enrol/host any text becomes a name in a certificate
 		if !config.ValidHost(h) {
-			return fmt.Errorf("enrol: %q is not a host: write a name or an address, without a port", h)
+			return fmt.Errorf("enrol: the host %q is invalid: use a name or an address without a port", h)
 		}
 	}
-	if o.Role == Client || o.Role == Evaluator { // which are in no roster
+	if o.Role == Client || o.Role == Evaluator { // not part of the roster
 		return nil
 	}
 	host, port, err := net.SplitHostPort(o.Address)
 	if number, bad := strconv.ParseUint(port, 10, 16); err != nil || host == "" || bad != nil || number == 0 {
-		return fmt.Errorf("enrol: %q is not an address: write host:port, as others find it", o.Address)
+		return fmt.Errorf("enrol: the address %q is invalid: use host:port, as reached by the other processes", o.Address)
 	}
 	o.Hosts = append([]string{host}, o.Hosts...)
 	return nil
 }
 
-// Write makes the files in an empty or absent directory, for its owner alone. The names of those that are secret come back.
+// Write creates the files in an empty or missing directory, readable only by its owner. It returns the
+// names of the secret files.
 func Write(dir string, o Options) (secrets []string, err error) {
 	if err := o.fill(); err != nil {
 		return nil, err

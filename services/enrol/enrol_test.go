@@ -40,7 +40,7 @@ func TestWrite(t *testing.T) {
 	}
 	key, err := pki.LoadSigningKey(filepath.Join(root, "p1", SigningFile))
 	if err != nil || !r.SigningKeys()[1].Equal(key.Public()) {
-		t.Errorf("the roster has another key (%v)", err)
+		t.Errorf("the roster has a different key (%v)", err)
 	}
 	for _, bad := range [][]string{entries, entries[:1], append(entries, entries[0], filepath.Join(dir, EntryFile))} {
 		if _, err := config.Join(bad); err == nil {
@@ -67,7 +67,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// request sees that the one in a directory is for these names and its key.
+// request checks that the certificate request in a directory has these names and the directory's key.
 func request(t *testing.T, dir, uri, host string, addresses int) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, RequestFile))

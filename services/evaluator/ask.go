@@ -22,16 +22,17 @@ import (
 )
 
 // errStalled ends a call whose evaluator makes no progress.
-var errStalled = errors.New("evaluator: it makes no progress")
+var errStalled = errors.New("evaluator: no progress within the stall timeout")
 
-// fault is what no evaluator does that works: an answer that is not one to what was asked. It names the evaluator.
+// fault is a response that a correct evaluator never sends, because it does not match the request.
+// The pool excludes an evaluator for it.
 type fault struct{ what string }
 
 func (f *fault) Error() string { return "evaluator: " + f.what }
 
 func faultf(format string, args ...any) error { return &fault{fmt.Sprintf(format, args...)} }
 
-// watch is a context that ends when nothing has been heard for a time.
+// watch is a context that ends when progress is not called within the stall timeout.
 type watch struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -55,7 +56,7 @@ func (w *watch) end() {
 	w.cancel(nil)
 }
 
-// cause makes an error of a call that of the watch, if that has ended it.
+// cause returns errStalled instead of err if the watch ended the call.
 func (w *watch) cause(err error) error {
 	if err != nil && errors.Is(context.Cause(w), errStalled) {
 		return errStalled
@@ -72,25 +73,25 @@ type instance struct {
 	count   func(direction string, bytes int)
 	stall   time.Duration
 
-	uploads  sync.Mutex                // held by who sends materials
-	sent     map[multikey.KeyID]uint64 // by who holds uploads: the last upload of an owner's keys
-	uploaded atomic.Uint64             // uploads of owners' keys so far
+	uploads  sync.Mutex                // held while sending materials
+	sent     map[multikey.KeyID]uint64 // guarded by uploads: the number of the last upload of an owner's keys
+	uploaded atomic.Uint64             // number of uploads of owners' keys
 
-	// The pool's lock is held for these.
+	// The pool's lock guards the following fields.
 	up      bool
-	gone    bool // the name has the address no more
-	places  int  // evaluations at the same time
+	gone    bool // the name no longer resolves to this address
+	places  int  // number of concurrent evaluations
 	running int
-	kinds   map[[32]byte][32]byte // of arithmetic, by the hash of the set
-	silent  int                   // questions in a row whether it is up that it did not answer in time
-	full    bool                  // it was busy, until something of ours has ended there
-	fails   int                   // in a row
+	kinds   map[[32]byte][32]byte // kind of arithmetic by the hash of the parameter set
+	silent  int                   // consecutive capacity requests without a timely response
+	full    bool                  // the evaluator was busy, until one of this party's evaluations ends there
+	fails   int                   // consecutive failures
 	until   time.Time
 }
 
-// evaluate has a task computed.
+// evaluate computes a task at this evaluator.
 func (i *instance) evaluate(ctx context.Context, j *job) ([]*gbfv.Ciphertext, error) {
-	for range 3 { // between sending what is missing and the evaluation it may have gone again
+	for range 3 { // the evaluator may evict a material between its upload and the evaluation
 		results, missing, err := i.try(ctx, j)
 		if err != nil || len(missing) == 0 {
 			return results, err
@@ -99,10 +100,10 @@ func (i *instance) evaluate(ctx context.Context, j *job) ([]*gbfv.Ciphertext, er
 			return nil, err
 		}
 	}
-	return nil, rpc.Errorf(rpc.Busy, "raise max_keys_memory of this evaluator", "it does not keep the keys that it was sent")
+	return nil, rpc.Errorf(rpc.Busy, "raise max_keys_memory of this evaluator", "the evaluator evicts the keys that were uploaded before it can use them")
 }
 
-// try asks once. It gives results, or what the evaluator lacks.
+// try sends one request. It returns the results, or the materials that the evaluator lacks.
 func (i *instance) try(ctx context.Context, j *job) (_ []*gbfv.Ciphertext, missing []evaluatorv1.Material, err error) {
 	w := newWatch(ctx, i.stall)
 	defer w.end()
@@ -117,7 +118,7 @@ func (i *instance) try(ctx context.Context, j *job) (_ []*gbfv.Ciphertext, missi
 	}
 	rand.Read(h.Nonce)
 	header(h, &j.task.Shape)
-	if err := stream.Send(&evaluatorv1.EvaluateRequest{Header: h}); err != nil && !errors.Is(err, io.EOF) { // Recv says what went wrong
+	if err := stream.Send(&evaluatorv1.EvaluateRequest{Header: h}); err != nil && !errors.Is(err, io.EOF) { // Recv returns the error
 		return nil, nil, err
 	}
 	m, err := stream.Recv()
@@ -128,13 +129,13 @@ func (i *instance) try(ctx context.Context, j *job) (_ []*gbfv.Ciphertext, missi
 	answer, digest := m.GetAnswer(), requestDigest(h)
 	switch {
 	case answer == nil:
-		return nil, nil, faultf("it does not answer the header")
+		return nil, nil, faultf("the stream ended without a response to the header")
 	//lodge:check evaluator/answer [run=TestCheatsOfAnEvaluator] the answer to another request is
 	//  accepted
 	case string(answer.GetRequestDigest()) != string(digest[:]):
-		return nil, nil, faultf("it answers another request")
+		return nil, nil, faultf("the response has the digest of another request")
 	case len(answer.GetMissing()) > materials:
-		return nil, nil, faultf("it lacks %d things, and there are %d", len(answer.GetMissing()), materials)
+		return nil, nil, faultf("the evaluator reports %d missing materials of %d kinds", len(answer.GetMissing()), materials)
 	case len(answer.GetMissing()) > 0:
 		return nil, answer.GetMissing(), nil
 	}
@@ -150,10 +151,10 @@ func (i *instance) send(w *watch, stream evaluatorv1.EvaluatorService_EvaluateCl
 	primes := j.under.Scheme.Q.Primes()
 	var frame []byte
 	for _, p := range polynomials(j.task.Inputs) {
-		frame = codec.AppendPoly(frame[:0], p.C, primes) // what is sent is a copy
+		frame = codec.AppendPoly(frame[:0], p.C, primes) // gRPC sends a copy
 		if err := stream.Send(&evaluatorv1.EvaluateRequest{Frame: frame}); err != nil {
 			if errors.Is(err, io.EOF) {
-				return nil // Recv says what went wrong
+				return nil // Recv returns the error
 			}
 			return err
 		}
@@ -163,10 +164,10 @@ func (i *instance) send(w *watch, stream evaluatorv1.EvaluatorService_EvaluateCl
 	return stream.CloseSend()
 }
 
-// maxProgress bounds how much progress an evaluator may say that it makes, for each product or input.
+// maxProgress bounds the progress that an evaluator may report, per product or input.
 const maxProgress = 64
 
-// results reads the answer to a request, up to its end. It is exactly what was asked for, or a fault.
+// results reads the response to its end. It returns exactly the requested results, or a fault.
 func (i *instance) results(w *watch, stream evaluatorv1.EvaluatorService_EvaluateClient, j *job, request round.Digest) (_ []*gbfv.Ciphertext, err error) {
 	want := j.task.Results()
 	in := newReader(j.under.Scheme, j.task.Primes, want)
@@ -182,13 +183,13 @@ func (i *instance) results(w *watch, stream evaluatorv1.EvaluatorService_Evaluat
 			//lodge:check evaluator/results/complete [drop=!in.done()] [run=TestCheatsOfAnEvaluator]
 			//  incomplete results are accepted
 			if !begun || !in.done() {
-				return nil, faultf("it ends after %d of %d polynomials", in.read(), in.want)
+				return nil, faultf("the stream ended after %d of %d polynomials", in.read(), in.want)
 			}
 			return in.list, nil
 		}
 		if err != nil {
 			if e := rpc.FromError(err); e.Code == rpc.TooLarge && w.Err() == nil {
-				return nil, faultf("it sends a message that is too large")
+				return nil, faultf("the evaluator sent a message that is too large")
 			}
 			return nil, err
 		}
@@ -198,7 +199,7 @@ func (i *instance) results(w *watch, stream evaluatorv1.EvaluatorService_Evaluat
 			//  [drop=kind.Progress.GetDone() > most] [run=TestCheatsOfAnEvaluator] progress can
 			//  stand still or exceed the total
 			if begun || kind.Progress.GetDone() <= done || kind.Progress.GetDone() > most {
-				return nil, faultf("it says %d pieces are done, after %d", kind.Progress.GetDone(), done)
+				return nil, faultf("invalid progress report: %d pieces done, after %d", kind.Progress.GetDone(), done)
 			}
 			done = kind.Progress.GetDone()
 		case *evaluatorv1.EvaluateResponse_Results:
@@ -209,11 +210,11 @@ func (i *instance) results(w *watch, stream evaluatorv1.EvaluatorService_Evaluat
 			//lodge:check evaluator/results/once [drop=begun] [run=TestCheatsOfAnEvaluator] results
 			//  can begin twice
 			case begun || string(r.GetRequestDigest()) != string(request[:]):
-				return nil, faultf("its results are those of another request")
+				return nil, faultf("the results have the digest of another request")
 			//lodge:check evaluator/results/number [run=TestCheatsOfAnEvaluator] results of the
 			//  wrong number are accepted
 			case int(r.GetCiphertexts()) != want:
-				return nil, faultf("it gives %d results of %d", r.GetCiphertexts(), want)
+				return nil, faultf("the evaluator announces %d results of %d", r.GetCiphertexts(), want)
 			}
 			begun = true
 		case *evaluatorv1.EvaluateResponse_Frame:
@@ -228,16 +229,17 @@ func (i *instance) results(w *watch, stream evaluatorv1.EvaluatorService_Evaluat
 			}
 			i.count("received", len(kind.Frame))
 		default:
-			return nil, faultf("a message that belongs to nothing")
+			return nil, faultf("unexpected message")
 		}
 		w.progress()
 	}
 }
 
-// materials is how many kinds there are.
+// materials is the number of kinds of materials.
 const materials = 2
 
-// put sends what an evaluator lacks, once for all who find that it does.
+// put uploads the materials that an evaluator lacks. Concurrent requests that find the same
+// material missing cause only one upload.
 func (i *instance) put(ctx context.Context, u *Under, missing []evaluatorv1.Material) error {
 	i.uploads.Lock()
 	defer i.uploads.Unlock()
@@ -253,7 +255,7 @@ func (i *instance) put(ctx context.Context, u *Under, missing []evaluatorv1.Mate
 			h.Digest, h.Field = u.macDigest[:], u.Scheme.Spec.Name
 			frames, frame = len(u.macFrames), func(n int) []byte { return u.macFrames[n] }
 		default:
-			return faultf("it lacks what there is not: %d", m)
+			return faultf("the evaluator reports an unknown material as missing: %d", m)
 		}
 		if err := i.upload(ctx, h, frames, frame); err != nil {
 			return err

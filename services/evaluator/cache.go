@@ -10,20 +10,22 @@ import (
 
 //lodge:tests served TestRequestsAreRefused|TestPut|TestBusy|TestTheCache
 
-// place names a material: its digest, and what it is the encoding for.
+// place identifies a material by its digest and by the parameter set and field that it is encoded
+// for.
 type place struct {
 	material evaluatorv1.Material
 	params   string
-	field    string // of a MAC key
+	field    string // for a MAC key
 	digest   round.Digest
 }
 
-// cache keeps materials up to a limit of memory. What was used longest ago, and is not in use, makes room.
+// cache keeps materials up to a memory limit. It evicts the least recently used material that is
+// not in use.
 type cache struct {
 	limit int64
 
 	mu      sync.Mutex
-	used    int64 // by entries, and by what is on its way
+	used    int64 // by entries and reservations, in bytes
 	clock   uint64
 	entries map[place]*entry
 }
@@ -32,12 +34,12 @@ type entry struct {
 	value any
 	bytes int64
 	users int
-	last  uint64 // clock of its last use
+	last  uint64 // clock value of the last use
 }
 
 func newCache(limit int64) *cache { return &cache{limit: limit, entries: map[place]*entry{}} }
 
-// take gives a material to somebody who uses it until release.
+// take returns a cached material. The material is in use until the caller calls release.
 func (c *cache) take(p place) (value any, release func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,13 +56,14 @@ func (c *cache) take(p place) (value any, release func(), ok bool) {
 	}, true
 }
 
-// reserve makes room for a material of so many bytes. The caller calls keep with it, or with nil to give the room back.
+// reserve frees memory for a material of the given size. The caller must call keep with the
+// material, or with nil to return the memory.
 func (c *cache) reserve(p place, bytes int64) (keep func(value any), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	//lodge:check evaluator/memory/keys [run=@served] [hangs] cached keys exceed their memory limit
 	if bytes > c.limit {
-		return nil, rpc.Errorf(rpc.TooLarge, "raise max_keys_memory of this evaluator", "keys of %d bytes, and room for %d", bytes, c.limit)
+		return nil, rpc.Errorf(rpc.TooLarge, "raise max_keys_memory of this evaluator", "the keys need %d bytes, but the limit is %d bytes", bytes, c.limit)
 	}
 	for c.used+bytes > c.limit {
 		var oldest *place
@@ -70,7 +73,7 @@ func (c *cache) reserve(p place, bytes int64) (keep func(value any), err error) 
 			}
 		}
 		if oldest == nil {
-			return nil, rpc.Errorf(rpc.Busy, "try again when an evaluation has ended", "the keys in use leave no room for others")
+			return nil, rpc.Errorf(rpc.Busy, "try again when an evaluation has ended", "the keys in use leave no memory for other keys")
 		}
 		c.used -= c.entries[*oldest].bytes
 		delete(c.entries, *oldest)
@@ -79,7 +82,7 @@ func (c *cache) reserve(p place, bytes int64) (keep func(value any), err error) 
 	return func(value any) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if value == nil || c.entries[p] != nil { // somebody else was faster
+		if value == nil || c.entries[p] != nil { // another request was faster
 			c.used -= bytes
 			return
 		}
@@ -88,14 +91,14 @@ func (c *cache) reserve(p place, bytes int64) (keep func(value any), err error) 
 	}, nil
 }
 
-// bytes is what is kept.
+// bytes returns the size of the cached and reserved materials.
 func (c *cache) bytes() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.used
 }
 
-// budget bounds evaluations at the same time: how many, and what they take together.
+// budget limits the number of concurrent evaluations and their total memory.
 type budget struct {
 	limit int64
 	most  int
@@ -105,7 +108,7 @@ type budget struct {
 	count int
 }
 
-// take takes a place for an evaluation of so many bytes.
+// take admits an evaluation that needs the given number of bytes.
 func (b *budget) take(bytes int64) (release func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,13 +116,13 @@ func (b *budget) take(bytes int64) (release func(), err error) {
 	//lodge:check evaluator/memory/never [run=@served] a request that can never fit waits instead of
 	//  being rejected
 	case bytes > b.limit:
-		return nil, rpc.Errorf(rpc.TooLarge, "raise max_memory of this evaluator", "an evaluation of about %d bytes, and room for %d", bytes, b.limit)
+		return nil, rpc.Errorf(rpc.TooLarge, "raise max_memory of this evaluator", "the evaluation needs about %d bytes, but the limit is %d bytes", bytes, b.limit)
 	//lodge:check evaluator/memory/number [run=@served] more evaluations run at a time than allowed
 	case b.count >= b.most:
-		return nil, rpc.Errorf(rpc.Busy, "try again when one has ended", "%d evaluations run", b.count)
+		return nil, rpc.Errorf(rpc.Busy, "try again when an evaluation has ended", "%d evaluations run already", b.count)
 	//lodge:check evaluator/memory [run=@served] evaluations exceed the memory limit
 	case b.used+bytes > b.limit:
-		return nil, rpc.Errorf(rpc.Busy, "try again when one has ended", "an evaluation of about %d bytes, and %d left", bytes, b.limit-b.used)
+		return nil, rpc.Errorf(rpc.Busy, "try again when an evaluation has ended", "the evaluation needs about %d bytes, but only %d bytes are free", bytes, b.limit-b.used)
 	}
 	b.used += bytes
 	b.count++
@@ -131,7 +134,7 @@ func (b *budget) take(bytes int64) (release func(), err error) {
 	}, nil
 }
 
-// load is what runs.
+// load returns the number of running evaluations and their memory in bytes.
 func (b *budget) load() (count int, bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/config"
 )
 
-// What nothing that computes needs, however slow the machine.
+// Durations that an operation without computation never needs, however slow the machine.
 const (
 	longStall = 20 * time.Second
 	longLimit = time.Minute
@@ -28,7 +28,8 @@ func frameOf(b []byte) *message {
 	return &message{Kind: &evaluatorv1.EvaluateResponse_Frame{Frame: b}}
 }
 
-// holdResults never gives results, and tells asked when it has them.
+// holdResults withholds the results until the call ends, and signals on asked when the evaluator
+// has them.
 func holdResults(ctx context.Context, asked chan<- struct{}) cheat {
 	return func(m *message) []*message {
 		if m.GetResults() != nil {
@@ -41,7 +42,7 @@ func holdResults(ctx context.Context, asked chan<- struct{}) cheat {
 	}
 }
 
-// frames cheats with the results' polynomials alone, n counting from 0.
+// frames returns a cheat that changes only the polynomials of the results; n counts from 0.
 func frames(f func(n int, frame []byte) [][]byte) func(context.Context) cheat {
 	return func(context.Context) cheat {
 		n := 0
@@ -58,7 +59,8 @@ func frames(f func(n int, frame []byte) [][]byte) func(context.Context) cheat {
 	}
 }
 
-// cheats are ways in which an evaluator can be wrong, and what it is then to the party.
+// cheats returns ways in which an evaluator can misbehave, and the outcome that the party must
+// record for each.
 func (w *world) cheats() map[string]struct {
 	begin   func(context.Context) cheat
 	outcome string
@@ -141,7 +143,7 @@ func (w *world) cheats() map[string]struct {
 		"an answer to another request": {func(context.Context) cheat {
 			return func(m *message) []*message {
 				if a := m.GetAnswer(); a != nil {
-					a.RequestDigest = bytes.Clone(a.RequestDigest) // the evaluator's own goes into its results too
+					a.RequestDigest = bytes.Clone(a.RequestDigest) // the evaluator's results contain the same field
 					a.RequestDigest[0] ^= 1
 				}
 				return one(m)
@@ -155,7 +157,7 @@ func (w *world) cheats() map[string]struct {
 				return one(m)
 			}
 		}, "faulty", true},
-		"one result fewer, and it says so": {func(context.Context) cheat {
+		"one result fewer than announced": {func(context.Context) cheat {
 			return func(m *message) []*message {
 				if r := m.GetResults(); r != nil {
 					r.Ciphertexts--
@@ -163,17 +165,17 @@ func (w *world) cheats() map[string]struct {
 				return one(m)
 			}
 		}, "faulty", true},
-		"one polynomial fewer":  {frames(func(n int, f []byte) [][]byte { return [][]byte{f}[b2i(n == 3):] }), "faulty", true},
-		"one polynomial twice":  {frames(func(n int, f []byte) [][]byte { return append([][]byte{f}, [][]byte{f}[b2i(n != 13):]...) }), "faulty", true},
-		"a polynomial is short": {frames(func(n int, f []byte) [][]byte { return [][]byte{f[:len(f)-b2i(n == 2)]} }), "faulty", true},
-		"a polynomial is long":  {frames(func(n int, f []byte) [][]byte { return [][]byte{append(f, make([]byte, b2i(n == 2))...)} }), "faulty", true},
-		"a residue is its prime": {frames(func(n int, f []byte) [][]byte {
+		"one polynomial fewer":   {frames(func(n int, f []byte) [][]byte { return [][]byte{f}[b2i(n == 3):] }), "faulty", true},
+		"one polynomial twice":   {frames(func(n int, f []byte) [][]byte { return append([][]byte{f}, [][]byte{f}[b2i(n != 13):]...) }), "faulty", true},
+		"a truncated polynomial": {frames(func(n int, f []byte) [][]byte { return [][]byte{f[:len(f)-b2i(n == 2)]} }), "faulty", true},
+		"an extended polynomial": {frames(func(n int, f []byte) [][]byte { return [][]byte{append(f, make([]byte, b2i(n == 2))...)} }), "faulty", true},
+		"a residue equals its prime": {frames(func(n int, f []byte) [][]byte {
 			if n == 5 {
 				f = residue(f, func(uint64) uint64 { return primes[0] })
 			}
 			return [][]byte{f}
 		}), "faulty", true},
-		"a polynomial is empty": {func(context.Context) cheat {
+		"an empty polynomial": {func(context.Context) cheat {
 			return func(m *message) []*message {
 				if len(m.GetFrame()) > 0 {
 					m.Kind = &evaluatorv1.EvaluateResponse_Frame{}
@@ -205,7 +207,7 @@ func (w *world) cheats() map[string]struct {
 				return one(m)
 			}
 		}, "faulty", true},
-		"no answer to the header": {func(context.Context) cheat {
+		"no response to the header": {func(context.Context) cheat {
 			return func(m *message) []*message {
 				if m.GetAnswer() != nil {
 					return one(&message{Kind: &evaluatorv1.EvaluateResponse_Progress{Progress: &evaluatorv1.Progress{Done: 1}}})
@@ -213,7 +215,7 @@ func (w *world) cheats() map[string]struct {
 				return one(m)
 			}
 		}, "faulty", true},
-		"it lacks what there is not": {func(context.Context) cheat {
+		"an unknown material is missing": {func(context.Context) cheat {
 			return func(m *message) []*message {
 				if a := m.GetAnswer(); a != nil {
 					a.Missing = []evaluatorv1.Material{7}
@@ -221,7 +223,7 @@ func (w *world) cheats() map[string]struct {
 				return one(m)
 			}
 		}, "faulty", true},
-		"it lacks the same again and again": {func(context.Context) cheat {
+		"the same material is missing repeatedly": {func(context.Context) cheat {
 			return func(m *message) []*message {
 				if a := m.GetAnswer(); a != nil {
 					a.Missing = slices.Repeat([]evaluatorv1.Material{evaluatorv1.Material_MATERIAL_KEYS}, 1000)
@@ -229,7 +231,7 @@ func (w *world) cheats() map[string]struct {
 				return one(m)
 			}
 		}, "faulty", true},
-		"it always lacks keys": {func(context.Context) cheat {
+		"keys are always missing": {func(context.Context) cheat {
 			return func(m *message) []*message {
 				if a := m.GetAnswer(); a != nil {
 					a.Missing = []evaluatorv1.Material{evaluatorv1.Material_MATERIAL_KEYS}
@@ -237,7 +239,7 @@ func (w *world) cheats() map[string]struct {
 				return one(m)
 			}
 		}, "busy", false},
-		"progress without end": {func(context.Context) cheat {
+		"unlimited progress messages": {func(context.Context) cheat {
 			return func(m *message) []*message {
 				if m.GetResults() == nil {
 					return one(m)
@@ -249,7 +251,7 @@ func (w *world) cheats() map[string]struct {
 				return append(list, m)
 			}
 		}, "faulty", true},
-		"progress that does not grow": {func(context.Context) cheat {
+		"progress that does not increase": {func(context.Context) cheat {
 			return func(m *message) []*message {
 				if m.GetResults() == nil {
 					return one(m)
@@ -266,7 +268,7 @@ func (w *world) cheats() map[string]struct {
 				return one(m)
 			}
 		}, "", true},
-		"progress, and never a result": {func(context.Context) cheat {
+		"progress, but never a result": {func(context.Context) cheat {
 			return func(m *message) []*message {
 				if m.GetResults() != nil {
 					return slow()
@@ -278,7 +280,8 @@ func (w *world) cheats() map[string]struct {
 	}
 }
 
-// slow is progress that goes on until the call ends. A nil message stands for a while in which nothing is sent.
+// slow returns progress that continues until the call ends. A nil message is a pause in which
+// nothing is sent.
 func slow() (list []*message) {
 	for i := range uint32(100) {
 		list = append(list, &message{Kind: &evaluatorv1.EvaluateResponse_Progress{Progress: &evaluatorv1.Progress{Done: i + 1}}}, nil)
@@ -293,7 +296,7 @@ func b2i(b bool) int {
 	return 0
 }
 
-// Whatever one evaluator does, the party uses its own result, names the evaluator, and goes on.
+// Whatever one evaluator does, the party uses its own result, names the evaluator, and continues.
 func TestCheatsOfAnEvaluator(t *testing.T) {
 	names := newWorld(t).cheats()
 	for name := range names {
@@ -323,10 +326,10 @@ func TestCheatsOfAnEvaluator(t *testing.T) {
 					want = append(want, "e1")
 				}
 				if got := w.blamed(); !slices.Equal(got, want) {
-					t.Errorf("%v are blamed, not %v\n%s", got, want, w.log.String())
+					t.Errorf("%v were excluded, not %v\n%s", got, want, w.log.String())
 				}
 				ended := w.value("lodge_evaluator_requests_total", "e1", c.outcome)
-				if c.outcome == "stalled" || c.outcome == "slow" { // so may an honest one be on a loaded machine, and the other is not waited for
+				if c.outcome == "stalled" || c.outcome == "slow" { // on a loaded machine an honest evaluator can stall too, and the party does not wait for the other evaluator
 					ended += w.value("lodge_evaluator_requests_total", "e0", c.outcome)
 				}
 				if c.outcome != "" && ended == 0 {
@@ -336,11 +339,11 @@ func TestCheatsOfAnEvaluator(t *testing.T) {
 					t.Errorf("%v mismatches", mismatch)
 				}
 				if w.value("lodge_evaluator_excluded", "e1") != float64(len(want)) || w.value("lodge_evaluator_excluded", "e0") != 0 {
-					t.Error("the metrics do not say who is excluded")
+					t.Error("the metrics do not show the excluded evaluator")
 				}
-				if c.named { // nobody is left to compare with, or at all
+				if c.named { // no evaluator is left for a comparison, or at all
 					if p.For(w.under) != nil {
-						t.Error("an excluded evaluator is asked again")
+						t.Error("an excluded evaluator received a request")
 					}
 				}
 			})
@@ -348,7 +351,7 @@ func TestCheatsOfAnEvaluator(t *testing.T) {
 	}
 }
 
-// With a third evaluator, in another domain, two still agree when one is excluded.
+// With a third evaluator in another domain, two evaluators still agree when one is excluded.
 func TestTwoAgreeBesideACheat(t *testing.T) {
 	w := newWorld(t)
 	c := w.cheats()["one residue is wrong by one"]
@@ -359,14 +362,15 @@ func TestTwoAgreeBesideACheat(t *testing.T) {
 	before := w.value("lodge_evaluator_local_total", "mismatch") + w.value("lodge_evaluator_local_total", "nobody")
 	w.evaluates(p, w.task(100, small()))
 	if got := w.value("lodge_evaluator_local_total", "mismatch") + w.value("lodge_evaluator_local_total", "nobody"); got != before {
-		t.Error("the party computed itself where two agreed")
+		t.Error("the party computed the task although two evaluators agreed")
 	}
 	if got := w.blamed(); !slices.Equal(got, []string{"e1"}) {
-		t.Errorf("%v are blamed", got)
+		t.Errorf("%v were excluded", got)
 	}
 }
 
-// What is used without the party's own result has two domains behind it, and no bit in which they differ.
+// A result that is used without the party's own computation comes from two domains that agree in
+// every bit.
 func TestWhoAgrees(t *testing.T) {
 	s := newWorld(t).under.Scheme
 	from := func(domain string) *process { return &process{Evaluator: config.Evaluator{Domain: domain}} }
@@ -382,14 +386,14 @@ func TestWhoAgrees(t *testing.T) {
 		answers []answer
 		want    bool
 	}{
-		"the same of two domains":     {[]answer{{from("a"), list(1, 2)}, {from("b"), list(1, 2)}}, true},
-		"one residue differs":         {[]answer{{from("a"), list(1, 2)}, {from("b"), other}}, false},
-		"another order":               {[]answer{{from("a"), list(1, 2)}, {from("b"), list(2, 1)}}, false},
-		"one fewer":                   {[]answer{{from("a"), list(1, 2)}, {from("b"), list(1)}}, false},
-		"the same of one domain":      {[]answer{{from("a"), list(1, 2)}, {from("a"), list(1, 2)}}, false},
-		"one answer":                  {[]answer{{from("a"), list(1, 2)}}, false},
-		"no answer":                   {nil, false},
-		"three, two of which are one": {[]answer{{from("a"), list(1)}, {from("b"), list(1)}, {from("b"), list(1)}}, false},
+		"the same result from two domains":   {[]answer{{from("a"), list(1, 2)}, {from("b"), list(1, 2)}}, true},
+		"one residue differs":                {[]answer{{from("a"), list(1, 2)}, {from("b"), other}}, false},
+		"another order":                      {[]answer{{from("a"), list(1, 2)}, {from("b"), list(2, 1)}}, false},
+		"one fewer":                          {[]answer{{from("a"), list(1, 2)}, {from("b"), list(1)}}, false},
+		"the same result from one domain":    {[]answer{{from("a"), list(1, 2)}, {from("a"), list(1, 2)}}, false},
+		"one answer":                         {[]answer{{from("a"), list(1, 2)}}, false},
+		"no answer":                          {nil, false},
+		"three results, two from one domain": {[]answer{{from("a"), list(1)}, {from("b"), list(1)}, {from("b"), list(1)}}, false},
 	} {
 		if agree(c.answers) != c.want {
 			t.Errorf("%s: %v", name, !c.want)
@@ -397,7 +401,7 @@ func TestWhoAgrees(t *testing.T) {
 	}
 }
 
-// Two evaluators of one domain are one opinion.
+// Two evaluators of one domain count as one.
 func TestOneDomainIsOneOpinion(t *testing.T) {
 	w := newWorld(t)
 	c := w.cheats()["one residue is wrong by one"]
@@ -407,11 +411,11 @@ func TestOneDomainIsOneOpinion(t *testing.T) {
 		w.evaluates(p, w.task(label, small()))
 	}
 	if slices.Contains(w.blamed(), "e2") {
-		t.Errorf("%v are blamed", w.blamed())
+		t.Errorf("%v were excluded", w.blamed())
 	}
 }
 
-// Whoever sends without end fills no memory.
+// A peer that sends without end does not exhaust memory.
 func TestAReaderTakesNoMore(t *testing.T) {
 	s := newWorld(t).under.Scheme
 	ct := randomCiphertext(s, 1)
@@ -419,7 +423,7 @@ func TestAReaderTakesNoMore(t *testing.T) {
 	r := newReader(s, 1, 2)
 	for range 4 {
 		if r.done() {
-			t.Fatal("it is done too early")
+			t.Fatal("it is complete too early")
 		}
 		must(t, r.frame(frame))
 	}

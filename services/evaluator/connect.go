@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	lookEvery   = 2 * time.Second  // at whether an evaluator is up
-	lookWait    = 5 * time.Second  // for its answer
-	lookupEvery = 10 * time.Second // at what addresses a name has
+	lookEvery   = 2 * time.Second  // between capacity requests to an evaluator
+	lookWait    = 5 * time.Second  // for the response
+	lookupEvery = 10 * time.Second // between lookups of a name's addresses
 )
 
-// Run keeps connections to all addresses of all evaluators, and looks whether they are up, until ctx is done.
+// Run keeps connections to all addresses of all evaluators and polls whether they are up, until ctx
+// is done.
 func (p *Pool) Run(ctx context.Context) {
 	if p == nil {
 		return
@@ -30,7 +31,7 @@ func (p *Pool) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// tend does so for one of them.
+// tend does this for one evaluator.
 func (p *Pool) tend(ctx context.Context, x *process) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -40,7 +41,7 @@ func (p *Pool) tend(ctx context.Context, x *process) {
 		if time.Since(looked) >= lookupEvery {
 			if err := p.lookup(ctx, x); err != nil && err.Error() != said && ctx.Err() == nil {
 				said = err.Error()
-				p.o.Log.Warn("the address of an evaluator is not known", "evaluator", x.Name, "address", x.Address, "error", err)
+				p.o.Log.Warn("cannot resolve the address of an evaluator", "evaluator", x.Name, "address", x.Address, "error", err)
 			} else if err == nil {
 				looked, said = time.Now(), ""
 			}
@@ -55,10 +56,10 @@ func (p *Pool) tend(ctx context.Context, x *process) {
 	}
 }
 
-// maxAddresses bounds what a name may stand for, each with a connection of its own, whatever it is said to.
+// maxAddresses bounds the number of addresses of one name, each with its own connection.
 const maxAddresses = 256
 
-// lookup finds the addresses that the name of an evaluator has now.
+// lookup resolves the name of an evaluator.
 func (p *Pool) lookup(ctx context.Context, x *process) error {
 	host, port, err := net.SplitHostPort(x.Address)
 	if err != nil {
@@ -70,10 +71,10 @@ func (p *Pool) lookup(ctx context.Context, x *process) error {
 		defer cancel()
 		hosts, err := p.o.Lookup(ctx, host)
 		if err != nil {
-			return err // those that are known stay
+			return err // the known addresses stay in use
 		}
 		if len(hosts) > maxAddresses {
-			return fmt.Errorf("evaluator: %s has %d addresses; at most %d are asked", host, len(hosts), maxAddresses)
+			return fmt.Errorf("evaluator: %s has %d addresses; at most %d are supported", host, len(hosts), maxAddresses)
 		}
 		addresses = addresses[:0]
 		for _, h := range hosts {
@@ -84,7 +85,7 @@ func (p *Pool) lookup(ctx context.Context, x *process) error {
 	return p.set(x, slices.Compact(addresses))
 }
 
-// set has an evaluator at exactly these addresses. What runs at others ends there.
+// set replaces the addresses of an evaluator. Calls that run at other addresses finish there.
 func (p *Pool) set(x *process, addresses []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,14 +112,15 @@ func (p *Pool) set(x *process, addresses []string) error {
 	return nil
 }
 
-// leave closes the connection of an address that is gone when nothing runs there. The caller holds the lock.
+// leave closes the connection of a removed address when no call runs there. The caller must hold
+// the lock.
 func (i *instance) leave() {
 	if i.gone && i.running == 0 {
 		i.conn.Close()
 	}
 }
 
-// look asks all addresses of an evaluator whether they are up, and for how much.
+// look asks all addresses of an evaluator whether they are up, and for their capacity.
 func (p *Pool) look(ctx context.Context, x *process) {
 	p.mu.Lock()
 	list := slices.Clone(x.instances)
@@ -136,7 +138,7 @@ func (p *Pool) look(ctx context.Context, x *process) {
 				i.silent = 0
 			}
 			if i.up && i.silent > 0 && i.silent < patience {
-				return // whoever computes may be slow to answer
+				return // a busy evaluator may respond slowly
 			}
 			if up != i.up {
 				p.said(i, up, err)
@@ -159,13 +161,14 @@ func (p *Pool) look(ctx context.Context, x *process) {
 		}
 	}
 	p.o.Metrics.EvaluatorUp(x.Name, count)
-	p.wake() // a pause may be over
+	p.wake() // a pause may have ended
 }
 
-// maxKinds bounds of how many sets an evaluator is heard.
+// maxKinds bounds the number of parameter sets in an evaluator's report.
 const maxKinds = 64
 
-// kindsOf are the kinds of arithmetic that an evaluator tells, by the hash of the set.
+// kindsOf returns the kinds of arithmetic that an evaluator reports, by the hash of the parameter
+// set.
 func kindsOf(list []*evaluatorv1.Arithmetic) map[[32]byte][32]byte {
 	kinds := map[[32]byte][32]byte{}
 	for _, a := range list[:min(len(list), maxKinds)] {
@@ -176,17 +179,18 @@ func kindsOf(list []*evaluatorv1.Arithmetic) map[[32]byte][32]byte {
 	return kinds
 }
 
-// patience is how many answers in a row an evaluator that was up may owe before it is down.
+// patience is the number of consecutive capacity requests that an evaluator which was up may leave
+// unanswered before it counts as down.
 const patience = 4
 
-// maxPlaces bounds what an evaluator is asked for at the same time, whatever it says.
+// maxPlaces bounds the number of concurrent requests to an evaluator, whatever capacity it reports.
 const maxPlaces = 256
 
-// said logs that an evaluator is up, or that it is not any more.
+// said logs that an evaluator came up or went down.
 func (p *Pool) said(i *instance, up bool, err error) {
 	if up {
-		p.o.Log.Info("an evaluator is up", "evaluator", i.of.Name, "address", i.address)
+		p.o.Log.Info("evaluator is up", "evaluator", i.of.Name, "address", i.address)
 	} else {
-		p.o.Log.Warn("an evaluator is down", "evaluator", i.of.Name, "address", i.address, "error", err)
+		p.o.Log.Warn("evaluator is down", "evaluator", i.of.Name, "address", i.address, "error", err)
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/config"
 )
 
-// BenchmarkRotations measures gates of two owners, whose rotations the party computes, or evaluators that are processes on
-// loopback: what they take, what of it the party's own process, and what is sent.
+// BenchmarkRotations measures gates of two owners whose rotations are computed by the party, or by
+// evaluator processes on loopback: the total time, the CPU time of the party's process, and the
+// bytes sent.
 func BenchmarkRotations(b *testing.B) {
 	const count = 64
 	g := newGates(b, multikey.Default, 2)
@@ -33,7 +34,7 @@ func BenchmarkRotations(b *testing.B) {
 				must(b, local.Compute(context.Background(), g.tasks(count), func(int) {}))
 			}
 			if c.processes > 0 {
-				run() // has the keys sent
+				run() // uploads the keys
 			}
 			nobody := g.value("lodge_evaluator_local_total", "nobody")
 			sent, received := g.moved()
@@ -43,7 +44,7 @@ func BenchmarkRotations(b *testing.B) {
 			}
 			spent := cpu() - before
 			if g.value("lodge_evaluator_local_total", "nobody") != nobody {
-				b.Fatalf("the party computed itself\n%s", g.log.String())
+				b.Fatalf("the party computed a batch itself\n%s", g.log.String())
 			}
 			up, down := g.moved()
 			b.ReportMetric(spent.Seconds()/float64(b.N*count), "CPU-s/gate")

@@ -15,7 +15,8 @@ import (
 
 const gatesSet = "insecure-M8-32"
 
-// gates are the multi-key keys of some owners, and ciphertexts under them, at the party of a world.
+// gates holds the multi-key keys of some owners, and ciphertexts under them, at the party of a
+// world.
 type gates struct {
 	*world
 	scheme *multikey.Scheme
@@ -46,7 +47,7 @@ func newGates(t testing.TB, set string, owners int) *gates {
 	return g
 }
 
-// configure makes the configuration of an evaluator that has the set too.
+// configure returns the configuration of an evaluator that also has the multi-key parameter set.
 func (g *gates) configure(name, domain string) (*config.EvaluatorFile, config.Evaluator) {
 	f, e := g.world.configure(name, domain)
 	f.MaxConcurrent = 2
@@ -61,7 +62,7 @@ func (g *gates) start(name, domain string, cheats ...rpc.Inner) config.Evaluator
 	return e
 }
 
-// serve runs an evaluator, and waits until it listens: a pool looks at who is up from time to time.
+// serve runs an evaluator and waits until it listens. Pools discover it at their next poll.
 func (g *gates) serve(f *config.EvaluatorFile, cheats ...rpc.Inner) {
 	g.run(f, cheats...)
 	g.until("it listens", func() bool {
@@ -73,7 +74,7 @@ func (g *gates) serve(f *config.EvaluatorFile, cheats ...rpc.Inner) {
 	})
 }
 
-// rotations are what an evaluation has of a pool.
+// rotations returns the Gates that an evaluation passes to a pool.
 func (g *gates) rotations() *Gates {
 	return &Gates{Scheme: g.scheme, Own: g.own.Rotate, Keys: func(_ context.Context, id multikey.KeyID) (*multikey.Keys, error) {
 		g.mu.Lock()
@@ -83,7 +84,7 @@ func (g *gates) rotations() *Gates {
 	}}
 }
 
-// tasks are gates of all owners, and of each with the next.
+// tasks returns gates of all owners, and gates of each owner with the next.
 func (g *gates) tasks(n int) (list []multikey.Task) {
 	for i := range n {
 		a, b := g.inputs[i%len(g.inputs)], g.inputs[(i+1)%len(g.inputs)]
@@ -92,13 +93,14 @@ func (g *gates) tasks(n int) (list []multikey.Task) {
 	return list
 }
 
-// computes has gates computed with rotations that a pool computes: the words are the party's own unless they may be others,
-// whose bits are the same.
+// computes checks gates whose rotations a pool computes. The words must equal the party's own
+// words, unless they may differ with the kind of arithmetic; the decrypted bits must be the same in
+// any case.
 func (g *gates) computes(p *Pool, n int) {
 	g.t.Helper()
 	rotate := p.Rotate(g.rotations())
 	if rotate == nil {
-		g.t.Fatalf("nobody can be asked\n%s", g.log.String())
+		g.t.Fatalf("no evaluator is available\n%s", g.log.String())
 	}
 	g.computesWith(rotate, n)
 }
@@ -110,7 +112,7 @@ func (g *gates) computesWith(rotate multikey.Rotate, n int) {
 	must(g.t, g.own.RunWith(context.Background(), 2, got, rotate))
 	for i := range want {
 		if !got[i].Dst.Equal(want[i].Dst) {
-			g.t.Fatalf("gate %d has other words than the party's own\n%s", i, g.log.String())
+			g.t.Fatalf("the words of gate %d differ from the party's own\n%s", i, g.log.String())
 		}
 	}
 }

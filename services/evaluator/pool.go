@@ -19,37 +19,38 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Options of a pool.
+// Options configures a pool.
 type Options struct {
-	Check       string // of package config
+	Check       string // a constant of package config
 	Processes   []config.Evaluator
 	Credentials *rpc.Credentials
-	Stall       time.Duration // without progress before an evaluator is given up
-	// Limit is how long a task is left to evaluators before the party computes it itself, whatever progress they say they
-	// make: peers wait for this party too.
+	Stall       time.Duration // time without progress after which the pool gives up an evaluator
+	// Limit is the time after which the party computes a task itself, whatever progress the
+	// evaluators report: peers wait for this party too.
 	Limit   time.Duration
-	Workers int // of what the party computes itself
-	// Excluded is called once for an evaluator that is not asked any more, and why, if set.
+	Workers int // goroutines for tasks that the party computes itself
+	// Excluded, if set, is called once for each evaluator that is excluded, with the reason.
 	Excluded func(name, reason string)
 	Metrics  *metrics.Metrics
 	Log      *slog.Logger
-	// Lookup resolves names; nil: as the system does.
+	// Lookup resolves names; nil selects the system's resolver.
 	Lookup func(ctx context.Context, host string) ([]string, error)
 }
 
-// Pool has evaluators compute. What it gives is right unless Options.Check says that they are trusted.
+// Pool computes tasks at evaluators. Its results are correct unless Options.Check trusts the
+// evaluators.
 type Pool struct {
 	o Options
 
 	mu        sync.Mutex
 	processes []*process
-	changed   chan struct{} // closed and replaced when a place may be free, or nobody can be asked
+	changed   chan struct{} // closed and replaced when a place may be free, or no evaluator may be asked
 
-	own     *workers      // of what the party computes itself
-	sending chan struct{} // holds a token for each upload of multi-key keys, which are in memory for it
+	own     *workers      // for tasks that the party computes itself
+	sending chan struct{} // holds a token for each upload of multi-key keys, which are in memory during the upload
 }
 
-// uploadsTogether is how many owners' keys are read and sent at the same time.
+// uploadsTogether limits how many owners' keys are read and sent concurrently.
 const uploadsTogether = 2
 
 // process is an evaluator of the configuration.
@@ -59,7 +60,7 @@ type process struct {
 	instances []*instance
 }
 
-// New makes a pool, of which Run keeps the connections; nil without evaluators.
+// New returns a pool, or nil without evaluators. Run maintains its connections.
 func New(o Options) *Pool {
 	if len(o.Processes) == 0 {
 		return nil
@@ -75,21 +76,22 @@ func New(o Options) *Pool {
 	return p
 }
 
-// Under is what the tasks of a batch are computed under.
+// Under holds the keys under which the tasks of a batch are computed.
 type Under struct {
 	Scheme     *gbfv.Scheme
 	Keys       *keygen.PublicKeys
-	KeysDigest round.Digest // of the keys' encoding
+	KeysDigest round.Digest // digest of the keys' encoding
 	MACKey     *gbfv.Ciphertext
-	Operand    *gbfv.Left // of the MAC key
+	Operand    *gbfv.Left // the MAC key, prepared for products
 
 	pool      *Pool
-	hash      [32]byte // of the set
+	hash      [32]byte // hash of the parameter set
 	macFrames [2][]byte
 	macDigest round.Digest
 }
 
-// For gives an evaluator for a batch, or nil when nobody can be asked: the party then computes as if there were no pool.
+// For returns an evaluator for a batch, or nil if no evaluator can be asked: the party then
+// computes as if there were no pool.
 func (p *Pool) For(u Under) evaluation.Evaluator {
 	if p == nil {
 		return nil
@@ -101,7 +103,7 @@ func (p *Pool) For(u Under) evaluation.Evaluator {
 	return p.bind(u)
 }
 
-// bind has what is computed under u computed by the pool.
+// bind returns u bound to the pool, with the digests of its keys.
 func (p *Pool) bind(u Under) *Under {
 	u.pool, u.hash = p, u.Scheme.Set.Hash()
 	u.macFrames = triple.EncodeCiphertext(u.Scheme, u.MACKey)
@@ -111,7 +113,8 @@ func (p *Pool) bind(u Under) *Under {
 
 func (u *Under) keysFrames() int { return keygen.EncodedFrames(u.Scheme, u.Keys.Dim) }
 
-// Evaluate implements evaluation.Evaluator. When it returns, nobody reads the inputs any more.
+// Evaluate implements evaluation.Evaluator. When it returns, no goroutine reads the inputs any
+// more.
 func (u *Under) Evaluate(ctx context.Context, t evaluation.Task) ([]*gbfv.Ciphertext, error) {
 	j := &job{under: u, task: t}
 	j.task.Consume = false
@@ -134,7 +137,8 @@ func (u *Under) Evaluate(ctx context.Context, t evaluation.Task) ([]*gbfv.Cipher
 		evaluation.Free(answers[1].results)
 		return answers[0].results, nil
 	}
-	// Nothing of what came is used. The party computes, and sees who was wrong.
+	// The evaluators' results are not used. The party computes the task and finds out which
+	// evaluator is wrong.
 	reason := "nobody"
 	if len(answers) == 2 {
 		reason = "mismatch"
@@ -142,7 +146,8 @@ func (u *Under) Evaluate(ctx context.Context, t evaluation.Task) ([]*gbfv.Cipher
 	return p.judge(ctx, j, answers, reason)
 }
 
-// recompute computes a task here and has an evaluator compute it too, to see whether it does so rightly.
+// recompute computes a task in this process and at an evaluator, and checks the evaluator's
+// results.
 func (p *Pool) recompute(ctx, limited context.Context, j *job) ([]*gbfv.Ciphertext, error) {
 	asked := make(chan []answer, 1)
 	limited, cancel := context.WithCancel(limited)
@@ -162,13 +167,13 @@ func (p *Pool) recompute(ctx, limited context.Context, j *job) ([]*gbfv.Cipherte
 	return own, nil
 }
 
-// answer is what an evaluator computed of a task.
+// answer is an evaluator's result for a task.
 type answer = answerOf[[]*gbfv.Ciphertext]
 
-// judge computes a task here, and names the evaluators whose answers differ.
+// judge computes a task in this process, and excludes the evaluators whose results differ.
 func (p *Pool) judge(ctx context.Context, j *job, answers []answer, reason string) ([]*gbfv.Ciphertext, error) {
 	hashes := make([][32]byte, len(answers))
-	for i := range answers { // what they hold may be needed to compute with
+	for i := range answers { // the memory of the results may be needed for the computation
 		hashes[i] = gbfv.Hash(answers[i].results)
 		evaluation.Free(answers[i].results)
 	}
@@ -187,7 +192,8 @@ func (p *Pool) judge(ctx context.Context, j *job, answers []answer, reason strin
 	return own, nil
 }
 
-// hold compares an answer with the party's own result.
+// hold compares an evaluator's results with the party's own, and excludes the evaluator if they
+// differ.
 func (p *Pool) hold(a answer, right [32]byte) {
 	//lodge:check evaluator/named/recompute [run=TestCheatsOfAnEvaluator] an evaluator with a wrong
 	//  result is not named when the party recomputes everything
@@ -199,10 +205,10 @@ func (p *Pool) hold(a answer, right [32]byte) {
 
 func (p *Pool) mismatch(from *process) {
 	p.o.Metrics.EvaluatorMismatch(from.Name)
-	p.exclude(from, "it computed something else than this party")
+	p.exclude(from, "its results differ from this party's")
 }
 
-// agree says whether evaluators of two domains have computed the same, bit for bit.
+// agree reports whether evaluators of two domains computed the same result, bit for bit.
 func agree(answers []answer) bool {
 	//lodge:check evaluator/compare/domains [drop=answers[0].from.Domain == answers[1].from.Domain]
 	//  [run=TestWhoAgrees] one administrator's two evaluators agree with themselves
@@ -214,11 +220,11 @@ func agree(answers []answer) bool {
 	return slices.EqualFunc(answers[0].results, answers[1].results, (*gbfv.Ciphertext).Equal)
 }
 
-// compute computes a task here.
+// compute computes a task in this process.
 func (p *Pool) compute(ctx context.Context, j *job, reason string) ([]*gbfv.Ciphertext, error) {
 	most := j.task.Count
 	if j.task.Dim > 0 {
-		most = p.own.count // and one at a time, as it takes much memory
+		most = p.own.count // sequentially, because a task needs much memory
 	}
 	n, leave, err := p.own.take(ctx, most)
 	if err != nil {
@@ -230,7 +236,7 @@ func (p *Pool) compute(ctx context.Context, j *job, reason string) ([]*gbfv.Ciph
 	return j.task.Run(ctx, gbfv.NewEvaluator(u.Scheme, u.Keys.Keys(u.Scheme)), u.Operand, n)
 }
 
-// exclude has an evaluator never asked again, until the party starts anew.
+// exclude stops sending requests to an evaluator until the party restarts.
 func (p *Pool) exclude(x *process, reason string) {
 	p.mu.Lock()
 	first := !x.excluded
@@ -241,7 +247,7 @@ func (p *Pool) exclude(x *process, reason string) {
 		return
 	}
 	p.o.Metrics.EvaluatorExcluded(x.Name)
-	p.o.Log.Error("an evaluator is wrong and is not asked any more until this party starts again", "evaluator", x.Name,
+	p.o.Log.Error("an evaluator is wrong and is excluded until this party restarts", "evaluator", x.Name,
 		"address", x.Address, "identity", x.Identity, "domain", x.Domain, "reason", reason)
 	if p.o.Excluded != nil {
 		p.o.Excluded(x.Name, fmt.Sprintf("evaluator %s of domain %s: %s", x.Name, x.Domain, reason))

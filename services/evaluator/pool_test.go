@@ -14,21 +14,22 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// shapes are those of all tasks that batches have, and others.
+// shapes returns the shapes of all tasks that batches have, and others.
 func shapes() map[string]evaluation.Shape {
 	return map[string]evaluation.Shape{
-		"scalars":           small(),
-		"squares":           {Count: 2, Pairs: []evaluation.Pair{{Left: 0, Right: 0}, {Left: 1, Right: 1}}, Last: 2, Primes: 1},
-		"random values":     {Count: 1, Last: 1, Primes: 1},
-		"products only":     {Count: 2, Pairs: []evaluation.Pair{{Left: 1, Right: 0}}, Primes: 2},
-		"matrices":          {Count: 8, Rows: 1, Inner: 1, Cols: 1, Dim: 4, Last: 8, Primes: 1},
-		"a row of matrices": {Count: 16, Rows: 1, Inner: 2, Cols: 1, Dim: 4, First: 8, Last: 16, Primes: 1},
-		"other blocks":      {Count: 12, Rows: 1, Inner: 3, Cols: 1, Dim: 2, First: 6, Last: 6, Primes: 1},
-		"matrices and more": {Count: 14, Rows: 2, Inner: 1, Cols: 1, Dim: 4, Pairs: []evaluation.Pair{{Left: 12, Right: 13}}, Last: 14, Primes: 1},
+		"scalars":                   small(),
+		"squares":                   {Count: 2, Pairs: []evaluation.Pair{{Left: 0, Right: 0}, {Left: 1, Right: 1}}, Last: 2, Primes: 1},
+		"random values":             {Count: 1, Last: 1, Primes: 1},
+		"products only":             {Count: 2, Pairs: []evaluation.Pair{{Left: 1, Right: 0}}, Primes: 2},
+		"matrices":                  {Count: 8, Rows: 1, Inner: 1, Cols: 1, Dim: 4, Last: 8, Primes: 1},
+		"one row of a block matrix": {Count: 16, Rows: 1, Inner: 2, Cols: 1, Dim: 4, First: 8, Last: 16, Primes: 1},
+		"other blocks":              {Count: 12, Rows: 1, Inner: 3, Cols: 1, Dim: 2, First: 6, Last: 6, Primes: 1},
+		"matrices and scalars":      {Count: 14, Rows: 2, Inner: 1, Cols: 1, Dim: 4, Pairs: []evaluation.Pair{{Left: 12, Right: 13}}, Last: 14, Primes: 1},
 	}
 }
 
-// What evaluators compute is what the party computes, bit for bit, for every kind of task and however it is checked.
+// For every kind of task and every check, the evaluators' results equal the party's own results,
+// bit for bit.
 func TestEvaluatorsComputeTheSame(t *testing.T) {
 	w := newWorld(t)
 	a, b := w.start("e0", "site-a"), w.start("e1", "site-b")
@@ -46,33 +47,34 @@ func TestEvaluatorsComputeTheSame(t *testing.T) {
 		}
 	}
 	if len(w.blamed()) > 0 {
-		t.Errorf("%v are blamed\n%s", w.blamed(), w.log.String())
+		t.Errorf("%v were excluded\n%s", w.blamed(), w.log.String())
 	}
 	for _, name := range []string{"e0", "e1"} {
 		if w.value("lodge_evaluator_requests_total", name, "ok") == 0 || w.value("lodge_evaluator_bytes_total", name, "sent") == 0 {
-			t.Errorf("%s was not asked", name)
+			t.Errorf("%s received no request", name)
 		}
 	}
 }
 
-// Without enough evaluators the party is on its own.
+// Without enough evaluators the party computes itself.
 func TestNobodyToAsk(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("e0", "site-a")
 	_, absent := w.configure("e1", "site-b")
 	if p := w.pool(config.Compare, 1, a, absent); p.For(w.under) != nil {
-		t.Error("one evaluator is asked where two must agree")
+		t.Error("one evaluator is asked although two must agree")
 	}
 	if p := w.pool(config.Trust, 0, absent); p.For(w.under) != nil {
-		t.Error("an evaluator is asked that is not there")
+		t.Error("an evaluator that does not run is asked")
 	}
 	if New(Options{}) != nil || (*Pool)(nil).For(w.under) != nil {
-		t.Error("a pool of nobody")
+		t.Error("a pool without evaluators")
 	}
 	(*Pool)(nil).Run(t.Context())
 }
 
-// A session that ends ends the waiting, and nobody reads its ciphertexts afterwards.
+// When a session ends, Evaluate returns, and no goroutine reads the session's ciphertexts
+// afterwards.
 func TestAnEndOfTheSessionEndsTheWaiting(t *testing.T) {
 	w := newWorld(t)
 	asked := make(chan struct{}, 2)
@@ -88,11 +90,12 @@ func TestAnEndOfTheSessionEndsTheWaiting(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if len(w.blamed()) > 0 {
-		t.Errorf("%v are blamed", w.blamed())
+		t.Errorf("%v were excluded", w.blamed())
 	}
 }
 
-// A name with several addresses has an evaluator at each, and what runs is spread over them.
+// If a name has several addresses, the pool uses an evaluator at each address and distributes
+// requests among them.
 func TestANameWithSeveralAddresses(t *testing.T) {
 	w := newWorld(t)
 	f, e := w.configure("e0", "site-a")
@@ -122,12 +125,12 @@ func TestANameWithSeveralAddresses(t *testing.T) {
 		<-done
 	}
 	stop()
-	w.until("one is seen to be gone", func() bool { return p.upNow() == 1 })
+	w.until("the stopped evaluator counts as down", func() bool { return p.upNow() == 1 })
 	w.evaluates(p, w.task(9, small()))
 	w.mu.Lock()
 	hosts = hosts[:1]
 	w.mu.Unlock()
-	w.until("its address is forgotten", func() bool {
+	w.until("its address is removed", func() bool {
 		must(t, p.lookup(t.Context(), p.processes[0]))
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -136,7 +139,8 @@ func TestANameWithSeveralAddresses(t *testing.T) {
 	w.evaluates(p, w.task(10, small()))
 }
 
-// How a request ended is not for the evaluator to say: it is paused, and metrics have the codes that there are.
+// An evaluator cannot choose the recorded outcome of a request: the evaluator is paused, and
+// metrics contain only known codes.
 func TestAnEvaluatorMakesUpNoOutcome(t *testing.T) {
 	for _, code := range []rpc.Code{"ok", rpc.Cancelled, "made-up"} {
 		w := newWorld(t)
@@ -154,12 +158,12 @@ func TestAnEvaluatorMakesUpNoOutcome(t *testing.T) {
 			t.Errorf("%v requests ended with %q", n, code)
 		}
 		if p.For(w.under) != nil {
-			t.Errorf("it is asked again at once after %q", code)
+			t.Errorf("the evaluator was asked again without a pause after %q", code)
 		}
 	}
 }
 
-// A name that stands for no end of addresses gets no end of connections.
+// The number of connections stays bounded if a name has too many addresses.
 func TestANameWithTooManyAddresses(t *testing.T) {
 	w := newWorld(t)
 	p := New(Options{Check: config.Trust, Processes: []config.Evaluator{{Name: "e0", Address: "evaluators.example:1", Identity: "e0.example", Domain: "site-a"}},

@@ -19,7 +19,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Run serves until ctx is done, and lets what runs end then, with what is inner around its handlers.
+// Run serves until ctx is done and then waits for running evaluations. It adds the interceptors in
+// inner around the handlers.
 func Run(ctx context.Context, f *config.EvaluatorFile, version string, log *slog.Logger, inner ...rpc.Inner) error {
 	debug.SetMemoryLimit(int64(f.MaxKeysMemory + f.MaxMemory))
 	if err := checkPins(f, log); err != nil {
@@ -105,7 +106,7 @@ func checkPins(f *config.EvaluatorFile, log *slog.Logger) error {
 			return err
 		}
 		if hash != pin.Sum() {
-			return fmt.Errorf("evaluator: parameter set %s has the hash %x in this build, but %s is pinned", pin.Name, hash, pin.Hash)
+			return fmt.Errorf("evaluator: parameter set %s has the hash %x in this build, but the configuration pins %s", pin.Name, hash, pin.Hash)
 		}
 		if insecure && !f.AllowInsecureParams {
 			return fmt.Errorf("evaluator: parameter set %s is insecure; remove it, or set allow_insecure_params in a test", pin.Name)
@@ -117,7 +118,7 @@ func checkPins(f *config.EvaluatorFile, log *slog.Logger) error {
 	return nil
 }
 
-// lookup finds a set for products, or one for multi-key ciphertexts.
+// lookup finds a parameter set for products or for multi-key ciphertexts.
 func lookup(name string) (hash [32]byte, insecure bool, err error) {
 	set, err := params.Lookup(name)
 	if err == nil {
@@ -130,7 +131,7 @@ func lookup(name string) (hash [32]byte, insecure bool, err error) {
 	return other.Hash(), other.Insecure, nil
 }
 
-// load is what keys take, and what runs.
+// load returns the memory of the keys, and the number and memory of the running evaluations.
 func (s *Service) load() (keys int64, running int, bytes int64) {
 	running, bytes = s.budget.load()
 	return s.cache.bytes(), running, bytes

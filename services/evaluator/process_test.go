@@ -21,8 +21,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// The environment's names for a process of this program that is an evaluator: its configuration, and whether it keeps its
-// results for itself.
+// Environment variables of a test process that runs an evaluator: the path of its configuration,
+// and whether it withholds its results.
 const (
 	processConfig = "LODGE_TEST_EVALUATOR"
 	processHolds  = "LODGE_TEST_EVALUATOR_HOLDS"
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if path == "" {
 		os.Exit(m.Run())
 	}
-	go func() { // it ends with the tests, however they end
+	go func() { // ends with the tests, even if they crash
 		io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
 	}()
@@ -49,14 +49,14 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// process starts an evaluator in a process of its own.
+// process starts an evaluator in its own process.
 func (w *world) process(name, domain string, env ...string) (config.Evaluator, *exec.Cmd) {
 	w.t.Helper()
 	f, e := w.configure(name, domain)
 	return e, w.processOf(f, env...)
 }
 
-// processOf starts it with a configuration.
+// processOf starts an evaluator process with a configuration.
 func (w *world) processOf(f *config.EvaluatorFile, env ...string) *exec.Cmd {
 	w.t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -72,23 +72,24 @@ func (w *world) processOf(f *config.EvaluatorFile, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// An evaluator that is killed while it computes costs time and nothing else, and is asked again when it is back.
+// Killing an evaluator while it computes only costs time, and the evaluator receives requests again
+// when it is back.
 func TestAnEvaluatorIsKilled(t *testing.T) {
 	w := newWorld(t)
 	killed, cmd := w.process("e0", "site-a", processHolds+"=1")
 	p := w.pool(config.Compare, 2, killed, w.start("e1", "site-b"))
 	go func() {
-		w.until("the evaluator has something to compute", func() bool { return w.value("lodge_evaluator_bytes_total", "e0", "sent") > 0 })
+		w.until("the evaluator receives a task", func() bool { return w.value("lodge_evaluator_bytes_total", "e0", "sent") > 0 })
 		cmd.Process.Signal(syscall.SIGKILL)
 	}()
 	w.evaluates(p, w.task(1, small()))
 	if len(w.blamed()) > 0 || w.value("lodge_evaluator_requests_total", "e0", "unavailable") == 0 || w.value("lodge_evaluator_local_total", "nobody") == 0 {
-		t.Errorf("%v are blamed\n%s", w.blamed(), w.log.String())
+		t.Errorf("%v were excluded\n%s", w.blamed(), w.log.String())
 	}
-	w.until("it is seen to be down", func() bool { return w.value("lodge_evaluator_up", "e0") == 0 && p.For(w.under) == nil })
+	w.until("the evaluator counts as down", func() bool { return w.value("lodge_evaluator_up", "e0") == 0 && p.For(w.under) == nil })
 }
 
-// An evaluator that stands still is given up when it has made no progress for a time.
+// The pool gives up an evaluator that makes no progress within the stall timeout.
 func TestAnEvaluatorStandsStill(t *testing.T) {
 	w := newWorld(t)
 	still, cmd := w.process("e0", "site-a")
@@ -98,11 +99,11 @@ func TestAnEvaluatorStandsStill(t *testing.T) {
 	w.evaluates(p, w.task(2, small()))
 	must(t, cmd.Process.Signal(syscall.SIGCONT))
 	if w.value("lodge_evaluator_requests_total", "e0", "stalled") == 0 || w.value("lodge_evaluator_local_total", "nobody") == 0 {
-		t.Errorf("it was not given up\n%s", w.log.String())
+		t.Errorf("the pool did not give up the evaluator\n%s", w.log.String())
 	}
 }
 
-// randomKeys are keys for all that does not depend on what they are keys for.
+// randomKeys returns random keys, for tests that do not depend on their meaning.
 func randomKeys(t testing.TB, s *gbfv.Scheme, dim int) *keygen.PublicKeys {
 	stream, n := sample.NewSource(make([]byte, sample.SeedSize)).Stream("keys", 0), 0
 	p := s.Q.NewPoly()
@@ -121,10 +122,10 @@ func randomKeys(t testing.TB, s *gbfv.Scheme, dim int) *keygen.PublicKeys {
 	return k
 }
 
-var benchSet = flag.String("set", "S14-32", "the parameter set of benchmarks")
+var benchSet = flag.String("set", "S14-32", "the parameter set of the benchmarks")
 
-// BenchmarkParty measures what a party's process takes for the evaluation of batches, by itself and with evaluators that are
-// processes on loopback.
+// BenchmarkParty measures the time that a party's process needs to evaluate batches, with and
+// without evaluator processes on loopback.
 func BenchmarkParty(b *testing.B) {
 	for name, shape := range map[string]evaluation.Shape{
 		"scalar": {Count: 3, Pairs: []evaluation.Pair{{Left: 0, Right: 1}, {Left: 2, Right: 1}}, Last: 3, Primes: 4},
@@ -154,7 +155,7 @@ func BenchmarkParty(b *testing.B) {
 							evaluation.Free(out)
 						}
 					}
-					run() // has the keys sent
+					run() // uploads the keys
 					local := w.value("lodge_evaluator_local_total", "nobody") + w.value("lodge_evaluator_local_total", "mismatch")
 					sent, received := w.moved()
 					before := cpu()
@@ -163,7 +164,7 @@ func BenchmarkParty(b *testing.B) {
 					}
 					spent := cpu() - before
 					if w.value("lodge_evaluator_local_total", "nobody")+w.value("lodge_evaluator_local_total", "mismatch") != local {
-						b.Fatalf("the party computed itself\n%s", w.log.String())
+						b.Fatalf("the party computed a task itself\n%s", w.log.String())
 					}
 					up, down := w.moved()
 					b.ReportMetric(spent.Seconds()/float64(b.N), "CPU-s/op")
@@ -187,7 +188,7 @@ func benchWorld(b *testing.B, dim int) *world {
 	return worldUnder(b, u)
 }
 
-// moved is how many bytes of frames went to evaluators and came from them.
+// moved returns the bytes of frames sent to and received from evaluators.
 func (w *world) moved() (sent, received float64) {
 	for _, name := range []string{"e0", "e1"} {
 		sent += w.value("lodge_evaluator_bytes_total", name, "sent")
@@ -196,7 +197,7 @@ func (w *world) moved() (sent, received float64) {
 	return sent, received
 }
 
-// cpu is what this process has taken.
+// cpu returns the CPU time of this process.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

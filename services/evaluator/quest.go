@@ -11,29 +11,30 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// question is what evaluators are asked.
+// question is a request to evaluators.
 type question[T any] struct {
-	may func(*instance) bool // be asked
+	may func(*instance) bool // whether an evaluator may receive the request
 	put func(context.Context, *instance) (T, error)
 }
 
-// anybody may be asked what all evaluators compute.
+// anybody accepts every evaluator, for tasks that all evaluators compute.
 func anybody(*instance) bool { return true }
 
-// question asks for a task.
+// question returns the request for a task.
 func (j *job) question() question[[]*gbfv.Ciphertext] {
 	return question[[]*gbfv.Ciphertext]{anybody, func(ctx context.Context, i *instance) ([]*gbfv.Ciphertext, error) {
 		return i.evaluate(ctx, j)
 	}}
 }
 
-// answerOf is what an evaluator gave.
+// answerOf is the response of an evaluator.
 type answerOf[T any] struct {
 	from    *process
 	results T
 }
 
-// gather has a question answered by so many evaluators of different domains. It gives fewer answers when there are not so many.
+// gather collects count responses from evaluators of different domains. It returns fewer if not
+// enough evaluators can respond.
 func gather[T any](ctx context.Context, p *Pool, what question[T], count int) (answers []answerOf[T]) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -48,7 +49,7 @@ func gather[T any](ctx context.Context, p *Pool, what question[T], count int) (a
 	for range count {
 		a := <-got
 		if a == nil {
-			cancel() // one answer fewer is of no use: the party computes now
+			cancel() // fewer responses are useless: the party computes now
 			continue
 		}
 		answers = append(answers, *a)
@@ -56,17 +57,17 @@ func gather[T any](ctx context.Context, p *Pool, what question[T], count int) (a
 	return answers
 }
 
-// quest is the search for answers to one question, no two of the same domain.
+// quest collects responses to one question from evaluators of different domains.
 type quest[T any] struct {
 	pool    *Pool
 	what    question[T]
-	domains map[string]bool // that are asked or were; the pool's lock is held for it
+	domains map[string]bool // domains with a request or a response; guarded by the pool's lock
 }
 
-// tries is how often one answer is asked for, here or there.
+// tries limits the number of requests for one response, at any evaluators.
 const tries = 4
 
-// answer gets one answer; nil if there is none to be had.
+// answer returns one response, or nil if no evaluator responds.
 func (q *quest[T]) answer(ctx context.Context) *answerOf[T] {
 	p, domain := q.pool, ""
 	for range tries {
@@ -88,7 +89,7 @@ func (q *quest[T]) answer(ctx context.Context) *answerOf[T] {
 			outcome = "slow"
 		case err != nil && ctx.Err() != nil:
 			outcome = "cancelled"
-		case outcome == "cancelled": // by the evaluator, which can no more than be away
+		case outcome == "cancelled": // the evaluator reports the cancellation, which only means that it is unavailable
 			outcome = string(rpc.Unavailable)
 		}
 		p.o.Metrics.EvaluatorRequest(i.of.Name, outcome, time.Since(began))
@@ -103,13 +104,14 @@ func (q *quest[T]) answer(ctx context.Context) *answerOf[T] {
 		case wrong != nil:
 			p.exclude(i.of, wrong.what)
 		default:
-			p.o.Log.Warn("an evaluator does not compute", "evaluator", i.of.Name, "address", i.address, "outcome", outcome, "error", err)
+			p.o.Log.Warn("a request to an evaluator failed", "evaluator", i.of.Name, "address", i.address, "outcome", outcome, "error", err)
 		}
 	}
 	return nil
 }
 
-// take waits for a place at an evaluator of this domain, or of one that is not asked yet; nil if there is none.
+// take waits for a place at an evaluator of the given domain or of a domain that has no request
+// yet. It returns nil if no evaluator may be asked.
 func (q *quest[T]) take(ctx context.Context, domain string) *instance {
 	p := q.pool
 	for {
@@ -140,8 +142,8 @@ func (q *quest[T]) take(ctx context.Context, domain string) *instance {
 	}
 }
 
-// choose gives the evaluator with the most room of those that may be asked, and whether there is one at all. The caller holds
-// the lock.
+// choose returns the usable evaluator with the most free places, and whether any evaluator may be
+// asked. The caller must hold the lock.
 func (p *Pool) choose(may func(*instance) bool) (best *instance, some bool) {
 	now := time.Now()
 	for _, x := range p.processes {
@@ -169,7 +171,8 @@ func (p *Pool) choose(may func(*instance) bool) (best *instance, some bool) {
 
 func (i *instance) usable(now time.Time) bool { return i.up && !i.gone && now.After(i.until) }
 
-// able says whether there are evaluators enough that may be asked for an answer that can be used, or compared.
+// able reports whether enough evaluators may be asked to get a response that can be used, or
+// compared.
 func (p *Pool) able(may func(*instance) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,11 +193,11 @@ func (p *Pool) able(may func(*instance) bool) bool {
 }
 
 const (
-	pauseBusy = time.Second // after an evaluator was busy with something that is not ours
+	pauseBusy = time.Second // after an evaluator was busy with tasks of other requesters
 	maxPause  = 5 * time.Minute
 )
 
-// release gives a place back, and remembers how it went.
+// release returns a place and records the outcome.
 func (p *Pool) release(i *instance, outcome string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,7 +219,7 @@ func (p *Pool) release(i *instance, outcome string) {
 	p.wake()
 }
 
-// wake has everybody who waits for a place look again. The caller holds the lock.
+// wake makes all goroutines that wait for a place check again. The caller must hold the lock.
 func (p *Pool) wake() {
 	close(p.changed)
 	p.changed = make(chan struct{})

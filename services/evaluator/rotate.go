@@ -10,10 +10,11 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// maxRotations bounds the rotations of one request.
+// maxRotations limits the rotations of one request.
 const maxRotations = 32
 
-// rotatorsOf prepares the sets for multi-key ciphertexts among the pinned ones, which tells their kinds of arithmetic.
+// rotatorsOf prepares the pinned parameter sets for multi-key ciphertexts. Each rotator determines
+// its kind of arithmetic.
 func rotatorsOf(pins []config.ParamsPin) map[string]*multikey.Rotator {
 	all := map[string]*multikey.Rotator{}
 	for _, pin := range pins {
@@ -26,7 +27,7 @@ func rotatorsOf(pins []config.ParamsPin) map[string]*multikey.Rotator {
 	return all
 }
 
-// arithmetic is the kind of arithmetic of each set.
+// arithmetic returns the kind of arithmetic of each parameter set.
 func (s *Service) arithmetic() (list []*evaluatorv1.Arithmetic) {
 	for _, pin := range s.params {
 		if r := s.rotators[pin.Name]; r != nil {
@@ -37,37 +38,38 @@ func (s *Service) arithmetic() (list []*evaluatorv1.Arithmetic) {
 	return list
 }
 
-// rotator gives the rotator of a pinned set.
+// rotator returns the rotator of a pinned set.
 func (s *Service) rotator(name string, hash []byte) (*multikey.Rotator, error) {
 	if err := s.pinned(name, hash); err != nil {
 		return nil, err
 	}
 	r := s.rotators[name]
 	if r == nil {
-		return nil, rpc.Errorf(rpc.Invalid, "`lodge params list` shows the sets for multi-key ciphertexts", "%s is a set for something else", name)
+		return nil, rpc.Errorf(rpc.Invalid, "`lodge params list` lists the parameter sets for multi-key ciphertexts", "parameter set %s is not for multi-key ciphertexts", name)
 	}
 	return r, nil
 }
 
-// rotationKey says how much of an owner's keys is kept, and how it is read.
+// rotationKey returns the memory that the evaluator keeps for an owner's keys, and a function that
+// reads them.
 func (s *Service) rotationKey(h *evaluatorv1.PutHeader, frames func() ([]byte, error)) (int64, func() (any, round.Digest, error), error) {
 	r, err := s.rotator(h.GetParams(), h.GetParamsHash())
 	if err != nil {
 		return 0, nil, err
 	}
 	if h.GetField() != "" || h.GetDim() != 0 {
-		return 0, nil, rpc.Errorf(rpc.Invalid, "", "multi-key keys of a field, or with a dimension")
+		return 0, nil, rpc.Errorf(rpc.Invalid, "", "multi-key keys with a field or a dimension")
 	}
 	if err := checkDigest("digest of the first chunk", h.GetFirstChunkDigest()); err != nil {
 		return 0, nil, err
 	}
 	return int64(r.Set().RotationKeyMemory()), func() (any, round.Digest, error) {
 		k, err := r.Receive(multikey.KeyID(h.GetDigest()), h.GetKeysHeader(), [32]byte(h.GetFirstChunkDigest()), s.workers, frames)
-		return k, round.Digest(h.GetDigest()), err // which Receive has found
+		return k, round.Digest(h.GetDigest()), err // Receive has checked the digest
 	}, nil
 }
 
-// rotations reads a request.
+// rotations validates a request.
 func (s *Service) rotations(q *evaluatorv1.RotateRequest) (r *multikey.Rotator, list [][]uint16, err error) {
 	if len(q.GetNonce()) != nonceSize {
 		return nil, nil, rpc.Errorf(rpc.Invalid, "", "a nonce of %d bytes, not %d", len(q.GetNonce()), nonceSize)
@@ -84,12 +86,12 @@ func (s *Service) rotations(q *evaluatorv1.RotateRequest) (r *multikey.Rotator, 
 		//lodge:check evaluator/rotations/kind [run=TestRotationsOfAnotherKind] an evaluator computes in
 		//  another arithmetic than requested
 	} else if n > 0 && string(q.GetKind()) != string(kind[:]) {
-		return nil, nil, rpc.Errorf(rpc.PinMismatch, "look at the capacity again", "this evaluator is of another kind of arithmetic")
+		return nil, nil, rpc.Errorf(rpc.PinMismatch, "request the capacity again", "this evaluator has another kind of arithmetic")
 	}
 	//lodge:check evaluator/rotations/number [drop=n > maxRotations] [run=TestRotationsAreRefused] a
 	//  request has any number of rotations
 	if n := len(q.GetExponents()); n < 1 || n > maxRotations {
-		return nil, nil, rpc.Errorf(rpc.Invalid, "", "%d rotations, from 1 to %d can be", n, maxRotations)
+		return nil, nil, rpc.Errorf(rpc.Invalid, "", "%d rotations (supported: 1 to %d)", n, maxRotations)
 	}
 	for i, b := range q.GetExponents() {
 		x, err := r.Set().DecodeExponents(b)

@@ -16,26 +16,28 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Gates are the rotations of an evaluation of gates under several parties' own keys.
+// Gates computes the rotations of gate evaluations under the keys of several parties at a pool of
+// evaluators.
 //
-// Words of rotations are the same on machines of one kind of arithmetic. So answers are compared among evaluators of one
-// kind, and one that is wrong is known where that is the party's own kind. Accumulators of another kind are as good: they
-// are encryptions of the same.
+// The words of a rotation are equal on machines with the same kind of arithmetic. Therefore the
+// pool compares responses only among evaluators of one kind, and can identify a wrong evaluator
+// only if that kind is the party's own. Accumulators of another kind are equally usable: they
+// encrypt the same values.
 type Gates struct {
 	Scheme *multikey.Scheme
-	// Own computes rotations in this process, on so many goroutines.
+	// Own computes rotations in this process on the given number of goroutines.
 	Own func(ctx context.Context, workers int, list []multikey.Rotation) ([]multikey.Accumulator, error)
-	// Keys are an owner's, for an evaluator that does not have them.
+	// Keys returns an owner's keys, for an evaluator that does not have them.
 	Keys func(context.Context, multikey.KeyID) (*multikey.Keys, error)
 
 	pool  *Pool
-	hash  [32]byte // of the set
-	kind  [32]byte // of this process
+	hash  [32]byte // hash of the parameter set
+	kind  [32]byte // kind of arithmetic of this process
 	alone atomic.Bool
 }
 
-// Rotate gives what computes the rotations of an evaluation, or nil when nobody can be asked: the party then computes as if
-// there were no pool.
+// Rotate returns a function that computes the rotations of an evaluation, or nil if no evaluator
+// can be asked: the party then computes as if there were no pool.
 func (p *Pool) Rotate(g *Gates) multikey.Rotate {
 	if p == nil {
 		return nil
@@ -48,8 +50,9 @@ func (p *Pool) Rotate(g *Gates) multikey.Rotate {
 	return g.rotate
 }
 
-// may says which evaluators may be asked, and whether there are enough of them: those with the set, of the party's own kind
-// to recompute, and of one kind to compare, which is the party's own if there is a choice.
+// may returns the kind of arithmetic of the evaluators that may be asked, and whether there are
+// enough of them. All must have the parameter set. To recompute they must have the party's own
+// kind. To compare they must have one common kind: the party's own if enough evaluators have it.
 func (g *Gates) may() (kind *[32]byte, ok bool) {
 	p := g.pool
 	switch p.o.Check {
@@ -69,7 +72,8 @@ func (g *Gates) may() (kind *[32]byte, ok bool) {
 	return nil, false
 }
 
-// of are the evaluators that compute with the set, in this kind of arithmetic; nil: in any. The pool's lock is held for it.
+// of returns a filter for the evaluators that compute with the parameter set in the given kind of
+// arithmetic; nil accepts every kind. The pool's lock must be held when the filter is called.
 func (g *Gates) of(kind *[32]byte) func(*instance) bool {
 	return func(i *instance) bool {
 		k, ok := i.kinds[g.hash]
@@ -79,7 +83,8 @@ func (g *Gates) of(kind *[32]byte) func(*instance) bool {
 	}
 }
 
-// kinds are those that evaluators tell for a set, in their order.
+// kinds returns the kinds of arithmetic that evaluators report for a set, in the order of the
+// evaluators.
 func (p *Pool) kinds(set [32]byte) (list [][32]byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +98,7 @@ func (p *Pool) kinds(set [32]byte) (list [][32]byte) {
 	return list
 }
 
-// places is how many requests evaluators take at the same time.
+// places returns the number of requests that evaluators accept concurrently.
 func (p *Pool) places(may func(*instance) bool) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,18 +112,18 @@ func (p *Pool) places(may func(*instance) bool) (n int) {
 	return n
 }
 
-// maxBatch is how many rotations are asked for together, where there are many: for a few, as many are asked as there are
-// places, since each waits for the last.
+// maxBatch is the maximum number of rotations in one request. A small number of rotations is spread
+// over all places, since the caller waits for the slowest request.
 const maxBatch = 8
 
-// batch is rotations with one owner's keys, and where they belong.
+// batch holds rotations with one owner's keys, and their indices in the result.
 type batch struct {
 	key  multikey.KeyID
 	list []multikey.Rotation
 	at   []int
 }
 
-// batches cuts rotations into batches.
+// batches splits rotations into batches.
 func (g *Gates) batches(list []multikey.Rotation, places int) (all []*batch) {
 	size := min(max(1, len(list)/max(1, 2*places)), maxBatch)
 	open := map[multikey.KeyID]*batch{}
@@ -148,10 +153,10 @@ func (g *Gates) rotate(ctx context.Context, list []multikey.Rotation) ([]multike
 	return out, err
 }
 
-// accumulators is what an evaluator computed of a batch.
+// accumulators is an evaluator's result for a batch.
 type accumulators = answerOf[[]multikey.Accumulator]
 
-// batch computes a batch.
+// batch computes one batch.
 func (g *Gates) batch(ctx context.Context, b *batch) ([]multikey.Accumulator, error) {
 	p := g.pool
 	kind, ok := g.may()
@@ -199,7 +204,7 @@ func (g *Gates) batch(ctx context.Context, b *batch) ([]multikey.Accumulator, er
 	if *kind == g.kind {
 		g.judge(answers, own, err)
 	} else if !g.alone.Swap(true) {
-		p.o.Log.Error("two evaluators differ, and this party, whose arithmetic is of another kind, cannot tell who is wrong: it computes the rest itself",
+		p.o.Log.Error("two evaluators differ, and this party cannot tell which is wrong because its kind of arithmetic differs: it computes the rest itself",
 			"evaluators", []string{answers[0].from.Name, answers[1].from.Name})
 	}
 	return own, err
@@ -209,7 +214,8 @@ func same(a, b []multikey.Accumulator) bool {
 	return slices.EqualFunc(a, b, func(x, y multikey.Accumulator) bool { return slices.Equal(x, y) })
 }
 
-// judge names the evaluators whose answers are not the party's own, if it has one.
+// judge excludes the evaluators whose results differ from the party's own, if the party has
+// computed the batch.
 func (g *Gates) judge(answers []accumulators, own []multikey.Accumulator, err error) {
 	for _, a := range answers {
 		//lodge:check evaluator/rotations/named [run=TestCheatsOfRotations] an evaluator with wrong
@@ -220,7 +226,7 @@ func (g *Gates) judge(answers []accumulators, own []multikey.Accumulator, err er
 	}
 }
 
-// compute computes a batch here.
+// compute computes a batch in this process.
 func (g *Gates) compute(ctx context.Context, b *batch, reason string) ([]multikey.Accumulator, error) {
 	n, leave, err := g.pool.own.take(ctx, len(b.list))
 	if err != nil {
@@ -231,9 +237,9 @@ func (g *Gates) compute(ctx context.Context, b *batch, reason string) ([]multike
 	return g.Own(ctx, n, b.list)
 }
 
-// rotate has a batch computed.
+// rotate computes a batch at this evaluator.
 func (i *instance) rotate(ctx context.Context, g *Gates, b *batch, kind *[32]byte) ([]multikey.Accumulator, error) {
-	for range 3 { // between sending what is missing and the rotations it may have gone again
+	for range 3 { // the evaluator may evict the keys between their upload and the rotations
 		before := i.uploaded.Load()
 		results, missing, err := i.tryRotate(ctx, g, b, kind)
 		if err != nil || !missing {
@@ -243,10 +249,10 @@ func (i *instance) rotate(ctx context.Context, g *Gates, b *batch, kind *[32]byt
 			return nil, err
 		}
 	}
-	return nil, rpc.Errorf(rpc.Busy, "raise max_keys_memory of this evaluator", "it does not keep the keys that it was sent")
+	return nil, rpc.Errorf(rpc.Busy, "raise max_keys_memory of this evaluator", "the evaluator evicts the keys that were uploaded before it can use them")
 }
 
-// tryRotate asks once.
+// tryRotate sends one request.
 func (i *instance) tryRotate(ctx context.Context, g *Gates, b *batch, kind *[32]byte) (_ []multikey.Accumulator, missing bool, err error) {
 	w := newWatch(ctx, i.stall)
 	defer w.end()
@@ -274,21 +280,22 @@ func (i *instance) tryRotate(ctx context.Context, g *Gates, b *batch, kind *[32]
 	answer, digest := m.GetAnswer(), rotateDigest(q)
 	switch {
 	case answer == nil:
-		return nil, false, faultf("it does not answer the header")
+		return nil, false, faultf("the stream ended without a response to the header")
 	//lodge:check evaluator/rotations/answer [run=TestCheatsOfRotations] the answer to another
 	//  request for rotations is accepted
 	case string(answer.GetRequestDigest()) != string(digest[:]):
-		return nil, false, faultf("it answers another request")
+		return nil, false, faultf("the response has the digest of another request")
 	case len(answer.GetMissing()) == 1 && answer.GetMissing()[0] == evaluatorv1.Material_MATERIAL_ROTATION_KEY:
 		return nil, true, nil
 	case len(answer.GetMissing()) > 0:
-		return nil, false, faultf("it lacks what there is not: %v", answer.GetMissing())
+		return nil, false, faultf("the evaluator reports an unknown material as missing: %v", answer.GetMissing())
 	}
 	results, err := i.accumulators(w, stream, g, len(b.list))
 	return results, false, err
 }
 
-// accumulators reads the results of so many rotations, up to the end. They are exactly what was asked for, or a fault.
+// accumulators reads the results of the given number of rotations to the end of the stream. It
+// returns exactly the requested results, or a fault.
 func (i *instance) accumulators(w *watch, stream evaluatorv1.EvaluatorService_RotateClient, g *Gates, want int) ([]multikey.Accumulator, error) {
 	list, have := make([]multikey.Accumulator, want), 0
 	for {
@@ -299,24 +306,24 @@ func (i *instance) accumulators(w *watch, stream evaluatorv1.EvaluatorService_Ro
 		case errors.Is(err, io.EOF) && have == want:
 			return list, nil
 		case errors.Is(err, io.EOF):
-			return nil, faultf("it ends after %d of %d rotations", have, want)
+			return nil, faultf("the stream ended after %d of %d rotations", have, want)
 		case err != nil && rpc.FromError(err).Code == rpc.TooLarge && w.Err() == nil:
-			return nil, faultf("it sends a message that is too large")
+			return nil, faultf("the evaluator sent a message that is too large")
 		case err != nil:
 			return nil, err
 		}
 		a := m.GetAccumulator()
 		switch {
 		case a == nil:
-			return nil, faultf("a message that belongs to nothing")
+			return nil, faultf("unexpected message")
 		//lodge:check evaluator/rotations/index [run=TestCheatsOfRotations] a rotation outside the
 		//  request is accepted
 		case int64(a.GetIndex()) >= int64(want):
-			return nil, faultf("it gives rotation %d of %d", a.GetIndex(), want)
+			return nil, faultf("the evaluator sent rotation %d of %d", a.GetIndex(), want)
 		//lodge:check evaluator/rotations/once [run=TestCheatsOfRotations] a rotation is accepted
 		//  twice
 		case list[a.GetIndex()] != nil:
-			return nil, faultf("it gives rotation %d twice", a.GetIndex())
+			return nil, faultf("the evaluator sent rotation %d twice", a.GetIndex())
 		}
 		if list[a.GetIndex()], err = g.Scheme.DecodeAccumulator(a.GetWords()); err != nil {
 			return nil, faultf("rotation %d: %v", a.GetIndex(), err)
@@ -327,7 +334,8 @@ func (i *instance) accumulators(w *watch, stream evaluatorv1.EvaluatorService_Ro
 	}
 }
 
-// putKeys sends what rotations take of an owner's keys, unless somebody has since this many uploads.
+// putKeys uploads an owner's keys for rotations, unless another request has uploaded them since the
+// given upload number.
 func (i *instance) putKeys(ctx context.Context, g *Gates, id multikey.KeyID, before uint64) error {
 	i.uploads.Lock()
 	defer i.uploads.Unlock()
@@ -360,5 +368,6 @@ func (i *instance) putKeys(ctx context.Context, g *Gates, id multikey.KeyID, bef
 	return nil
 }
 
-// maxSent is of how many owners' keys it is remembered that they were sent: who is forgotten is sent to once more at most.
+// maxSent limits the owners whose uploads an instance remembers. If an owner is forgotten, its keys
+// are uploaded at most once more.
 const maxSent = 1024

@@ -16,8 +16,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Gates whose rotations evaluators compute have the words of the party's own, however they are checked, and each evaluator is
-// sent the keys of an owner once.
+// With every check, gates whose rotations are computed at evaluators have the party's own words,
+// and each evaluator receives the keys of an owner once.
 func TestRotationsAreThePartysOwn(t *testing.T) {
 	g := newGates(t, gatesSet, 3)
 	a, b := g.start("e0", "site-a"), g.start("e1", "site-b")
@@ -33,16 +33,17 @@ func TestRotationsAreThePartysOwn(t *testing.T) {
 		}
 	}
 	if len(g.blamed()) > 0 || g.loads != 2*3 {
-		t.Errorf("%v are blamed, and keys were sent %d times\n%s", g.blamed(), g.loads, g.log.String())
+		t.Errorf("%v were excluded, and keys were sent %d times\n%s", g.blamed(), g.loads, g.log.String())
 	}
 	for _, name := range []string{"e0", "e1"} {
 		if g.value("lodge_evaluator_requests_total", name, "ok") == 0 || g.value("lodge_evaluator_bytes_total", name, "received") == 0 {
-			t.Errorf("%s was not asked", name)
+			t.Errorf("%s received no request", name)
 		}
 	}
 }
 
-// An evaluator whose room is for one owner's keys has them sent again and again, and nothing else happens.
+// If an evaluator has memory for only one owner's keys, keys are uploaded repeatedly, without other
+// effects.
 func TestRotationKeysMakeRoom(t *testing.T) {
 	g := newGates(t, gatesSet, 3)
 	f, e := g.configure("e0", "site-a")
@@ -53,26 +54,27 @@ func TestRotationKeysMakeRoom(t *testing.T) {
 		g.computes(p, 3)
 	}
 	if g.loads < 3 || g.value("lodge_evaluator_requests_total", "e0", "ok") == 0 || len(g.blamed()) > 0 {
-		t.Errorf("keys were sent %d times, and %v are blamed\n%s", g.loads, g.blamed(), g.log.String())
+		t.Errorf("keys were sent %d times, and %v were excluded\n%s", g.loads, g.blamed(), g.log.String())
 	}
 	small, _ := g.configure("e1", "site-a")
 	small.MaxKeysMemory = config.Bytes(g.scheme.RotationKeyMemory() - 1)
 	s := NewService(small, "test", nil)
 	_, err := s.cache.reserve(place{}, int64(g.scheme.RotationKeyMemory()))
-	refused(t, "keys that never have room", err, rpc.TooLarge)
+	refused(t, "keys above the memory limit", err, rpc.TooLarge)
 }
 
-// Without enough evaluators that have the set, or of one kind, the party is on its own.
+// Without enough evaluators that have the parameter set, or that share a kind of arithmetic, the
+// party computes itself.
 func TestNobodyToRotate(t *testing.T) {
 	g := newGates(t, gatesSet, 2)
-	none := g.world.start("e0", "site-a") // of products alone
+	none := g.world.start("e0", "site-a") // only for products
 	for _, check := range []string{config.Compare, config.Trust, config.Recompute} {
 		if p := g.pool(check, 2, none, g.start("f"+check, "site-b")); p.Rotate(g.rotations()) != nil != (check != config.Compare) {
-			t.Errorf("%s: an evaluator without the set counts, or one with it does not", check)
+			t.Errorf("%s: an evaluator without the set counts, or an evaluator with the set does not", check)
 		}
 	}
 	if (*Pool)(nil).Rotate(g.rotations()) != nil {
-		t.Error("a pool of nobody")
+		t.Error("a pool without evaluators")
 	}
 	other := otherKind(0)
 	for check, want := range map[string]bool{config.Compare: false, config.Recompute: false, config.Trust: true} {
@@ -81,12 +83,12 @@ func TestNobodyToRotate(t *testing.T) {
 			list = append(list, g.start("own", "site-a"))
 		}
 		if p := g.pool(check, len(list), list...); p.Rotate(g.rotations()) != nil != want {
-			t.Errorf("%s: one of another kind is asked, or is not", check)
+			t.Errorf("%s: an evaluator of another kind is wrongly asked, or wrongly not asked", check)
 		}
 	}
 }
 
-// An evaluator that is killed in the middle costs time and nothing else.
+// Killing an evaluator during an evaluation only costs time.
 func TestAnEvaluatorIsKilledAsItRotates(t *testing.T) {
 	g := newGates(t, gatesSet, 2)
 	f, e := g.configure("e0", "site-a")
@@ -96,14 +98,14 @@ func TestAnEvaluatorIsKilledAsItRotates(t *testing.T) {
 	g.computesWith(rotate, 3)
 	must(t, cmd.Process.Signal(syscall.SIGKILL))
 	g.computesWith(rotate, 20)
-	g.until("it is seen to be down", func() bool { return g.value("lodge_evaluator_up", "e0") == 0 && p.Rotate(g.rotations()) == nil })
+	g.until("the evaluator counts as down", func() bool { return g.value("lodge_evaluator_up", "e0") == 0 && p.Rotate(g.rotations()) == nil })
 	g.computesWith(rotate, 3)
 	if len(g.blamed()) > 0 || g.value("lodge_evaluator_local_total", "nobody") == 0 {
-		t.Errorf("%v are blamed\n%s", g.blamed(), g.log.String())
+		t.Errorf("%v were excluded\n%s", g.blamed(), g.log.String())
 	}
 }
 
-// An evaluation that ends ends the waiting.
+// When an evaluation ends, its waiting requests end.
 func TestAnEndOfTheEvaluationEndsTheWaiting(t *testing.T) {
 	g := newGates(t, gatesSet, 2)
 	asked := make(chan struct{}, 100)
@@ -123,13 +125,13 @@ func TestAnEndOfTheEvaluationEndsTheWaiting(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if len(g.blamed()) > 0 {
-		t.Errorf("%v are blamed", g.blamed())
+		t.Errorf("%v were excluded", g.blamed())
 	}
 }
 
 type rotated = evaluatorv1.RotateResponse
 
-// rotating changes what an evaluator sends of rotations, message by message.
+// rotating changes the responses of an evaluator to rotation requests, message by message.
 func rotating(cheat func(ctx context.Context, m *rotated) []*rotated) rpc.Inner {
 	return rpc.Inner{
 		Unary: func(ctx context.Context, q any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
@@ -159,7 +161,8 @@ func (r *rotatingStream) SendMsg(m any) error {
 	return nil
 }
 
-// otherKind is an evaluator of another kind of arithmetic, whose words differ in these low bits.
+// otherKind simulates an evaluator of another kind of arithmetic, whose words differ in these low
+// bits.
 func otherKind(bits byte) rpc.Inner {
 	in := rotating(nil)
 	kind := make([]byte, 32)
@@ -205,15 +208,15 @@ func (o *ofOtherKind) SendMsg(m any) error {
 	return o.ServerStream.SendMsg(m)
 }
 
-// Evaluators of another kind are compared with each other, and what they agree on is used. Where they differ nobody is named,
-// and the party computes the rest itself.
+// Evaluators of another kind are compared with each other, and results on which they agree are
+// used. If they differ, no evaluator is excluded and the party computes the rest itself.
 func TestRotationsOfAnotherKind(t *testing.T) {
 	g := newGates(t, gatesSet, 2)
 	agree := g.pool(config.Compare, 2, g.start("e0", "site-a", otherKind(1)), g.start("e1", "site-b", otherKind(1)))
 	tasks := g.tasks(20)
 	must(t, g.own.RunWith(context.Background(), 2, tasks, agree.Rotate(g.rotations())))
 	if g.value("lodge_evaluator_local_total", "nobody")+g.value("lodge_evaluator_local_total", "mismatch") > 0 {
-		t.Error("the party has computed itself what two agreed on")
+		t.Error("the party computed results on which two evaluators agreed")
 	}
 	differ := g.pool(config.Compare, 2, g.start("f0", "site-a", otherKind(1)), g.start("f1", "site-b", otherKind(2)))
 	rotations := g.rotations()
@@ -222,12 +225,13 @@ func TestRotationsOfAnotherKind(t *testing.T) {
 	asked := g.value("lodge_evaluator_requests_total", "f0", "ok")
 	g.computesWith(rotate, 5)
 	if g.value("lodge_evaluator_requests_total", "f0", "ok") != asked || !rotations.alone.Load() {
-		t.Error("who cannot be judged is asked again in the same evaluation")
+		t.Error("evaluators that cannot be judged are asked again in the same evaluation")
 	}
 	if g.value("lodge_evaluator_local_total", "mismatch") == 0 || len(g.blamed()) > 0 {
-		t.Errorf("%v are blamed\n%s", g.blamed(), g.log.String())
+		t.Errorf("%v were excluded\n%s", g.blamed(), g.log.String())
 	}
-	// An evaluator that is not of the kind that it told is not asked as one.
+	// An evaluator whose kind differs from the kind that it reported is not asked as one of that
+	// kind.
 	f, e := g.configure("e9", "site-a")
 	g.serve(f)
 	g.pool(config.Trust, 1, e)
@@ -237,7 +241,7 @@ func TestRotationsOfAnotherKind(t *testing.T) {
 	refused(t, "another kind", err, rpc.PinMismatch)
 }
 
-// Whatever one evaluator does, the party uses its own result, names the evaluator, and goes on.
+// Whatever one evaluator does, the party uses its own result, names the evaluator, and continues.
 func TestCheatsOfRotations(t *testing.T) {
 	accumulators := func(f func(a *evaluatorv1.Accumulator)) func(context.Context, *rotated) []*rotated {
 		return func(_ context.Context, m *rotated) []*rotated {
@@ -251,18 +255,18 @@ func TestCheatsOfRotations(t *testing.T) {
 		cheat   func(context.Context, *rotated) []*rotated
 		outcome string
 	}{
-		"the first bit is wrong":     {accumulators(func(a *evaluatorv1.Accumulator) { a.Words[0] ^= 1 }), "ok"},
-		"the last bit is wrong":      {accumulators(func(a *evaluatorv1.Accumulator) { a.Words[len(a.Words)-1] ^= 128 }), "ok"},
-		"nothing is added":           {accumulators(func(a *evaluatorv1.Accumulator) { clear(a.Words) }), "ok"},
-		"a byte is missing":          {accumulators(func(a *evaluatorv1.Accumulator) { a.Words = a.Words[1:] }), "faulty"},
-		"a byte too many":            {accumulators(func(a *evaluatorv1.Accumulator) { a.Words = append(a.Words, 0) }), "faulty"},
-		"no words":                   {accumulators(func(a *evaluatorv1.Accumulator) { a.Words = nil }), "faulty"},
-		"more words than there are":  {accumulators(func(a *evaluatorv1.Accumulator) { a.Words = make([]byte, 1<<20) }), "faulty"},
-		"more than a message":        {accumulators(func(a *evaluatorv1.Accumulator) { a.Words = make([]byte, 1<<23) }), ""},
-		"a rotation that was not":    {accumulators(func(a *evaluatorv1.Accumulator) { a.Index += 40 }), "faulty"},
-		"a rotation of a high index": {accumulators(func(a *evaluatorv1.Accumulator) { a.Index = 1<<32 - 1 }), "faulty"},
-		"one rotation for all":       {accumulators(func(a *evaluatorv1.Accumulator) { a.Index = 0 }), "faulty"},
-		"every rotation twice":       {func(_ context.Context, m *rotated) []*rotated { return []*rotated{m, m} }, "faulty"},
+		"the first bit is wrong":            {accumulators(func(a *evaluatorv1.Accumulator) { a.Words[0] ^= 1 }), "ok"},
+		"the last bit is wrong":             {accumulators(func(a *evaluatorv1.Accumulator) { a.Words[len(a.Words)-1] ^= 128 }), "ok"},
+		"all words are zero":                {accumulators(func(a *evaluatorv1.Accumulator) { clear(a.Words) }), "ok"},
+		"a byte is missing":                 {accumulators(func(a *evaluatorv1.Accumulator) { a.Words = a.Words[1:] }), "faulty"},
+		"a byte is added":                   {accumulators(func(a *evaluatorv1.Accumulator) { a.Words = append(a.Words, 0) }), "faulty"},
+		"no words":                          {accumulators(func(a *evaluatorv1.Accumulator) { a.Words = nil }), "faulty"},
+		"more words than expected":          {accumulators(func(a *evaluatorv1.Accumulator) { a.Words = make([]byte, 1<<20) }), "faulty"},
+		"more than fits in a message":       {accumulators(func(a *evaluatorv1.Accumulator) { a.Words = make([]byte, 1<<23) }), ""},
+		"a rotation that was not requested": {accumulators(func(a *evaluatorv1.Accumulator) { a.Index += 40 }), "faulty"},
+		"a rotation with a high index":      {accumulators(func(a *evaluatorv1.Accumulator) { a.Index = 1<<32 - 1 }), "faulty"},
+		"every rotation has index 0":        {accumulators(func(a *evaluatorv1.Accumulator) { a.Index = 0 }), "faulty"},
+		"every rotation twice":              {func(_ context.Context, m *rotated) []*rotated { return []*rotated{m, m} }, "faulty"},
 		"no rotation": {func(_ context.Context, m *rotated) []*rotated {
 			if m.GetAccumulator() != nil {
 				return nil
@@ -276,7 +280,7 @@ func TestCheatsOfRotations(t *testing.T) {
 			return []*rotated{m}
 		}, "faulty"},
 		"an empty message": {func(context.Context, *rotated) []*rotated { return []*rotated{{}} }, "faulty"},
-		"the answer to another request": {func(_ context.Context, m *rotated) []*rotated {
+		"a response to another request": {func(_ context.Context, m *rotated) []*rotated {
 			if m.GetAnswer() != nil {
 				m.GetAnswer().RequestDigest[0]++
 			}
@@ -304,14 +308,14 @@ func TestCheatsOfRotations(t *testing.T) {
 				p := g.poolWith(Options{Check: check, Processes: list, Stall: longStall, Limit: longLimit}, len(list))
 				rotate := p.Rotate(g.rotations())
 				g.computesWith(rotate, 16) // in batches of several
-				if c.outcome == "" {       // its own library may refuse to send it
+				if c.outcome == "" {       // the evaluator's own library may refuse to send it
 					return
 				}
 				if got := g.blamed(); !slices.Equal(got, []string{"e1"}) {
-					t.Errorf("%v are blamed\n%s", got, g.log.String())
+					t.Errorf("%v were excluded\n%s", got, g.log.String())
 				}
 				if g.value("lodge_evaluator_requests_total", "e1", c.outcome) == 0 || p.Rotate(g.rotations()) != nil {
-					t.Errorf("no request ended with %q, or it is asked again\n%s", c.outcome, g.log.String())
+					t.Errorf("no request ended with %q, or the evaluator was asked again\n%s", c.outcome, g.log.String())
 				}
 				g.computesWith(rotate, 2)
 			})
@@ -319,7 +323,8 @@ func TestCheatsOfRotations(t *testing.T) {
 	}
 }
 
-// Whoever is trusted is believed what it computes, and not what no evaluator can answer.
+// The party uses the results of trusted evaluators, but rejects responses that no correct evaluator
+// sends.
 func TestTrustInRotations(t *testing.T) {
 	g := newGates(t, gatesSet, 2)
 	wrong := func(change func(*evaluatorv1.Accumulator)) rpc.Inner {
@@ -335,16 +340,17 @@ func TestTrustInRotations(t *testing.T) {
 	must(t, g.own.Run(context.Background(), 1, want))
 	must(t, g.own.RunWith(context.Background(), 1, tasks, p.Rotate(g.rotations())))
 	if tasks[0].Dst.Equal(want[0].Dst) || len(g.blamed()) > 0 {
-		t.Error("who is trusted was not believed")
+		t.Error("the results of a trusted evaluator were not used")
 	}
 	p = g.pool(config.Trust, 1, g.start("e1", "site-a", wrong(func(a *evaluatorv1.Accumulator) { a.Words = nil })))
 	g.computes(p, 1)
 	if !slices.Equal(g.blamed(), []string{"e1"}) {
-		t.Errorf("%v are blamed", g.blamed())
+		t.Errorf("%v were excluded", g.blamed())
 	}
 }
 
-// Batches have every rotation once, in one batch with others of its owner, and no more than there are places for.
+// Batches contain every rotation exactly once and only rotations of one owner, and are small enough
+// to use all places.
 func TestBatches(t *testing.T) {
 	g := new(Gates)
 	for _, c := range []struct{ rotations, places, most int }{{1, 3, 1}, {6, 3, 1}, {12, 3, 2}, {64, 3, 8}, {64, 100, 1}, {64, 0, 8}} {
@@ -359,7 +365,7 @@ func TestBatches(t *testing.T) {
 			}
 			for _, i := range b.at {
 				if seen[i] || list[i].Key != b.key {
-					t.Errorf("%v: rotation %d is twice there, or with another owner's", c, i)
+					t.Errorf("%v: rotation %d appears twice, or in a batch of another owner", c, i)
 				}
 				seen[i] = true
 			}
@@ -369,11 +375,11 @@ func TestBatches(t *testing.T) {
 		}
 	}
 	if n := len(kindsOf(slices.Repeat([]*evaluatorv1.Arithmetic{{ParamsHash: make([]byte, 32), Kind: make([]byte, 31)}, nil}, 100))); n != 0 {
-		t.Errorf("%d kinds of nothing", n)
+		t.Errorf("%d kinds from invalid reports", n)
 	}
 	q := (&gates{scheme: newGates(t, gatesSet, 1).scheme, ids: make([]multikey.KeyID, 1)}).request()
 	if n := q.ProtoReflect().Descriptor().Fields().Len(); n != 6 {
-		t.Errorf("a request has %d fields, and 6 are bound", n)
+		t.Errorf("a request has %d fields, but the digest binds 6", n)
 	}
 	seen := map[[32]byte]bool{rotateDigest(q): true}
 	for _, change := range []func(){
@@ -382,7 +388,7 @@ func TestBatches(t *testing.T) {
 	} {
 		change()
 		if d := rotateDigest(q); seen[d] {
-			t.Error("a field is not bound")
+			t.Error("the digest does not bind a field")
 		} else {
 			seen[d] = true
 		}

@@ -25,7 +25,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Rules say who may call what: the party that the evaluator computes for.
+// Rules maps each method to the permission that a caller needs: only the party that the evaluator
+// serves may call.
 var Rules = rpc.Rules{
 	"/lodge.evaluator.v1.EvaluatorService/GetCapacity": rpc.Allow(rpc.Owner),
 	"/lodge.evaluator.v1.EvaluatorService/Put":         rpc.Allow(rpc.Owner),
@@ -35,7 +36,7 @@ var Rules = rpc.Rules{
 
 const (
 	uploadStall = 30 * time.Second // for the next message of an upload
-	beat        = time.Second      // between two answers about progress
+	beat        = time.Second      // between two progress messages
 )
 
 // Service implements lodge.evaluator.v1.
@@ -48,13 +49,13 @@ type Service struct {
 	budget  *budget
 	workers int
 
-	rotators map[string]*multikey.Rotator // of the sets for multi-key ciphertexts
+	rotators map[string]*multikey.Rotator // for the multi-key parameter sets
 
 	mu      sync.Mutex
-	schemes map[string]*gbfv.Scheme // by set and field
+	schemes map[string]*gbfv.Scheme // by parameter set and field
 }
 
-// NewService makes the service of a configuration whose sets there are.
+// NewService returns the service for a configuration whose parameter sets exist in this build.
 func NewService(f *config.EvaluatorFile, version string, m *metrics.Metrics) *Service {
 	workers := runtime.GOMAXPROCS(0)
 	most := f.MaxConcurrent
@@ -75,7 +76,7 @@ func (s *Service) GetCapacity(context.Context, *evaluatorv1.GetCapacityRequest) 
 	}, nil
 }
 
-// pinned refuses a set that the configuration does not have, or with another hash.
+// pinned returns an error unless the configuration has the parameter set with this hash.
 func (s *Service) pinned(name string, hash []byte) error {
 	pin, ok := config.Pin(s.params, name)
 	if !ok {
@@ -83,12 +84,12 @@ func (s *Service) pinned(name string, hash []byte) error {
 	}
 	//lodge:check evaluator/set [run=@served] the two sides compute with different parameters
 	if string(hash) != string(pin[:]) {
-		return rpc.Errorf(rpc.PinMismatch, "run the same build everywhere", "parameter set %s has another hash here", name)
+		return rpc.Errorf(rpc.PinMismatch, "run the same build at the party and at its evaluators", "parameter set %s has another hash in this build", name)
 	}
 	return nil
 }
 
-// scheme gives the scheme of a pinned set and one of its fields; an empty field means any.
+// scheme returns the scheme of a pinned set and one of its fields; an empty field selects any.
 func (s *Service) scheme(name string, hash []byte, field string) (*gbfv.Scheme, error) {
 	if err := s.pinned(name, hash); err != nil {
 		return nil, err
@@ -115,7 +116,7 @@ func (s *Service) scheme(name string, hash []byte, field string) (*gbfv.Scheme, 
 	return s.schemes[key], nil
 }
 
-// next receives one message of an upload, which comes in time.
+// next receives one message of an upload within uploadStall.
 func next[T any](recv func() (T, error)) (T, error) {
 	type message struct {
 		m   T
@@ -133,7 +134,7 @@ func next[T any](recv func() (T, error)) (T, error) {
 		return r.m, r.err
 	case <-over.C:
 		var none T
-		return none, rpc.Errorf(rpc.TimedOut, "send everything at once", "nothing came for %s", uploadStall)
+		return none, rpc.Errorf(rpc.TimedOut, "send the messages without pauses", "no message was received for %s", uploadStall)
 	}
 }
 
@@ -145,7 +146,7 @@ func (s *Service) Put(stream evaluatorv1.EvaluatorService_PutServer) error {
 	}
 	h := first.GetHeader()
 	if h == nil || len(first.GetFrame()) > 0 {
-		return rpc.Errorf(rpc.Invalid, "send the header first, alone", "no header")
+		return rpc.Errorf(rpc.Invalid, "send the header first, in its own message", "no header")
 	}
 	if err := checkDigest("digest", h.GetDigest()); err != nil {
 		return err
@@ -181,19 +182,20 @@ func (s *Service) Put(stream evaluatorv1.EvaluatorService_PutServer) error {
 	//lodge:check evaluator/keys [run=TestPut] keys are cached under a digest that is not theirs
 	case digest != p.digest:
 		keep(nil)
-		return rpc.Errorf(rpc.Invalid, "", "what came has another digest than it was said to have")
+		return rpc.Errorf(rpc.Invalid, "", "the material does not match the announced digest")
 	}
 	keep(value)
 	return stream.SendAndClose(&evaluatorv1.PutResponse{})
 }
 
-// material says how much a material takes, and how it is read from frames, which gives its digest too.
+// material returns the memory that a material needs, and a function that reads the material from
+// frames and computes its digest.
 func (s *Service) material(h *evaluatorv1.PutHeader, frames func() ([]byte, error)) (bytes int64, read func() (any, round.Digest, error), err error) {
 	if h.GetMaterial() == evaluatorv1.Material_MATERIAL_ROTATION_KEY {
 		return s.rotationKey(h, frames)
 	}
 	if len(h.GetKeysHeader()) > 0 || len(h.GetFirstChunkDigest()) > 0 {
-		return 0, nil, rpc.Errorf(rpc.Invalid, "", "what has the header of multi-key keys, and is not of them")
+		return 0, nil, rpc.Errorf(rpc.Invalid, "", "only multi-key keys have a keys header or a digest of the first chunk")
 	}
 	scheme, err := s.scheme(h.GetParams(), h.GetParamsHash(), h.GetField())
 	if err != nil {
@@ -208,14 +210,14 @@ func (s *Service) material(h *evaluatorv1.PutHeader, frames func() ([]byte, erro
 		return keysBytes(scheme, dim), func() (any, round.Digest, error) { return readKeys(scheme, dim, frames) }, nil
 	case evaluatorv1.Material_MATERIAL_MAC_KEY:
 		if h.GetField() == "" || h.GetDim() != 0 {
-			return 0, nil, rpc.Errorf(rpc.Invalid, "", "a MAC key of no field, or with a dimension")
+			return 0, nil, rpc.Errorf(rpc.Invalid, "", "a MAC key without a field, or with a dimension")
 		}
 		return operandBytes(scheme), func() (any, round.Digest, error) { return readMACKey(scheme, frames) }, nil
 	}
 	return 0, nil, rpc.Errorf(rpc.Invalid, "", "unknown material %d", h.GetMaterial())
 }
 
-// invalid keeps what has a code, and says of the rest, what cannot be decoded, that it is invalid.
+// invalid marks decoding errors as invalid requests. Errors that have a code keep it.
 func invalid(err error) error {
 	var known *rpc.Error
 	if _, status := status.FromError(err); status || errors.As(err, &known) {
@@ -240,7 +242,8 @@ func readKeys(s *gbfv.Scheme, dim int, frames func() ([]byte, error)) (any, roun
 	return keys, h.Sum(), nil
 }
 
-// readMACKey decodes the ciphertext of a MAC key, makes it ready for products, and computes its digest.
+// readMACKey decodes the ciphertext of a MAC key, prepares it for products, and computes its
+// digest.
 func readMACKey(s *gbfv.Scheme, frames func() ([]byte, error)) (any, round.Digest, error) {
 	var both [2][]byte
 	for i := range both {
@@ -275,7 +278,7 @@ func (s *Service) Evaluate(stream evaluatorv1.EvaluatorService_EvaluateServer) (
 	}
 	h := first.GetHeader()
 	if h == nil || len(first.GetFrame()) > 0 {
-		return rpc.Errorf(rpc.Invalid, "send the header first, alone", "no header")
+		return rpc.Errorf(rpc.Invalid, "send the header first, in its own message", "no header")
 	}
 	if len(h.GetNonce()) != nonceSize {
 		return rpc.Errorf(rpc.Invalid, "", "a nonce of %d bytes, not %d", len(h.GetNonce()), nonceSize)
@@ -313,7 +316,7 @@ func (s *Service) Evaluate(stream evaluatorv1.EvaluatorService_EvaluateServer) (
 	//lodge:check evaluator/dimension [run=@served] [redundant=a product without its rotation keys
 	//  fails later] a product needs rotation keys that do not exist
 	if what.Dim > public.Dim {
-		return rpc.Errorf(rpc.Invalid, "", "matrices in blocks of %d, and rotation keys for %d", what.Dim, public.Dim)
+		return rpc.Errorf(rpc.Invalid, "", "matrices in blocks of %d, but rotation keys for %d", what.Dim, public.Dim)
 	}
 	leave, err := s.budget.take(what.MemoryBytes(scheme, s.workers))
 	if err != nil {
@@ -337,7 +340,7 @@ func (s *Service) Evaluate(stream evaluatorv1.EvaluatorService_EvaluateServer) (
 	return sendResults(stream, digest, results, scheme, what.Primes)
 }
 
-// receive reads the inputs, to the end of what the caller sends.
+// receive reads the inputs to the end of the request stream.
 func receive(stream evaluatorv1.EvaluatorService_EvaluateServer, inputs *reader) error {
 	for {
 		m, err := next(stream.Recv)
@@ -359,7 +362,7 @@ func receive(stream evaluatorv1.EvaluatorService_EvaluateServer, inputs *reader)
 	}
 }
 
-// compute runs a task and says now and then how much of it has ended.
+// compute runs a task and reports its progress at intervals.
 func compute(stream evaluatorv1.EvaluatorService_EvaluateServer, t *evaluation.Task, e *gbfv.Evaluator, alpha *gbfv.Left, workers int) ([]*gbfv.Ciphertext, error) {
 	var ended atomic.Uint32
 	e.Ended = func() { ended.Add(1) }
@@ -389,13 +392,13 @@ func compute(stream evaluatorv1.EvaluatorService_EvaluateServer, t *evaluation.T
 		said = now
 		if err := stream.Send(&evaluatorv1.EvaluateResponse{Kind: &evaluatorv1.EvaluateResponse_Progress{Progress: &evaluatorv1.Progress{Done: now}}}); err != nil {
 			cancel()
-			<-done // it holds the inputs
+			<-done // the computation still uses the inputs
 			return nil, err
 		}
 	}
 }
 
-// sendResults sends the results, which belong to the request of this digest.
+// sendResults sends the results together with the digest of their request.
 func sendResults(stream evaluatorv1.EvaluatorService_EvaluateServer, request round.Digest, list []*gbfv.Ciphertext, s *gbfv.Scheme, k int) error {
 	begin := &evaluatorv1.Results{RequestDigest: request[:], Ciphertexts: uint32(len(list))}
 	if err := stream.Send(&evaluatorv1.EvaluateResponse{Kind: &evaluatorv1.EvaluateResponse_Results{Results: begin}}); err != nil {
@@ -404,7 +407,7 @@ func sendResults(stream evaluatorv1.EvaluatorService_EvaluateServer, request rou
 	primes := s.Prefix(k).Primes()
 	var frame []byte
 	for _, p := range polynomials(list) {
-		frame = codec.AppendPoly(frame[:0], p.C, primes) // what is sent is a copy
+		frame = codec.AppendPoly(frame[:0], p.C, primes) // gRPC sends a copy
 		if err := stream.Send(&evaluatorv1.EvaluateResponse{Kind: &evaluatorv1.EvaluateResponse_Frame{Frame: frame}}); err != nil {
 			return err
 		}
@@ -412,7 +415,7 @@ func sendResults(stream evaluatorv1.EvaluatorService_EvaluateServer, request rou
 	return nil
 }
 
-// outcomeOf is how an evaluation ended.
+// outcomeOf returns the outcome label of an evaluation.
 func outcomeOf(err error) string {
 	if err == nil {
 		return "ok"

@@ -19,7 +19,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// dial connects to an evaluator as somebody.
+// dial connects to an evaluator with the given credentials.
 func (w *world) dial(e config.Evaluator, c *rpc.Credentials) evaluatorv1.EvaluatorServiceClient {
 	w.t.Helper()
 	conn, err := rpc.Dial(e.Address, e.Identity, c)
@@ -45,11 +45,11 @@ func refused(t *testing.T, what string, err error, codes ...rpc.Code) {
 	t.Errorf("%s: got %v, want %s", what, err, codes)
 }
 
-// An evaluator serves its party and nobody else, with every method.
+// An evaluator rejects every caller except its party, for every method.
 func TestNobodyElseIsServed(t *testing.T) {
 	w := newWorld(t)
 	e := w.start("e0", "site-a")
-	w.pool(config.Trust, 1, e) // until it is up
+	w.pool(config.Trust, 1, e) // wait until it is up
 	other, err := pki.NewAuthority("others", time.Hour)
 	must(t, err)
 	strange, err := rpc.LoadCredentials(w.files(other, partyID).Files())
@@ -64,9 +64,9 @@ func TestNobodyElseIsServed(t *testing.T) {
 		"the coordinator":                 {w.credentials("spiffe://lodge/coordinator"), rpc.Forbidden},
 		"a client":                        {w.credentials("spiffe://lodge/client/p0"), rpc.Forbidden},
 		"another evaluator":               {w.credentials(identityOf("e1")), rpc.Forbidden},
-		"its own certificate":             {w.credentials(identityOf("e0")), rpc.Forbidden},
-		"its party by another authority":  {strange, rpc.Unavailable},
-		"somebody who has no certificate": {none, rpc.Unavailable},
+		"the evaluator's own certificate": {w.credentials(identityOf("e0")), rpc.Forbidden},
+		"its party's identity, certified by another authority": {strange, rpc.Unavailable},
+		"a client without a certificate":                       {none, rpc.Unavailable},
 	} {
 		client := w.dial(e, c.credentials)
 		_, err := client.GetCapacity(w.context(), &evaluatorv1.GetCapacityRequest{})
@@ -89,14 +89,14 @@ func TestNobodyElseIsServed(t *testing.T) {
 	}
 }
 
-// A party does not take another process for its evaluator.
+// A party rejects an evaluator with another identity.
 func TestAnEvaluatorOfAnotherIdentity(t *testing.T) {
 	w := newWorld(t)
 	f, e := w.configure("e0", "site-a")
 	f.TLS = w.files(w.ca, identityOf("e1"))
 	w.run(f)
 	p := w.pool(config.Trust, 0, e)
-	w.until("the party has seen who it is", func() bool {
+	w.until("the party has checked the identity", func() bool {
 		p.look(t.Context(), p.processes[0])
 		return w.value("lodge_evaluator_up", "e0") == 0 && p.upNow() == 0 && len(p.processes[0].instances) == 1
 	})
@@ -106,7 +106,7 @@ func TestAnEvaluatorOfAnotherIdentity(t *testing.T) {
 	}
 }
 
-// header is one that an evaluator accepts, whose materials it has.
+// header returns a header that an evaluator accepts and whose materials it has.
 func (w *world) header() *evaluatorv1.EvaluateHeader {
 	hash := w.under.Scheme.Set.Hash()
 	u := *New(Options{Check: config.Trust, Processes: []config.Evaluator{{Name: "x"}}}).bind(w.under)
@@ -118,7 +118,7 @@ func (w *world) header() *evaluatorv1.EvaluateHeader {
 	return h
 }
 
-// ask sends messages and gives what follows the answer to the header, or the error.
+// ask sends messages and returns the messages after the response to the header, or the error.
 func ask(ctx context.Context, c evaluatorv1.EvaluatorServiceClient, list ...*evaluatorv1.EvaluateRequest) (*evaluatorv1.Answer, error) {
 	stream, err := c.Evaluate(ctx, grpc.MaxCallSendMsgSize(64<<20))
 	if err != nil {
@@ -126,7 +126,7 @@ func ask(ctx context.Context, c evaluatorv1.EvaluatorServiceClient, list ...*eva
 	}
 	for _, m := range list {
 		if stream.Send(m) != nil {
-			break // Recv says why
+			break // Recv returns the reason
 		}
 	}
 	stream.CloseSend()
@@ -145,14 +145,14 @@ func ask(ctx context.Context, c evaluatorv1.EvaluatorServiceClient, list ...*eva
 	}
 }
 
-// Every header, shape and input that is not as it should be is refused, and the evaluator goes on.
+// An evaluator rejects every invalid header, shape and input, and continues to serve.
 func TestRequestsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	f, e := w.configure("e0", "site-a")
 	f.MaxMemory = 64 << 20
 	w.run(f)
 	p := w.pool(config.Trust, 1, e)
-	w.evaluates(p, w.task(1, small())) // has the keys
+	w.evaluates(p, w.task(1, small())) // uploads the keys
 	client := w.dial(e, w.credentials(partyID))
 	for what, c := range map[string]struct {
 		change func(h *evaluatorv1.EvaluateHeader)
@@ -167,18 +167,18 @@ func TestRequestsAreRefused(t *testing.T) {
 		"no digest of a MAC key": {func(h *evaluatorv1.EvaluateHeader) { h.MacKeyDigest = nil }, rpc.Invalid},
 		"no inputs":              {func(h *evaluatorv1.EvaluateHeader) { h.Inputs = 0 }, rpc.Invalid},
 		"too many inputs":        {func(h *evaluatorv1.EvaluateHeader) { h.Inputs = 1 << 31 }, rpc.Invalid},
-		"more memory than there is": {func(h *evaluatorv1.EvaluateHeader) {
+		"more memory than the limit": {func(h *evaluatorv1.EvaluateHeader) {
 			h.Dim, h.Rows, h.Inner, h.Columns, h.Inputs = 4, 1, 4096, 1, 32768
 		}, rpc.TooLarge},
-		"a product beyond inputs":    {func(h *evaluatorv1.EvaluateHeader) { h.Pairs[1].Left = 3 }, rpc.Invalid},
-		"more alphas than inputs":    {func(h *evaluatorv1.EvaluateHeader) { h.Last = 4 }, rpc.Invalid},
-		"from behind":                {func(h *evaluatorv1.EvaluateHeader) { h.First, h.Last = 2, 1 }, rpc.Invalid},
-		"no primes":                  {func(h *evaluatorv1.EvaluateHeader) { h.Primes = 0 }, rpc.Invalid},
-		"too many primes":            {func(h *evaluatorv1.EvaluateHeader) { h.Primes = 99 }, rpc.Invalid},
-		"blocks of 3":                {func(h *evaluatorv1.EvaluateHeader) { h.Dim, h.Rows, h.Inner, h.Columns, h.Inputs = 3, 1, 1, 1, 6 }, rpc.Invalid},
-		"blocks without size":        {func(h *evaluatorv1.EvaluateHeader) { h.Rows = 1 }, rpc.Invalid},
-		"matrices beyond the inputs": {func(h *evaluatorv1.EvaluateHeader) { h.Dim, h.Rows, h.Inner, h.Columns = 4, 1, 1, 1 }, rpc.Invalid},
-		"blocks without keys":        {func(h *evaluatorv1.EvaluateHeader) { h.Dim, h.Rows, h.Inner, h.Columns, h.Inputs = 8, 1, 1, 1, 16 }, rpc.Invalid},
+		"a product of an input that does not exist": {func(h *evaluatorv1.EvaluateHeader) { h.Pairs[1].Left = 3 }, rpc.Invalid},
+		"more alphas than inputs":                   {func(h *evaluatorv1.EvaluateHeader) { h.Last = 4 }, rpc.Invalid},
+		"from behind":                               {func(h *evaluatorv1.EvaluateHeader) { h.First, h.Last = 2, 1 }, rpc.Invalid},
+		"no primes":                                 {func(h *evaluatorv1.EvaluateHeader) { h.Primes = 0 }, rpc.Invalid},
+		"too many primes":                           {func(h *evaluatorv1.EvaluateHeader) { h.Primes = 99 }, rpc.Invalid},
+		"blocks of 3":                               {func(h *evaluatorv1.EvaluateHeader) { h.Dim, h.Rows, h.Inner, h.Columns, h.Inputs = 3, 1, 1, 1, 6 }, rpc.Invalid},
+		"blocks of size 0":                          {func(h *evaluatorv1.EvaluateHeader) { h.Rows = 1 }, rpc.Invalid},
+		"matrices beyond the inputs":                {func(h *evaluatorv1.EvaluateHeader) { h.Dim, h.Rows, h.Inner, h.Columns = 4, 1, 1, 1 }, rpc.Invalid},
+		"blocks without keys":                       {func(h *evaluatorv1.EvaluateHeader) { h.Dim, h.Rows, h.Inner, h.Columns, h.Inputs = 8, 1, 1, 1, 16 }, rpc.Invalid},
 	} {
 		h := w.header()
 		c.change(h)
@@ -202,27 +202,27 @@ func TestRequestsAreRefused(t *testing.T) {
 		list []*evaluatorv1.EvaluateRequest
 		code rpc.Code
 	}{
-		"nothing":                  {nil, rpc.Invalid},
-		"no header":                {frames(good)[1:], rpc.Invalid},
-		"a header with a frame":    {[]*evaluatorv1.EvaluateRequest{{Header: w.header(), Frame: good}}, rpc.Invalid},
-		"a second header":          {append(frames(good), frames()...), rpc.Invalid},
-		"too few polynomials":      {frames(good, good, good, good, good), rpc.Invalid},
-		"too many":                 {frames(good, good, good, good, good, good, good), rpc.Invalid},
-		"a short one":              {frames(good[1:]), rpc.Invalid},
-		"a long one":               {frames(append(good[:len(good):len(good)], 0)), rpc.Invalid},
-		"a residue beyond a prime": {frames(over), rpc.Invalid},
-		"a message of 32 MiB":      {frames(make([]byte, 32<<20)), rpc.TooLarge},
+		"nothing":                   {nil, rpc.Invalid},
+		"no header":                 {frames(good)[1:], rpc.Invalid},
+		"a header with a frame":     {[]*evaluatorv1.EvaluateRequest{{Header: w.header(), Frame: good}}, rpc.Invalid},
+		"a second header":           {append(frames(good), frames()...), rpc.Invalid},
+		"too few polynomials":       {frames(good, good, good, good, good), rpc.Invalid},
+		"too many":                  {frames(good, good, good, good, good, good, good), rpc.Invalid},
+		"a truncated polynomial":    {frames(good[1:]), rpc.Invalid},
+		"an extended polynomial":    {frames(append(good[:len(good):len(good)], 0)), rpc.Invalid},
+		"a residue above its prime": {frames(over), rpc.Invalid},
+		"a message of 32 MiB":       {frames(make([]byte, 32<<20)), rpc.TooLarge},
 	} {
 		_, err := ask(w.context(), client, c.list...)
 		refused(t, what, err, c.code)
 	}
 	if a, err := ask(w.context(), client, frames(good, good, good, good, good, good)...); err != nil || len(a.GetMissing()) > 0 {
-		t.Errorf("a good request: %v, %v", a, err)
+		t.Errorf("a valid request: %v, %v", a, err)
 	}
 	w.evaluates(p, w.task(2, small()))
 }
 
-// What two requests differ in is in their digests.
+// Requests that differ in any field have different digests.
 func TestEveryFieldOfAHeaderIsBound(t *testing.T) {
 	w := newWorld(t)
 	h := w.header()
@@ -241,16 +241,17 @@ func TestEveryFieldOfAHeaderIsBound(t *testing.T) {
 		change(other)
 		d := requestDigest(other)
 		if what, ok := seen[d]; ok {
-			t.Errorf("change %d has the digest of %s", i, what)
+			t.Errorf("change %d has the same digest as %s", i, what)
 		}
-		seen[d] = "a change before"
+		seen[d] = "an earlier change"
 	}
 	if n := h.ProtoReflect().Descriptor().Fields().Len(); n != 15 {
-		t.Errorf("a header has %d fields, and 15 are bound", n)
+		t.Errorf("a header has %d fields, but the digest binds 15", n)
 	}
 }
 
-// What is put is what the digest says, or is not kept; of what is kept the oldest makes room.
+// An uploaded material is kept only if it matches its digest. The least recently used material is
+// evicted first.
 func TestPut(t *testing.T) {
 	w := newWorld(t)
 	f, e := w.configure("e0", "site-a")
@@ -295,18 +296,18 @@ func TestPut(t *testing.T) {
 		frames [][]byte
 		code   rpc.Code
 	}{
-		"keys of another digest":    {nil, changed, rpc.Invalid},
-		"frames in another order":   {nil, swapped, rpc.Invalid},
-		"a digest of other keys":    {func(h *evaluatorv1.PutHeader) { h.Digest = zero[:] }, keys(), rpc.Invalid},
-		"a frame fewer":             {nil, keys()[1:], rpc.Invalid},
-		"a frame too many":          {nil, append(keys(), []byte{0}), rpc.Invalid},
-		"no digest":                 {func(h *evaluatorv1.PutHeader) { h.Digest = nil }, keys(), rpc.Invalid},
-		"no material":               {func(h *evaluatorv1.PutHeader) { h.Material = 0 }, keys(), rpc.Invalid},
-		"a dimension of 3":          {func(h *evaluatorv1.PutHeader) { h.Dim = 3 }, keys(), rpc.Invalid},
-		"keys of one field":         {func(h *evaluatorv1.PutHeader) { h.Field = testField }, keys(), rpc.Invalid},
-		"keys that never have room": {func(h *evaluatorv1.PutHeader) { h.Dim = 64 }, keys(), rpc.TooLarge},
-		"another set":               {func(h *evaluatorv1.PutHeader) { h.Params = "S14-32" }, keys(), rpc.PolicyRefused},
-		"another hash of the set":   {func(h *evaluatorv1.PutHeader) { h.ParamsHash[0] ^= 1 }, keys(), rpc.PinMismatch},
+		"keys with another digest":    {nil, changed, rpc.Invalid},
+		"frames in another order":     {nil, swapped, rpc.Invalid},
+		"a digest of other keys":      {func(h *evaluatorv1.PutHeader) { h.Digest = zero[:] }, keys(), rpc.Invalid},
+		"one frame fewer":             {nil, keys()[1:], rpc.Invalid},
+		"one frame more":              {nil, append(keys(), []byte{0}), rpc.Invalid},
+		"no digest":                   {func(h *evaluatorv1.PutHeader) { h.Digest = nil }, keys(), rpc.Invalid},
+		"no material":                 {func(h *evaluatorv1.PutHeader) { h.Material = 0 }, keys(), rpc.Invalid},
+		"a dimension of 3":            {func(h *evaluatorv1.PutHeader) { h.Dim = 3 }, keys(), rpc.Invalid},
+		"keys of one field":           {func(h *evaluatorv1.PutHeader) { h.Field = testField }, keys(), rpc.Invalid},
+		"keys above the memory limit": {func(h *evaluatorv1.PutHeader) { h.Dim = 64 }, keys(), rpc.TooLarge},
+		"another set":                 {func(h *evaluatorv1.PutHeader) { h.Params = "S14-32" }, keys(), rpc.PolicyRefused},
+		"another hash of the set":     {func(h *evaluatorv1.PutHeader) { h.ParamsHash[0] ^= 1 }, keys(), rpc.PinMismatch},
 	} {
 		h := good()
 		if c.change != nil {
@@ -316,7 +317,7 @@ func TestPut(t *testing.T) {
 	}
 	refused(t, "a MAC key of one polynomial", put(mac(u.macDigest[:]), u.macFrames[0]), rpc.Invalid)
 	refused(t, "a MAC key of three", put(mac(u.macDigest[:]), u.macFrames[0], u.macFrames[1], nil), rpc.Invalid)
-	refused(t, "a MAC key of another digest", put(mac(u.macDigest[:]), u.macFrames[1], u.macFrames[0]), rpc.Invalid)
+	refused(t, "a MAC key with another digest", put(mac(u.macDigest[:]), u.macFrames[1], u.macFrames[0]), rpc.Invalid)
 	missing := func() int {
 		a, err := ask(w.context(), client, &evaluatorv1.EvaluateRequest{Header: w.header()})
 		if a == nil {
@@ -325,27 +326,28 @@ func TestPut(t *testing.T) {
 		return len(a.GetMissing())
 	}
 	if n := missing(); n != 2 {
-		t.Errorf("%d materials are missing after nothing was taken", n)
+		t.Errorf("%d materials are missing after every upload was rejected", n)
 	}
 	must(t, put(good(), keys()...))
-	must(t, put(good(), keys()...)) // again
+	must(t, put(good(), keys()...)) // the second time
 	must(t, put(mac(u.macDigest[:]), u.macFrames[0], u.macFrames[1]))
 	if n := missing(); n != 0 {
 		t.Errorf("%d materials are missing", n)
 	}
-	for label := range uint64(3) { // other MAC keys, until there is no room for the first and the keys
+	for label := range uint64(3) { // other MAC keys, until the memory is too small for the first MAC key and the keys
 		other := w.under
 		other.MACKey = randomCiphertext(w.under.Scheme, 5000+label)
 		o := p.bind(other)
 		must(t, put(mac(o.macDigest[:]), o.macFrames[0], o.macFrames[1]))
 	}
 	if n := missing(); n == 0 {
-		t.Error("everything is kept")
+		t.Error("no material was evicted")
 	}
-	w.evaluates(p, w.task(1, small())) // they are sent again
+	w.evaluates(p, w.task(1, small())) // they are uploaded again
 }
 
-// What has no room beside what runs is busy; the pool waits for its own, and computes itself beside others'.
+// An evaluation that does not fit next to the running ones is refused as busy. The pool waits while
+// its own evaluations run, and computes locally while other requesters' evaluations run.
 func TestBusy(t *testing.T) {
 	b := &budget{limit: 100, most: 2}
 	leave, err := b.take(60)
@@ -361,13 +363,13 @@ func TestBusy(t *testing.T) {
 	leave()
 	second()
 	if n, bytes := b.load(); n != 0 || bytes != 0 {
-		t.Errorf("%d evaluations and %d bytes are left", n, bytes)
+		t.Errorf("%d evaluations and %d bytes are not released", n, bytes)
 	}
 
 	w := newWorld(t)
 	f, e := w.configure("e0", "site-a")
 	s := small()
-	f.MaxMemory = config.Bytes(s.MemoryBytes(w.under.Scheme, 64)) // for one at a time
+	f.MaxMemory = config.Bytes(s.MemoryBytes(w.under.Scheme, 64)) // enough memory for one evaluation
 	f.MaxConcurrent = 8
 	w.run(f)
 	p := w.pool(config.Trust, 1, e)
@@ -382,11 +384,11 @@ func TestBusy(t *testing.T) {
 		<-done
 	}
 	if len(w.blamed()) > 0 {
-		t.Errorf("%v are blamed", w.blamed())
+		t.Errorf("%v were excluded", w.blamed())
 	}
 }
 
-// Keys in use are not thrown out.
+// Keys in use are not evicted.
 func TestTheCacheKeepsWhatIsInUse(t *testing.T) {
 	c := newCache(10)
 	at := func(n byte) place { return place{digest: [32]byte{n}} }
@@ -397,18 +399,18 @@ func TestTheCacheKeepsWhatIsInUse(t *testing.T) {
 	}
 	_, release, ok := c.take(at(0))
 	if !ok {
-		t.Fatal("it is not there")
+		t.Fatal("the material is missing")
 	}
 	keep, err := c.reserve(at(2), 5)
 	must(t, err)
 	if _, _, there := c.take(at(1)); there {
-		t.Error("what was used longer ago is still there")
+		t.Error("the least recently used material was not evicted")
 	}
 	_, err = c.reserve(at(3), 5)
 	refused(t, "no room", err, rpc.Busy)
 	_, err = c.reserve(at(3), 11)
 	refused(t, "never room", err, rpc.TooLarge)
-	keep(nil) // it did not come
+	keep(nil) // the material was not received
 	if c.bytes() != 5 {
 		t.Errorf("%d bytes", c.bytes())
 	}

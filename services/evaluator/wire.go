@@ -1,13 +1,15 @@
-// Package evaluator has the products of a party's batches, and rotations of multi-key ciphertexts, computed by other processes
-// of the same party (lodge.evaluator.v1): the service of such a process, and the pool of a party that asks them.
+// Package evaluator lets other processes of the same party compute the products of its batches and
+// the rotations of multi-key ciphertexts (lodge.evaluator.v1). It implements the service of such a
+// process, and the pool with which a party sends tasks to these processes.
 //
-// An evaluator has no secret. It gets public ciphertexts, and keeps public keys under the digest of their bytes, which it
-// computes itself. It serves one party.
+// An evaluator has no secrets. It receives public ciphertexts, and keeps public keys under the
+// digest of their bytes, which it computes itself. It serves one party.
 //
-// What a party decrypts it has computed correctly, or else its share of the decryption tells its key. So unless the party is
-// told to trust its evaluators, the pool gives a result that two evaluators of different domains have computed, bit for bit
-// the same, or that the party has computed itself. A result that differs from the party's own names its evaluator, which is
-// not asked again.
+// A party must have computed correctly what it decrypts: otherwise its share of the decryption
+// leaks information about its key. Unless the configuration trusts the evaluators, the pool
+// therefore returns only results that two evaluators of different domains computed identically, bit
+// for bit, or that the party computed itself. If a result differs from the party's own, its
+// evaluator is excluded and receives no further requests.
 package evaluator
 
 import (
@@ -23,7 +25,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// nonceSize is the length of what tells requests apart.
+// nonceSize is the length in bytes of the nonce that distinguishes requests.
 const nonceSize = 16
 
 // header writes a task's shape into a header.
@@ -35,7 +37,7 @@ func header(h *evaluatorv1.EvaluateHeader, s *evaluation.Shape) {
 	h.First, h.Last, h.Primes = uint32(s.First), uint32(s.Last), uint32(s.Primes)
 }
 
-// shape reads it, checked under the scheme.
+// shape reads a task's shape from a header and validates it under the scheme.
 func shape(h *evaluatorv1.EvaluateHeader, of *gbfv.Scheme) (evaluation.Shape, error) {
 	s := evaluation.Shape{
 		Count: int(h.GetInputs()), Rows: int(h.GetRows()), Inner: int(h.GetInner()), Cols: int(h.GetColumns()), Dim: int(h.GetDim()),
@@ -47,7 +49,7 @@ func shape(h *evaluatorv1.EvaluateHeader, of *gbfv.Scheme) (evaluation.Shape, er
 	return s, s.Check(of)
 }
 
-// requestDigest binds all that a header says.
+// requestDigest returns a digest that binds all fields of a header.
 func requestDigest(h *evaluatorv1.EvaluateHeader) round.Digest {
 	//lodge:check evaluator/bound/keys [drop=h.GetKeysDigest()] [run=TestEveryField] an answer under
 	//  other keys is accepted
@@ -65,7 +67,7 @@ func requestDigest(h *evaluatorv1.EvaluateHeader) round.Digest {
 	return round.Hash("lodge evaluation", fields...)
 }
 
-// rotateDigest binds all that a request for rotations says.
+// rotateDigest returns a digest that binds all fields of a request for rotations.
 func rotateDigest(q *evaluatorv1.RotateRequest) round.Digest {
 	fields := [][]byte{
 		q.GetNonce(), []byte(q.GetParams()), q.GetParamsHash(), q.GetKey(), q.GetKind(), round.Uint(uint64(len(q.GetExponents()))),
@@ -73,7 +75,7 @@ func rotateDigest(q *evaluatorv1.RotateRequest) round.Digest {
 	return round.Hash("lodge rotations", append(fields, q.GetExponents()...)...)
 }
 
-// checkDigest refuses what is no digest.
+// checkDigest returns an error unless b has the length of a digest.
 func checkDigest(what string, b []byte) error {
 	if len(b) != len(round.Digest{}) {
 		return rpc.Errorf(rpc.Invalid, "", "%s of %d bytes, not %d", what, len(b), len(round.Digest{}))
@@ -81,20 +83,21 @@ func checkDigest(what string, b []byte) error {
 	return nil
 }
 
-// MACKeyDigest names the ciphertext of a MAC key by the two frames of its encoding.
+// MACKeyDigest returns the digest of the ciphertext of a MAC key, given the two frames of its
+// encoding.
 func MACKeyDigest(frames [2][]byte) round.Digest {
 	return round.Hash("lodge mac key ciphertext", frames[0], frames[1])
 }
 
-// keysBytes is what keys take in memory.
+// keysBytes returns the memory of evaluation keys in bytes.
 func keysBytes(s *gbfv.Scheme, dim int) int64 {
 	return int64(keygen.EncodedFrames(s, dim)) * int64(s.N()) * int64(s.Q.Len()) * 8
 }
 
-// operandBytes is what a MAC key made ready for products takes in memory.
+// operandBytes returns the memory of a MAC key prepared for products, in bytes.
 func operandBytes(s *gbfv.Scheme) int64 { return 2 * int64(s.N()) * int64(s.Full.Len()) * 8 }
 
-// polynomials are those of ciphertexts, c0 before c1.
+// polynomials returns the polynomials of ciphertexts, c0 before c1.
 func polynomials(list []*gbfv.Ciphertext) (all []ring.Poly) {
 	for _, ct := range list {
 		all = append(all, ct.C0, ct.C1)
@@ -102,10 +105,10 @@ func polynomials(list []*gbfv.Ciphertext) (all []ring.Poly) {
 	return all
 }
 
-// reader decodes ciphertexts on the basis of the first k primes from frames, one polynomial each.
+// reader decodes ciphertexts on the basis of the first k primes from frames of one polynomial each.
 type reader struct {
 	basis *ring.Basis
-	want  int // polynomials
+	want  int // number of polynomials
 	list  []*gbfv.Ciphertext
 	half  *ring.Poly // c0 of the ciphertext whose c1 is missing
 }
@@ -114,7 +117,7 @@ func newReader(s *gbfv.Scheme, k, ciphertexts int) *reader {
 	return &reader{basis: s.Prefix(k), want: 2 * ciphertexts}
 }
 
-// frame takes the next polynomial.
+// frame decodes the next polynomial.
 func (r *reader) frame(b []byte) error {
 	//lodge:check evaluator/results/more [run=TestAReaderTakesNoMore] more polynomials arrive than
 	//  were requested
@@ -145,7 +148,7 @@ func (r *reader) read() int {
 
 func (r *reader) done() bool { return r.read() == r.want }
 
-// free gives back what was read.
+// free releases the memory of the decoded polynomials.
 func (r *reader) free() {
 	evaluation.Free(r.list)
 	if r.half != nil {

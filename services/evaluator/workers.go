@@ -2,11 +2,11 @@ package evaluator
 
 import "context"
 
-// workers are shared among computations of this process.
+// workers is a pool of goroutines that the computations of this process share.
 type workers struct {
 	count int
-	turn  chan struct{} // holds a token while nobody takes: one takes all that it needs before the next
-	free  chan struct{} // holds a token for each worker that is free
+	turn  chan struct{} // holds a token unless a computation collects workers: a computation collects all its workers before the next begins
+	free  chan struct{} // holds a token for each free worker
 }
 
 func newWorkers(n int) *workers {
@@ -18,7 +18,7 @@ func newWorkers(n int) *workers {
 	return w
 }
 
-// take waits for so many workers, or for all if there are fewer.
+// take waits for at most most workers, or for all if there are fewer.
 func (w *workers) take(ctx context.Context, most int) (n int, leave func(), err error) {
 	n = max(1, min(most, w.count))
 	select {

@@ -51,7 +51,7 @@ type world struct {
 	ca        *pki.Authority
 	under     Under
 	evaluator *gbfv.Evaluator
-	file      int // number of the next
+	file      int // number of the next file
 
 	metrics  *metrics.Metrics
 	log      *lockedBuffer
@@ -76,7 +76,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// keyed are the keys that all tests of a set use.
+// keyed holds the keys that all tests of a parameter set share.
 var keyed struct {
 	sync.Mutex
 	by map[string]Under
@@ -108,7 +108,7 @@ func keysOf(t testing.TB, setName string, dim int) Under {
 	return u
 }
 
-// randomCiphertext has uniform residues: products are of any elements of the ring.
+// randomCiphertext returns a ciphertext with uniform residues: products accept any ring elements.
 func randomCiphertext(s *gbfv.Scheme, label uint64) *gbfv.Ciphertext {
 	ct := s.NewCiphertext()
 	stream := sample.NewSource(make([]byte, sample.SeedSize)).Stream("ciphertext", label)
@@ -132,7 +132,7 @@ func worldUnder(t testing.TB, u Under) *world {
 	return w
 }
 
-// files has a certificate of an authority for an identity.
+// files returns the TLS files of a certificate of an authority for an identity.
 func (w *world) files(ca *pki.Authority, identity string) config.TLS {
 	w.t.Helper()
 	cert, key, err := ca.Issue(pki.Leaf{Identity: identity, Hosts: []string{"127.0.0.1"}, Lifetime: time.Hour})
@@ -160,7 +160,7 @@ func freeAddress(t testing.TB, host string) string {
 	return l.Addr().String()
 }
 
-// configure makes the configuration of an evaluator and what the party names it.
+// configure returns the configuration of an evaluator and the party's entry for it.
 func (w *world) configure(name, domain string) (*config.EvaluatorFile, config.Evaluator) {
 	w.t.Helper()
 	hash := w.under.Scheme.Set.Hash()
@@ -190,14 +190,14 @@ func (w *world) run(f *config.EvaluatorFile, inner ...rpc.Inner) (stop func()) {
 	return stop
 }
 
-// start starts an evaluator that cheats as it is told.
+// start starts an evaluator with the given cheats.
 func (w *world) start(name, domain string, cheats ...rpc.Inner) config.Evaluator {
 	f, e := w.configure(name, domain)
 	w.run(f, cheats...)
 	return e
 }
 
-// pool makes the party's pool and waits until so many addresses are up.
+// pool returns the party's pool after the given number of addresses are up.
 func (w *world) pool(check string, up int, list ...config.Evaluator) *Pool {
 	return w.poolWith(Options{Check: check, Processes: list, Stall: 20 * time.Second, Limit: time.Minute}, up)
 }
@@ -228,7 +228,7 @@ func (w *world) poolWith(o Options, up int) *Pool {
 	return p
 }
 
-// upNow counts the addresses that can be asked.
+// upNow returns the number of addresses that are up.
 func (p *Pool) upNow() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -246,12 +246,12 @@ func (w *world) until(what string, done func() bool) {
 	w.t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			w.t.Fatalf("%s: it does not come\n%s", what, w.log.String())
+			w.t.Fatalf("%s: timed out\n%s", what, w.log.String())
 		}
 	}
 }
 
-// task is one of a shape, with inputs that are its own.
+// task returns a task of a shape with inputs that depend on the label.
 func (w *world) task(label uint64, s evaluation.Shape) evaluation.Task {
 	t := evaluation.Task{Shape: s}
 	for i := range s.Count {
@@ -260,7 +260,7 @@ func (w *world) task(label uint64, s evaluation.Shape) evaluation.Task {
 	return t
 }
 
-// want is what a task gives.
+// want returns the digest of a task's correct results.
 func (w *world) want(t evaluation.Task) [32]byte {
 	w.t.Helper()
 	must(w.t, t.Check(w.under.Scheme))
@@ -269,33 +269,33 @@ func (w *world) want(t evaluation.Task) [32]byte {
 	return gbfv.Hash(out)
 }
 
-// small is a block of scalar triples with what is sacrificed.
+// small returns the shape of a block of scalar triples, including the sacrifice.
 func small() evaluation.Shape {
 	return evaluation.Shape{Count: 3, Pairs: []evaluation.Pair{{Left: 0, Right: 1}, {Left: 2, Right: 1}}, Last: 3, Primes: 1}
 }
 
-// evaluates has a pool compute a task, which must be right.
+// evaluates computes a task at a pool and checks that the result is correct.
 func (w *world) evaluates(p *Pool, t evaluation.Task) {
 	w.t.Helper()
 	e := p.For(w.under)
 	if e == nil {
-		w.t.Fatalf("nobody can be asked\n%s", w.log.String())
+		w.t.Fatalf("no evaluator is available\n%s", w.log.String())
 	}
 	out, err := e.Evaluate(context.Background(), t)
 	must(w.t, err)
 	if gbfv.Hash(out) != w.want(t) {
-		w.t.Error("another result than the party's own")
+		w.t.Error("the result differs from the party's own")
 	}
 }
 
-// blamed are the evaluators that were excluded so far.
+// blamed returns the evaluators that were excluded so far.
 func (w *world) blamed() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]string{}, w.excluded...)
 }
 
-// value is that of a metric with these labels; 0 if it is not there.
+// value returns the value of a metric with these labels, or 0 if the metric does not exist.
 func (w *world) value(name string, labels ...string) float64 {
 	w.t.Helper()
 	families, err := w.metrics.Registry().Gather()
@@ -321,10 +321,11 @@ func (w *world) value(name string, labels ...string) float64 {
 	return 0
 }
 
-// cheat changes what an evaluator sends, message by message: it gives what is sent in the place of one.
+// cheat changes an evaluator's responses message by message: it returns the messages to send
+// instead of m.
 type cheat func(m *evaluatorv1.EvaluateResponse) []*evaluatorv1.EvaluateResponse
 
-// inner is around the handlers of an evaluator that has begun to cheat for each call anew.
+// inner returns an interceptor that starts a new cheat for each call.
 func inner(begin func(ctx context.Context) cheat) rpc.Inner {
 	return rpc.Inner{
 		Unary: func(ctx context.Context, q any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
@@ -347,7 +348,7 @@ func (c *cheating) SendMsg(m any) error {
 		return c.ServerStream.SendMsg(m)
 	}
 	for _, r := range c.cheat(r) {
-		if r == nil { // for a while nothing
+		if r == nil { // a pause
 			select {
 			case <-time.After(200 * time.Millisecond):
 				continue
@@ -362,7 +363,7 @@ func (c *cheating) SendMsg(m any) error {
 	return nil
 }
 
-// writeConfig has a configuration in a file, for a process.
+// writeConfig writes a configuration to a file, for a process.
 func (w *world) writeConfig(f *config.EvaluatorFile) string {
 	w.t.Helper()
 	b, err := yaml.Marshal(f)

@@ -18,7 +18,7 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 )
 
-// Case is what a party knows of a session that has failed.
+// Case holds a party's knowledge of a failed session.
 type Case struct {
 	Members
 	Self    round.Party
@@ -27,26 +27,27 @@ type Case struct {
 	Params  round.Digest // of the session's terms
 	Nonces  []round.Digest
 	History []round.Agreement
-	Round   uint32    // in which it failed, as signatures count
-	Err     error     // why: a *round.Blame is the cause
+	Round   uint32    // the round in which it failed, as numbered in signatures
+	Err     error     // the reason; an accusation needs a *round.Blame as cause
 	When    time.Time // UTC
-	// Key gives the seed and the other half of the public key under which the session's parties prove; nil where there is none.
+	// Key returns the seed and the other half of the public key under which the session's parties
+	// prove. It is nil for sessions without such a key.
 	Key func() (seed, half []byte)
 }
 
-// ErrNothing says that a failure is of no kind that can be proved to others.
-var ErrNothing = errors.New("evidence: nothing that others can check")
+// ErrNothing reports that the failure cannot be proved to others.
+var ErrNothing = errors.New("evidence: the failure cannot be proved to others")
 
-// exhibit is a broadcast and what is shown of it.
+// exhibit is a broadcast and the parts of it that an accusation shows.
 type exhibit struct {
 	*broadcast
-	signed  bool // whether its signature is; a message in the history needs none
+	signed  bool // whether its signature is shown; a message in the history needs no signature
 	shown   []int
-	digest  round.Digest // in place of the frames
+	digest  round.Digest // instead of the frames
 	charged *round.Charge
 }
 
-// draft is a statement to be written.
+// draft is an accusation before it is written.
 type draft struct {
 	kind    evidencev1.Kind
 	culprit round.Party
@@ -56,8 +57,9 @@ type draft struct {
 	list    []exhibit
 }
 
-// Accuse writes an accusation into a file in dir that has no name and is gone when it is closed, reads it as others would,
-// and gives what it proves. The error is ErrNothing where the failure proves nothing to others.
+// Accuse writes an accusation into an unnamed file in dir, which disappears when it is closed. It
+// verifies the file as any reader would and returns the finding. It returns ErrNothing if the
+// failure proves nothing to others.
 func (r *Recorder) Accuse(ctx context.Context, c Case, dir string) (*Finding, *os.File, error) {
 	var blame *round.Blame
 	//lodge:check evidence/accuse/self [drop=blame.Party == c.Self] [run=TestWhatIsKept]
@@ -81,7 +83,7 @@ func (r *Recorder) Accuse(ctx context.Context, c Case, dir string) (*Finding, *o
 	return nil, nil, last
 }
 
-// try writes one accusation and reads it.
+// try writes one accusation and verifies it.
 func (r *Recorder) try(ctx context.Context, c Case, d draft, dir string) (*Finding, *os.File, error) {
 	file, err := unnamed(dir)
 	if err != nil {
@@ -107,7 +109,7 @@ func (r *Recorder) try(ctx context.Context, c Case, d draft, dir string) (*Findi
 	return found, file, nil
 }
 
-// drafts are what may be proved of a blame, the likeliest first.
+// drafts returns the accusations that may follow from a blame, the likeliest first.
 func (r *Recorder) drafts(c Case, blame *round.Blame) (list []draft) {
 	var conflicts *round.Abort
 	if errors.As(blame.Cause, &conflicts) {
@@ -122,7 +124,8 @@ func (r *Recorder) drafts(c Case, blame *round.Blame) (list []draft) {
 	return list
 }
 
-// of lists the broadcasts of a party in a round, by name. The round may be that of their echo.
+// of returns the broadcasts of a party in a round, sorted by name. The index may also be that of
+// the round's echo.
 func (r *Recorder) of(p round.Party, index uint32) (list []*broadcast) {
 	for k, b := range r.broadcasts {
 		if k.from == p && (k.round == index || k.round+1 == index) && len(b.signature) > 0 && k.name != round.EchoName {
@@ -138,7 +141,7 @@ func (r *Recorder) of(p round.Party, index uint32) (list []*broadcast) {
 	return list
 }
 
-// find gives the broadcast of a party under a name, the last of several rounds, or nil.
+// find returns the last broadcast of a party under a name, or nil.
 func (r *Recorder) find(p round.Party, name string) (last *broadcast) {
 	for k, b := range r.broadcasts {
 		if k.from == p && k.name == name && len(b.signature) > 0 && (last == nil || k.round > last.envelope.Round) {
@@ -148,7 +151,7 @@ func (r *Recorder) find(p round.Party, name string) (last *broadcast) {
 	return last
 }
 
-// commitment is what an opening opens, or nil.
+// commitment returns the commitment that an opening opens, or nil.
 func (r *Recorder) commitment(open *broadcast) *broadcast {
 	n := len(open.envelope.Name) - len(round.OpenName(""))
 	if n < 0 || open.envelope.Name[n:] != round.OpenName("") {
@@ -157,7 +160,8 @@ func (r *Recorder) commitment(open *broadcast) *broadcast {
 	return r.find(open.envelope.From, round.CommitName(open.envelope.Name[:n]))
 }
 
-// ofConflict is for a report that differs from what this party saw.
+// ofConflict drafts accusations for a report that differs from the broadcast that this party
+// received.
 func (r *Recorder) ofConflict(x round.Conflict, culprit round.Party) (list []draft) {
 	if x.About == culprit && x.ReportedSignature != nil && x.SeenSignature != nil {
 		seen := r.find(x.About, x.Name)
@@ -193,7 +197,7 @@ func all(n int) []int {
 	return list
 }
 
-// write makes the file.
+// write writes the accusation file.
 func (d draft) write(out io.Writer, c Case) error {
 	spec, err := plain(c.Spec)
 	if err != nil {
@@ -206,7 +210,7 @@ func (d draft) write(out io.Writer, c Case) error {
 	if d.history {
 		for _, a := range c.History {
 			if sent(a) >= d.list[0].envelope.Round {
-				break // what came in the round of the accused message is not under its signature
+				break // the signature on the accused message does not cover messages received in its own round
 			}
 			st.History = append(st.History, &evidencev1.Agreement{Round: uint32(a.Round), Name: a.Name, Digests: listed(a.Digests)})
 		}
@@ -257,8 +261,8 @@ func (d draft) write(out io.Writer, c Case) error {
 	return nil
 }
 
-// plain is a spec without fields that this program does not know: a coordinator could add some, which the digest of the spec has
-// not, and a file has none.
+// plain returns a copy of a spec without unknown fields. A coordinator could add unknown fields:
+// the digest of the spec does not cover them, and a file must not contain them.
 func plain(spec *jobv1.SessionSpec) (*jobv1.SessionSpec, error) {
 	b, err := canonical.Marshal(spec)
 	if err != nil {
@@ -270,7 +274,7 @@ func plain(spec *jobv1.SessionSpec) (*jobv1.SessionSpec, error) {
 	return out, known.Unmarshal(b, out)
 }
 
-// frame is one that is shown: what the blame came with, or what was kept.
+// frame returns a frame to show, either from the blame or from the recorder.
 func (x exhibit) frame(i int) ([]byte, error) {
 	if x.charged != nil && x.charged.Index == i && x.charged.Name == x.envelope.Name && x.charged.Frame != nil {
 		return x.charged.Frame, nil

@@ -14,24 +14,24 @@ import (
 	"github.com/lodge-mpc/lodge/services/evidence"
 )
 
-// trial accuses honest parties of what they have not done.
+// trial accuses honest parties of cheats that they did not commit.
 type trial struct {
 	*material
 	t     *testing.T
-	other *material // of another session of the same parties
-	// every so many of the less likely accusations are tried
+	other *material // another session of the same parties
+	// only one in every of the less likely accusations is tried
 	every, seen int
-	reasons     map[string]bool // for which accusations were refused
+	reasons     map[string]bool // the reasons for which accusations were rejected
 }
 
-// refuse signs an accusation as its accuser, and fails the test if it proves anything.
+// refuse tries one in every accusations with refused.
 func (x *trial) refuse(what string, p parsed) {
 	if x.seen++; x.seen%x.every == 0 {
 		x.refused(what, p)
 	}
 }
 
-// refused is refuse for all.
+// refused signs an accusation as its accuser, and fails the test if it proves anything.
 func (x *trial) refused(what string, p parsed) {
 	what = fmt.Sprintf("%s of party %d, %s", p.st.GetKind(), p.st.GetCulprit(), what)
 	found, err := evidence.Verify(x.t.Context(), bytes.NewReader(p.file(x.w)), x.w.roster)
@@ -46,7 +46,8 @@ func (x *trial) refused(what string, p parsed) {
 	}
 }
 
-// lied refuses an accusation that is well made, and what its accuser can make of it by changing anything.
+// lied tries a well-formed but false accusation, and all variants that its accuser can make by
+// changing a part.
 func (x *trial) lied(what string, p parsed) {
 	x.refused(what, p)
 	for how, lie := range lies(x.w, p, x.otherwise(p)) {
@@ -56,14 +57,14 @@ func (x *trial) lied(what string, p parsed) {
 	}
 }
 
-// otherwise is the same of the other session.
+// otherwise returns the same accusation for the other session.
 func (x *trial) otherwise(p parsed) parsed {
 	p = p.clone()
 	p.st.Nonces, p.st.Spec, p.st.History = joined(x.other.nonces), x.other.spec, agreements(x.other.history)
 	return p
 }
 
-// accuse tries everything against everybody.
+// accuse tries every accusation against every other party.
 func (x *trial) accuse() {
 	for q := range x.w.n {
 		if q == x.accuser {
@@ -84,13 +85,13 @@ func (x *trial) accuse() {
 	}
 }
 
-// samples are some frames of a message: the first, one in the middle, and the last.
+// samples returns selections of one frame of a message: the first, the middle and the last frame.
 func samples(s signed) [][]int {
 	n := len(s.frames)
 	return [][]int{{0}, {n / 2}, {n - 1}}
 }
 
-// kinds are all.
+// kinds returns all kinds.
 func kinds() (list []evidencev1.Kind) {
 	for k := range evidencev1.Kind_name {
 		if k > 0 {
@@ -101,20 +102,20 @@ func kinds() (list []evidencev1.Kind) {
 	return list
 }
 
-// resigned is a message with a signature of the accuser.
+// resigned returns a message with the accuser's signature.
 func (x *trial) resigned(s signed) signed {
 	s.signature = s.Sign(x.w.net.Parties[x.accuser].Signer)
 	return s
 }
 
-// as is a message under another sender, round and name.
+// as returns the message s with the sender, round and name of another message.
 func as(s, like signed) signed {
 	like.Digest = s.Digest
 	s.Envelope = like.Envelope
 	return s
 }
 
-// invented is a history with another message in the place of what was sent.
+// invented returns a history in which a different message replaces the sent one.
 func invented(history []round.Agreement, s signed) (list []round.Agreement) {
 	for _, a := range history {
 		if a.Name == s.Name && uint32(a.Round)+1 == s.Round {
@@ -126,7 +127,7 @@ func invented(history []round.Agreement, s signed) (list []round.Agreement) {
 	return list
 }
 
-// changed is a message with another content, and the signature of the one before.
+// changed returns a message with different content and the original signature.
 func changed(s signed) signed {
 	s.frames = slices.Clone(s.frames)
 	s.frames[0] = bytes.Clone(s.frames[0])
@@ -139,13 +140,14 @@ func changed(s signed) signed {
 	return s
 }
 
-// cut is a message without its last frame.
+// cut returns a message without its last frame.
 func cut(s signed) signed {
 	s.frames = s.frames[:max(1, len(s.frames)-1)]
 	return s
 }
 
-// equivocation: q has signed one version of everything.
+// equivocation accuses q of two versions of a broadcast, although q signed one version of
+// everything.
 func (x *trial) equivocation(q int, s signed) {
 	const kind = evidencev1.Kind_KIND_EQUIVOCATION
 	two := func(what string, y signed) {
@@ -166,7 +168,7 @@ func (x *trial) equivocation(q int, s signed) {
 	two("another version signed by the accuser", x.resigned(changed(s)))
 }
 
-// wrongOpening: q has opened what it committed to.
+// wrongOpening accuses q of wrong openings, although q opened its commitments correctly.
 func (x *trial) wrongOpening(q int, s signed) {
 	history := x.before(s)
 	step, opens := strings.CutSuffix(s.Name, round.OpenName(""))
@@ -192,7 +194,7 @@ func (x *trial) wrongOpening(q int, s signed) {
 	}
 }
 
-// ends gives the broadcasts whose names end so.
+// ends returns the broadcasts whose names end with the suffix.
 func (m *material) ends(suffix string) (list []signed) {
 	for _, s := range m.list {
 		if strings.HasSuffix(s.Name, suffix) {
@@ -202,7 +204,7 @@ func (m *material) ends(suffix string) (list []signed) {
 	return list
 }
 
-// badProof: q's proofs of plaintext knowledge hold.
+// badProof accuses q of wrong proofs of plaintext knowledge, although its proofs hold.
 func (x *trial) badProof(q int, s signed) {
 	const kind = evidencev1.Kind_KIND_BAD_PROOF
 	history, step := x.before(s), s.Name[:strings.Index(s.Name+"/", "/")]
@@ -250,7 +252,7 @@ func (x *trial) badProof(q int, s signed) {
 	}
 }
 
-// badKeyProof: q's shares of the keys are what it has proved.
+// badKeyProof accuses q of wrong shares of the keys, although q proved its shares.
 func (x *trial) badKeyProof(q int, s signed) {
 	const kind = evidencev1.Kind_KIND_BAD_KEY_PROOF
 	for _, frames := range samples(s) {
@@ -271,7 +273,7 @@ func (x *trial) badKeyProof(q int, s signed) {
 			x.lied(what, x.accusation(kind, q, x.before(s), list...))
 		}
 		for i := range list[1:] {
-			for j := range list[1 : i+1] { // in each other's place
+			for j := range list[1 : i+1] { // with the two exchanged
 				swapped := slices.Clone(list)
 				swapped[i+1], swapped[j+1] = swapped[j+1], swapped[i+1]
 				x.refuse(fmt.Sprint(what, ", messages ", i, j), x.accusation(kind, q, x.before(s), swapped...))
@@ -288,12 +290,12 @@ func (x *trial) badKeyProof(q int, s signed) {
 		others, ok := x.equation(s, (equation+1)%(x.judge.Frames()-x.judge.Heads()))
 		if ok && len(others) == len(list) {
 			others[0] = list[0]
-			x.refuse(what+", with what the next needs", x.accusation(kind, q, x.before(s), others...))
+			x.refuse(what+", with the messages of the next equation", x.accusation(kind, q, x.before(s), others...))
 		}
 	}
 }
 
-// equation is what shows whether an equation of a proof of keys holds.
+// equation returns the messages that show whether an equation of a proof of keys holds.
 func (x *trial) equation(s signed, equation int) (list []shown, ok bool) {
 	ok = true
 	add := func(p round.Party, name string, frames ...int) {
@@ -316,7 +318,8 @@ func (x *trial) equation(s signed, equation int) (list []shown, ok bool) {
 	return list, ok
 }
 
-// alone: what q has sent has the form that it must have, and its verdict is the session's.
+// alone makes accusations that need only one message, although q's messages are well-formed and its
+// verdict is correct.
 func (x *trial) alone(q int, s signed) {
 	for _, kind := range []evidencev1.Kind{evidencev1.Kind_KIND_MALFORMED, evidencev1.Kind_KIND_WRONG_VERDICT} {
 		for _, y := range []signed{s, cut(s), changed(s), x.resigned(cut(s)), x.resigned(changed(s))} {
@@ -328,7 +331,7 @@ func (x *trial) alone(q int, s signed) {
 	}
 }
 
-// falseEcho: q has reported what others have signed.
+// falseEcho accuses q of false echoes, although q reported what others signed.
 func (x *trial) falseEcho(q int, s signed) {
 	names := map[uint32][]string{}
 	for _, y := range x.list {
@@ -348,7 +351,7 @@ func (x *trial) falseEcho(q int, s signed) {
 		if s.Name != round.EchoName && !slices.Equal(list, reported) {
 			continue
 		}
-		for _, name := range list { // of other rounds, fewer of them, and more
+		for _, name := range list { // of other rounds, too few, and too many
 			try("names", s, []string{name})
 			try("more names", s, slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(reported), name)))))
 		}
@@ -364,13 +367,13 @@ func (x *trial) falseEcho(q int, s signed) {
 		try("of another round", y, names[index])
 		try("of another round, by the accuser", x.resigned(y), names[index])
 	}
-	for _, y := range x.ends(round.EchoName) { // in its place
+	for _, y := range x.ends(round.EchoName) { // instead of the echo
 		try("of another", as(y, s), reported)
 		try("of another, by the accuser", x.resigned(as(y, s)), reported)
 	}
 }
 
-// foreign: histories that are not that of the message.
+// foreign tries histories that do not belong to the message.
 func (x *trial) foreign(q int, s signed) {
 	exact := x.before(s)
 	next := exact
@@ -395,7 +398,8 @@ func (x *trial) foreign(q int, s signed) {
 	}
 }
 
-// passedOff: what others have signed, and what q has signed elsewhere or for one party, as q's.
+// passedOff presents messages that others signed, or that q signed in another session or for one
+// party only, as q's broadcasts.
 func (x *trial) passedOff(q int, s signed) {
 	own := func(y signed) bool { return bytes.Equal(y.signature, s.signature) }
 	if slices.ContainsFunc(x.of(q), own) {

@@ -11,8 +11,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/evidence"
 )
 
-// BenchmarkKeepBatch keeps the ciphertexts that one peer proves for a batch of 128 x 128 matrices, as a session does until it has
-// judged them. cpu-ms/batch is the processor time, the kernel's included.
+// BenchmarkKeepBatch keeps the ciphertexts that one peer proves for a batch of 128 x 128 matrices,
+// as a session does until it has judged them. cpu-ms/batch is the processor time, including the
+// kernel's.
 func BenchmarkKeepBatch(b *testing.B) {
 	s, err := params.Lookup("S14-32")
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	evidencev1 "github.com/lodge-mpc/lodge/proto/lodge/evidence/v1"
 )
 
-// A statement of very many empty parts, which would take much memory, is refused before it is decoded.
+// A statement with a very large number of empty parts, which would need much memory, is rejected
+// before it is decoded.
 func TestFieldsAreBounded(t *testing.T) {
 	st := &evidencev1.Statement{}
 	for range maxFields + 1 {
@@ -22,7 +23,7 @@ func TestFieldsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, b := range map[string][]byte{"a statement": many, "what has one": inner, "nothing that is encoded": {0xff}} {
+	for what, b := range map[string][]byte{"a statement": many, "fields of its parts": inner, "an invalid encoding": {0xff}} {
 		var e *Error
 		if err := decode(b, new(evidencev1.Accusation)); !errors.As(err, &e) || e.Problem != Unreadable {
 			t.Errorf("%s: %v", what, err)
@@ -40,7 +41,7 @@ func TestFieldsAreBounded(t *testing.T) {
 	}
 }
 
-// An echo is about some broadcasts of one round, each named once and in order.
+// An echo covers broadcasts of one round, each named once and in order.
 func TestNamesAreThoseOfARound(t *testing.T) {
 	many := make([]string, maxNames+1)
 	for i := range many {

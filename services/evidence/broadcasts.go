@@ -9,17 +9,18 @@ import (
 	"github.com/lodge-mpc/lodge/services/exchange"
 )
 
-// What is proved by digests and signatures alone.
+// Judges of the accusations that need only digests and signatures.
 
-// equivocation: nobody signs two broadcasts of one name in a round of a session. That they are of a session, whose id has a
-// nonce of the culprit's, and not of its prelude, matters: a party that restarts may run the prelude of a spec again.
+// equivocation judges two signed broadcasts of one name in one round of a session, which no honest
+// party signs. Both must belong to a session, whose identifier contains a nonce of the accused
+// party, and not to its prelude: a party that restarts may run the prelude of a spec again.
 func (r *referee) equivocation() (check, reason string, err error) {
 	//lodge:check evidence/equivocation/two [drop=len(r.list) != 2] [run=TestRefereeOfVersions] a
 	//  file with one version crashes the judge
 	//lodge:check evidence/equivocation/alone [drop=len(r.history) > 0] [run=TestRefereeOfVersions]
 	//  one cheat can be filed many times with an unused history
 	if len(r.list) != 2 || len(r.history) > 0 {
-		return "", "", unreadable("not two messages alone")
+		return "", "", unreadable("the accusation must contain exactly two messages")
 	}
 	a, b := r.list[0], r.list[1]
 	switch {
@@ -32,7 +33,7 @@ func (r *referee) equivocation() (check, reason string, err error) {
 	//lodge:check evidence/equivocation/name [drop=a.Name != b.Name] [run=TestRefereeOfVersions]
 	//  messages of two names count as equivocation
 	case len(r.st.GetMessages()[1].GetSignature()) == 0 || a.From != b.From || a.Round != b.Round || a.Name != b.Name:
-		return "", "", unproven("the messages are not two versions of one")
+		return "", "", unproven("the messages are not two versions of one message")
 	//lodge:check evidence/equivocation/differs [run=TestRefereeOfVersions] the same message twice
 	//  counts as equivocation
 	case a.Digest == b.Digest:
@@ -41,8 +42,8 @@ func (r *referee) equivocation() (check, reason string, err error) {
 	return round.CheckEcho, "has signed two versions of " + a.Name, nil
 }
 
-// wrongOpening: nobody opens something else than it committed to. The commitment is the last of the history, as there is
-// nothing between the rounds of a step.
+// wrongOpening judges an opening that differs from its commitment, which no honest party sends. The
+// commitment is the last entry of the history, because no round lies between the rounds of a step.
 func (r *referee) wrongOpening() (check, reason string, err error) {
 	//lodge:check evidence/opening/heard [drop=len(r.history) == 0] [run=TestRefereeOfOpenings] an
 	//  opening is judged without the commitment that all parties heard
@@ -65,14 +66,14 @@ func (r *referee) wrongOpening() (check, reason string, err error) {
 	//lodge:check evidence/opening/round [run=TestRefereeOfOpenings] an opening of a later round is
 	//  judged
 	case open.Round != r.next(last):
-		return "", "", unproven("%s does not come in the round after %s", open.Name, commit.Name)
+		return "", "", unproven("%s is not sent in the round after %s", open.Name, commit.Name)
 	//lodge:check evidence/opening/commitment [drop=commit.Digest != last.Digests[commit.From]]
 	//  [run=TestRefereeOfOpenings] an opening is judged against a commitment that not all parties
 	//  heard
 	//lodge:check evidence/opening/name-of-commitment [drop=last.Name != commit.Name]
 	//  [run=TestRefereeOfOpenings] an opening is judged against a broadcast of another name
 	case commit.Digest != last.Digests[commit.From] || last.Name != commit.Name:
-		return "", "", unproven("the commitment is not the one that all parties have")
+		return "", "", unproven("the commitment differs from the one in the history")
 	}
 	c, err := r.whole(1, len(round.Digest{}))
 	switch {
@@ -85,12 +86,13 @@ func (r *referee) wrongOpening() (check, reason string, err error) {
 	//lodge:check evidence/opening/wrong [run=TestRefereeOfOpenings] a party that opened its
 	//  commitment correctly is convicted
 	case round.Digest(c) == round.Commitment(r.session, step, open.From, open.Digest):
-		return "", "", unproven("the opening is what was committed to")
+		return "", "", unproven("the opening matches the commitment")
 	}
 	return round.CheckCommitment, "opening does not match the commitment of " + step, nil
 }
 
-// next is the round after that of an agreement, as signatures count: with three or more parties there is an echo between.
+// next returns the round after that of an agreement, as numbered in signatures: with three or more
+// parties there is an echo round between them.
 func (r *referee) next(a round.Agreement) uint32 {
 	if len(r.who.Keys) == 2 {
 		return sent(a) + 1
@@ -98,8 +100,9 @@ func (r *referee) next(a round.Agreement) uint32 {
 	return sent(a) + 2
 }
 
-// falseEcho: nobody reports a broadcast whose signature it has not checked. The signature is over the transcript that the echo
-// has, as the broadcasts of one round come into it together.
+// falseEcho judges an echo that reports a broadcast without a valid signature. An honest party has
+// checked the signature of every broadcast that it reports. The reported signature covers the same
+// transcript as the echo, because the broadcasts of one round enter the transcript together.
 func (r *referee) falseEcho() (check, reason string, err error) {
 	echo := r.list[0]
 	//lodge:check evidence/echo/alone [drop=len(r.list) != 1] [run=TestRefereeOfEchoes] one cheat
@@ -109,7 +112,7 @@ func (r *referee) falseEcho() (check, reason string, err error) {
 	//lodge:check evidence/echo/no-names [drop=len(r.st.GetNames()) == 0] [run=TestReferee] an echo
 	//  about nothing is judged
 	if len(r.list) != 1 || len(r.history) > 0 || echo.Name != round.EchoName || len(r.st.GetNames()) == 0 {
-		return "", "", unreadable("not an echo alone")
+		return "", "", unreadable("the accusation must contain exactly one echo")
 	}
 	names := r.st.GetNames()
 	//lodge:check evidence/echo/names [drop=len(names) > maxNames] [run=TestNames] an echo has any
@@ -119,7 +122,7 @@ func (r *referee) falseEcho() (check, reason string, err error) {
 	//lodge:check evidence/echo/names-once [drop=len(slices.Compact(slices.Clone(names))) <
 	//  len(names)] [run=TestNames] an echo is judged with repeated names
 	if len(names) > maxNames || !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) < len(names) || names[0] == "" {
-		return "", "", unreadable("names of broadcasts that no round has")
+		return "", "", unreadable("names that the broadcasts of one round cannot have")
 	}
 	b, err := r.whole(0, (len(names)*len(r.who.Keys)+1)*echoEntry)
 	if err != nil {
@@ -129,7 +132,7 @@ func (r *referee) falseEcho() (check, reason string, err error) {
 	//lodge:check evidence/echo/reports [run=TestRefereeOfEchoes] [redundant=without reports there
 	//  is nothing to judge] an echo is judged with names that it was not made for
 	if err != nil {
-		return "", "", unproven("an echo of other broadcasts: %v", err)
+		return "", "", unproven("the echo does not match the names: %v", err)
 	}
 	for _, report := range list {
 		if err := r.ctx.Err(); err != nil {
@@ -138,7 +141,7 @@ func (r *referee) falseEcho() (check, reason string, err error) {
 		//lodge:check evidence/echo/nothing [run=TestRefereeOfEchoes] a party that reports that it
 		//  heard nothing is convicted
 		if (report.Digest == round.Digest{}) {
-			continue // that there was none is nothing that anybody signs
+			continue // an absent broadcast has no signature
 		}
 		e := exchange.Envelope{
 			Protocol: echo.Protocol, Version: echo.Version, Session: echo.Session, Round: echo.Round - 1, Name: report.Name,
@@ -148,16 +151,17 @@ func (r *referee) falseEcho() (check, reason string, err error) {
 		//  report.Signature)=>e.Name != ""] [run=TestRefereeOfEchoes] a party that reports a signed
 		//  version is convicted
 		if !e.Verify(r.who.Keys[report.About], report.Signature) {
-			return round.CheckEcho, fmt.Sprintf("reports a %s of %s that this has not signed", report.Name, r.who.Names[report.About]), nil
+			return round.CheckEcho, fmt.Sprintf("reports a %s of %s that its sender has not signed", report.Name, r.who.Names[report.About]), nil
 		}
 	}
 	return "", "", unproven("all that the echo reports is signed")
 }
 
-// maxNames bounds the names of the broadcasts of one round.
+// maxNames bounds the number of broadcast names in one round.
 const maxNames = 16
 
-// signatureSize is the length of a signature, and echoEntry of what an echo has of one broadcast.
+// signatureSize is the length of a signature in bytes, and echoEntry that of an echo's entry for
+// one broadcast.
 const (
 	signatureSize = 64
 	echoEntry     = len(round.Digest{}) + signatureSize

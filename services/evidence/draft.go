@@ -11,7 +11,8 @@ import (
 	evidencev1 "github.com/lodge-mpc/lodge/proto/lodge/evidence/v1"
 )
 
-// ofBroadcast drafts what a broadcast of the party that is blamed may prove, by the check that it failed.
+// ofBroadcast drafts the accusations that a broadcast of the blamed party may prove, by the check
+// that failed.
 func (r *Recorder) ofBroadcast(c Case, b *broadcast, blame *round.Blame) (list []draft) {
 	of := func(kind evidencev1.Kind, history bool, exhibits ...exhibit) {
 		list = append(list, draft{kind: kind, culprit: blame.Party, history: history, list: exhibits})
@@ -66,13 +67,14 @@ func (r *Recorder) ofBroadcast(c Case, b *broadcast, blame *round.Blame) (list [
 	return list
 }
 
-// statement is the opening that a message of a proof answers to, or nil.
+// statement returns the opened statement to which a message of a proof belongs, or nil.
 func (r *Recorder) statement(b *broadcast) *broadcast {
 	step, _, _ := strings.Cut(b.envelope.Name, "/")
 	return r.find(b.envelope.From, round.OpenName(step+"/statement"))
 }
 
-// ofEquation drafts what shows that an equation of a proof of shares of the keys does not hold; see badKeyProof.
+// ofEquation drafts an accusation that shows that an equation of a proof of shares of the keys does
+// not hold; see badKeyProof.
 func (r *Recorder) ofEquation(c Case, accused exhibit) (d draft, ok bool) {
 	judged := &referee{who: c.Members, spec: c.Spec, st: &evidencev1.Statement{Params: c.Params[:]}}
 	j, err := judged.keys()

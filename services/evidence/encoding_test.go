@@ -20,8 +20,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/plan"
 )
 
-// There is one encoding of a file, under one roster and one version of the protocol: otherwise a cheat would make many of them,
-// or a session would be judged by other rules than its own.
+// A file has exactly one encoding under one roster and one protocol version. Otherwise one cheat
+// could yield many different files, or a session could be judged by other rules than its own.
 func TestOneEncoding(t *testing.T) {
 	roster, keys := signers()
 	file, err := accusationstest.Equivocation(roster, &jobv1.SessionRef{JobId: "j", Ordinal: 1}, accusationstest.Party{Index: 1, Signer: keys[1]}, accusationstest.Party{Signer: keys[0]})

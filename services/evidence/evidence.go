@@ -1,10 +1,12 @@
-// Package evidence keeps what a session's parties have signed, and makes of it, when one of them cheats, a file that proves
-// the cheat to anybody who has the roster and nothing else.
+// Package evidence records what the parties of a session have signed. When a party cheats, the
+// package makes a file that proves the cheat to every reader who has the roster and no other
+// information.
 //
-// A file proves that the holder of one signing key of the roster has signed what no party signs that follows the protocol.
-// What it must have signed follows from what it has signed: an envelope names the session and the transcript of all broadcasts
-// before it, and their preimages are in the file. So nothing counts that the accuser says; whatever it leaves out or changes
-// makes the file prove nothing. docs/security/evidence.md has the statements one by one.
+// A file proves that the holder of one signing key of the roster has signed a message that no party
+// signs that follows the protocol. The expected content of the message follows from the signature:
+// an envelope names the session and the transcript of all earlier broadcasts, and their preimages
+// are in the file. The accuser's own claims therefore do not count; if the accuser omits or changes
+// anything, the file proves nothing. docs/security/evidence.md lists the statements.
 package evidence
 
 import (
@@ -15,18 +17,18 @@ import (
 	"github.com/lodge-mpc/lodge/services/job"
 )
 
-// Kind is what a file proves.
+// Kind is the kind of cheat that a file proves.
 type Kind string
 
-// The kinds.
+// The kinds of evidence.
 const (
 	Equivocation Kind = "equivocation"  // two versions of one broadcast
-	WrongOpening Kind = "wrong-opening" // an opening that is not what was committed to
-	BadProof     Kind = "bad-proof"     // of plaintext knowledge
-	BadKeyProof  Kind = "bad-key-proof" // of a share of the keys
-	Malformed    Kind = "malformed"     // a message that no party sends
+	WrongOpening Kind = "wrong-opening" // an opening that differs from its commitment
+	BadProof     Kind = "bad-proof"     // a wrong proof of plaintext knowledge
+	BadKeyProof  Kind = "bad-key-proof" // a wrong proof of a share of the keys
+	Malformed    Kind = "malformed"     // a message that no honest party sends
 	FalseEcho    Kind = "false-echo"    // a report of a broadcast that its sender has not signed
-	WrongVerdict Kind = "wrong-verdict" // the acceptance of something else than the session's result
+	WrongVerdict Kind = "wrong-verdict" // the acceptance of a result that is not the session's
 )
 
 // Party is a member of the roster.
@@ -35,19 +37,19 @@ type Party struct {
 	Name  string
 }
 
-// Finding is what a file proves, and of which session.
+// Finding describes the cheat that a file proves, and its session.
 type Finding struct {
 	Kind    Kind
 	Culprit Party
-	// Accuser has signed the file. It need not be the only one who could.
+	// Accuser signed the file. Other parties may be able to make the same accusation.
 	Accuser Party
-	Check   string // that the culprit fails, as sessions name it
+	Check   string // the check that the accused party fails, as sessions name it
 	Reason  string // lowercase, without secret values
-	// Session and Protocol are those of the culprit's signature.
+	// Session and Protocol come from the accused party's signature.
 	Session  round.Digest
 	Protocol string
 	Job      job.Ref
-	// When the accuser says that it was, in UTC.
+	// When is the time that the accuser claims, in UTC.
 	When time.Time
 }
 
@@ -56,15 +58,15 @@ func (f *Finding) String() string {
 		f.Kind, f.Culprit.Index, f.Culprit.Name, f.Check, f.Job, f.Reason)
 }
 
-// Problem says why a file proves nothing.
+// Problem is the reason why a file proves nothing.
 type Problem string
 
-// The problems.
+// The problems of a file.
 const (
 	Unreadable   Problem = "unreadable"    // not an accusation, or damaged
 	OtherVersion Problem = "other-version" // of the format, or of the protocol
-	OtherRoster  Problem = "other-roster"  // of parties that are not those of this roster
-	Unproven     Problem = "unproven"      // whole, and about this roster, but no proof of what it claims
+	OtherRoster  Problem = "other-roster"  // the parties are not those of this roster
+	Unproven     Problem = "unproven"      // intact and about this roster, but without proof of its claim
 )
 
 // Error is the error of Verify for a file that proves nothing.
@@ -76,5 +78,5 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("evidence: %s: %s", e.Problem, e.Reason) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }

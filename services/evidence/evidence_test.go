@@ -39,7 +39,7 @@ const (
 	field = "p64"
 )
 
-// world is parties on real sockets with real TLS, and what they hold.
+// world holds parties on real sockets with real TLS, and their keys.
 type world struct {
 	t      *testing.T
 	net    *testnet.Net
@@ -50,7 +50,8 @@ type world struct {
 	jobs   int
 	dir    string
 	forger *forger
-	// listener is at the last party; adversary gets what that has when a session has ended.
+	// listener records the frames of the last party; adversary receives them when a session has
+	// ended.
 	listener  *listener
 	adversary func(kept *evidence.Recorder, c evidence.Case, report runner.Report)
 }
@@ -82,7 +83,7 @@ func newWorld(t *testing.T, n int) *world {
 	return w
 }
 
-// spec is that of a new session.
+// spec returns the spec of a new session.
 func (w *world) spec(kind jobv1.Kind) *jobv1.SessionSpec {
 	w.jobs++
 	hash, roster := w.scheme.Set.Hash(), w.roster.Hash()
@@ -111,16 +112,16 @@ func (w *world) spec(kind jobv1.Kind) *jobv1.SessionSpec {
 
 var limits = runner.Limits{Idle: 30 * time.Second, Compute: 30 * time.Second, MinRate: 1 << 20}
 
-// ended is how a session ended at a party.
+// ended describes how a session ended at a party.
 type ended[R any] struct {
 	result R
 	err    error
 	found  *evidence.Finding
 	file   []byte
-	why    error // that there is no accusation
+	why    error // why there is no accusation
 }
 
-// run runs a session, in which the culprit deviates.
+// run runs a session in which the culprit deviates.
 func run[R any](w *world, spec *jobv1.SessionSpec, terms round.Digest, d *runner.Deviation, culprit int,
 	start func(p int, s round.Session, source *sample.Source) (round.Transition[R], error)) []ended[R] {
 	w.t.Helper()
@@ -197,7 +198,7 @@ func (w *world) keygen(spec *jobv1.SessionSpec, d *runner.Deviation, culprit int
 	})
 }
 
-// hold has all parties hold keys.
+// hold makes keys that all parties hold.
 func (w *world) hold() {
 	w.t.Helper()
 	for _, e := range w.keygen(w.spec(jobv1.Kind_KIND_KEYS), nil, -1) {
@@ -208,7 +209,7 @@ func (w *world) hold() {
 	}
 }
 
-// proof runs a session of proofs, in which the culprit encrypts under a key of its own.
+// proof runs a session of proofs in which the culprit encrypts under a different key.
 func (w *world) proof(spec *jobv1.SessionSpec, key *gbfv.PublicKey, d *runner.Deviation, culprit int) []ended[popk.Result] {
 	w.t.Helper()
 	instance, err := plan.Proof(spec, w.underKeys(), w.n)
@@ -228,7 +229,7 @@ func (w *world) proof(spec *jobv1.SessionSpec, key *gbfv.PublicKey, d *runner.De
 	})
 }
 
-// underKeys is the set under the keys that all hold.
+// underKeys returns the parameter set under the keys that all parties hold.
 func (w *world) underKeys() *params.Set {
 	if w.scheme.Set.KeygenSecurity() == params.Proved {
 		return w.scheme.Set.Proved()
@@ -263,11 +264,11 @@ func (w *world) batch(spec *jobv1.SessionSpec, d *runner.Deviation, culprit int)
 	})
 }
 
-// cheat is the deviation of a party that cheats so.
+// cheat returns the deviation with this name.
 func (w *world) cheat(name string) *runner.Deviation {
 	c := cheattest.Find(name)
 	if c == nil {
-		w.t.Fatalf("no cheat is called %s", name)
+		w.t.Fatalf("there is no cheat %s", name)
 	}
 	return &runner.Deviation{
 		Session: func(s *round.Session) { c.Put(s, cheattest.Env{Scheme: w.scheme}) },
@@ -275,7 +276,8 @@ func (w *world) cheat(name string) *runner.Deviation {
 	}
 }
 
-// proves checks that honest parties hold an accusation that proves this to somebody who has the roster alone, and gives it.
+// proves checks that honest parties hold an accusation of this kind that verifies with only the
+// roster, and returns it.
 func proves[R any](w *world, ends []ended[R], culprit int, kind evidence.Kind, check string) []byte {
 	w.t.Helper()
 	var file []byte

@@ -15,18 +15,18 @@ import (
 	"github.com/lodge-mpc/lodge/services/runner"
 )
 
-// forger has the culprit send party 0 another version of one message, signed as its own.
+// forger makes the culprit send party 0 a second version of one message under a valid signature.
 type forger struct {
 	culprit int
 	signer  ed25519.PrivateKey
 
 	mu        sync.Mutex
-	name      string // of the message, of one frame; empty while it is honest
-	at        int    // the byte that is another
+	name      string // the name of a message of one frame; empty while the culprit is honest
+	at        int    // the byte to change
 	envelopes map[string]exchange.Envelope
 }
 
-// deviation notes what the culprit signs, for the other version.
+// deviation records what the culprit signs, to make the second version.
 func (f *forger) deviation(name string, at int) *runner.Deviation {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *forged) SendMsg(m any) error {
 	return s.ClientStream.SendMsg(m)
 }
 
-// other is the other version of a frame, once.
+// other returns the second version of a frame, once.
 func (f *forger) other(frame *exchangev1.Frame) *exchangev1.Frame {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -29,7 +29,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/runner"
 )
 
-// frames tries to accuse every honest party of everything, with all that it has signed in the session.
+// frames tries every accusation against every honest party, with all messages that the party signed
+// in the session.
 func (w *world) frames(kept *evidence.Recorder, c evidence.Case, f *runner.Failure, culprit int) {
 	for q := range w.n {
 		if q == culprit || q == int(c.Self) {
@@ -55,7 +56,7 @@ func (w *world) frames(kept *evidence.Recorder, c evidence.Case, f *runner.Failu
 	}
 }
 
-// parsed is a file in parts.
+// parsed is a parsed file.
 type parsed struct {
 	st     *evidencev1.Statement
 	blocks [][]byte
@@ -85,7 +86,8 @@ func (p parsed) clone() parsed {
 	return c
 }
 
-// replace has a message be the accuser's own, with a last frame of its own, of which all is shown.
+// replace turns a message into one of the accuser with a different last frame, which is shown
+// completely.
 func (p *parsed) replace(w *world, i int) {
 	m, at := p.st.Messages[i], len(p.blocks)-1
 	m.From = p.st.Accuser
@@ -103,7 +105,7 @@ func (p *parsed) replace(w *world, i int) {
 	m.Signature = e.Sign(w.net.Parties[m.From].Signer)
 }
 
-// session is the id of the session that a file is about.
+// session returns the identifier of the session that a file is about.
 func (p *parsed) session(r *config.Roster) round.Digest {
 	var nonces []round.Digest
 	for i := 0; i < len(p.st.Nonces); i += 32 {
@@ -115,7 +117,7 @@ func (p *parsed) session(r *config.Roster) round.Digest {
 	}, nonces)
 }
 
-// file is one that its accuser has signed.
+// file returns the file with the accuser's signature.
 func (p parsed) file(w *world) []byte {
 	statement, _ := proto.MarshalOptions{Deterministic: true}.Marshal(p.st)
 	var signer ed25519.PrivateKey
@@ -129,7 +131,7 @@ func (p parsed) file(w *world) []byte {
 	return out
 }
 
-// signedFile is a file without frames.
+// signedFile returns a file without frames.
 func signedFile(statement []byte, signer ed25519.PrivateKey) []byte {
 	h := round.Hash("lodge accusation", statement)
 	a := &evidencev1.Accusation{Statement: statement}
@@ -142,7 +144,7 @@ func signedFile(statement []byte, signer ed25519.PrivateKey) []byte {
 
 func flip(b []byte, i int) { b[i%len(b)] ^= 1 }
 
-// lies are what an accuser may change in a file before it signs it.
+// lies returns the changes that an accuser may make to a file before signing it.
 func lies(w *world, p, other parsed) map[string]func(p *parsed) {
 	list := map[string]func(p *parsed){
 		"accuses itself":    func(p *parsed) { p.st.Accuser = p.st.Culprit },
@@ -251,8 +253,8 @@ func lies(w *world, p, other parsed) map[string]func(p *parsed) {
 	return list
 }
 
-// A file of each kind proves nothing any more, to anybody, when its accuser changes anything in it, and when anybody else changes a
-// byte.
+// A file of any kind proves nothing if its accuser changes any part, or if another party changes
+// any byte.
 func TestLimitsOfWhoIsAccused(t *testing.T) {
 	w := newWorld(t, 3)
 	w.hold()
@@ -297,7 +299,7 @@ func TestLimitsOfWhoIsAccused(t *testing.T) {
 	longtest.Run(t, cases)
 }
 
-// refused checks that a file proves nothing, and that it is the file's fault.
+// refused checks that a file proves nothing and that Verify blames the file.
 func refused(t *testing.T, w *world, file []byte, what string) {
 	t.Helper()
 	found, err := evidence.Verify(context.Background(), bytes.NewReader(file), w.roster)

@@ -6,14 +6,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// frames gives the frames of messages[i] that are shown to take, one after another, each in room that is used again. Those of
-// the messages come in order; of what is passed over none may be shown.
+// frames calls take with each shown frame of messages[i], in a buffer that is reused. Callers must
+// read the messages in order; no frame of a skipped message may be shown.
 func (r *referee) frames(i int, take func(index int, frame []byte) error) error {
 	for ; r.read < i; r.read++ {
 		//lodge:check evidence/frames/passed [run=TestRefereeOfFrames] a frame of the wrong message
 		//  is read
 		if len(r.list[r.read].shown) > 0 {
-			return unreadable("frames of a %s that proves nothing", r.list[r.read].Name)
+			return unreadable("the accusation does not need the frames of %s", r.list[r.read].Name)
 		}
 	}
 	r.read++
@@ -28,7 +28,7 @@ func (r *referee) frames(i int, take func(index int, frame []byte) error) error 
 		//lodge:check evidence/frames/digest [run=TestLimitsOfWhoIsAccused|TestRefereeOfNames] a
 		//  shown frame need not be the signed one
 		if round.FrameDigest(r.room) != r.list[i].frames[index] {
-			return unproven("a frame is not that of its %s", r.list[i].Name)
+			return unproven("a frame does not match the digest of its %s", r.list[i].Name)
 		}
 		if err := take(index, r.room); err != nil {
 			return err
@@ -37,21 +37,22 @@ func (r *referee) frames(i int, take func(index int, frame []byte) error) error 
 	return nil
 }
 
-// whole gives messages[i] where all of it is shown, in memory of its own. It has at most limit bytes.
+// whole returns the complete messages[i] in new memory. All of it must be shown, and it must have
+// at most limit bytes.
 func (r *referee) whole(i, limit int) ([]byte, error) {
 	//lodge:check evidence/frames/all [drop=len(r.list[i].shown) != len(r.list[i].frames)]
 	//  [run=TestRefereeOfFrames] a whole message can lack frames
 	//lodge:check evidence/frames/any [drop=len(r.list[i].shown) == 0] [run=TestRefereeOfFrames] a
 	//  whole message can be empty
 	if len(r.list[i].shown) != len(r.list[i].frames) || len(r.list[i].shown) == 0 {
-		return nil, unproven("not all of %s is shown", r.list[i].Name)
+		return nil, unproven("not all frames of %s are shown", r.list[i].Name)
 	}
 	var b []byte
 	err := r.frames(i, func(_ int, frame []byte) error {
 		//lodge:check evidence/frames/limit [run=TestRefereeOfFrames] a whole message takes any
 		//  amount of memory
 		if len(b)+len(frame) > limit {
-			return unproven("%s is longer than any", r.list[i].Name)
+			return unproven("%s is longer than allowed", r.list[i].Name)
 		}
 		b = append(b, frame...)
 		return nil
@@ -59,13 +60,13 @@ func (r *referee) whole(i, limit int) ([]byte, error) {
 	return b, err
 }
 
-// end checks that the file has nothing but what has been read.
+// end checks that the file contains no further data.
 func (r *referee) end() error {
 	for ; r.read < len(r.list); r.read++ {
 		//lodge:check evidence/frames/left [run=TestRefereeOfFrames] one cheat can be filed many
 		//  times with unused frames
 		if len(r.list[r.read].shown) > 0 {
-			return unreadable("frames of a %s that proves nothing", r.list[r.read].Name)
+			return unreadable("the accusation does not need the frames of %s", r.list[r.read].Name)
 		}
 	}
 	n, err := io.ReadFull(r.in, make([]byte, 1))
@@ -73,7 +74,7 @@ func (r *referee) end() error {
 	//lodge:check evidence/file/end [swap=0=>1] [run=TestRefereeOfFrames] a file can have trailing
 	//  data
 	case n > 0:
-		return unreadable("more than an accusation")
+		return unreadable("data after the end of the accusation")
 	case err == io.EOF:
 		return nil
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/runner"
 )
 
-// reports tries to have a party's own recorder accuse honest parties of reports and broadcasts that contradict each other.
+// reports checks that a party's own recorder cannot accuse honest parties, given reports and
+// broadcasts that contradict each other.
 func (w *world) reports(kept *evidence.Recorder, c evidence.Case, report runner.Report) {
 	signer := w.net.Parties[c.Self].Signer
 	for _, b := range report.Broadcasts {
@@ -52,18 +53,19 @@ func (w *world) reports(kept *evidence.Recorder, c evidence.Case, report runner.
 	}
 }
 
-// endings are what judges say of accusations that are well made and untrue.
+// endings lists the reasons that judges give for accusations that are well-formed and untrue.
 var endings = map[string][]string{
-	"all":  {"both versions of", "the opening is what was committed to", "is as it has to be"},
+	"all":  {"both versions of", "the opening matches the commitment", "is well-formed"},
 	"echo": {"all that the echo reports is signed"},
 	"keys": {"the responses are short", "the proof of equation"},
 	"proofs": {
 		"the response is within its bounds", "the ciphertexts are those of the statement", "the response opens its mask",
 	},
-	"batch": {"the verdict is about the batch that the broadcasts give"},
+	"batch": {"the verdict is about the batch of the broadcasts"},
 }
 
-// accused has a party try everything, and checks that each kind of accusation has been judged to its end.
+// accused makes a party try every accusation, and checks that each kind of accusation has been
+// judged to its end.
 func accused(t *testing.T, m, other *material, every int, sorts ...string) {
 	x := &trial{material: m, t: t, other: other, every: every, reasons: map[string]bool{}}
 	x.accuse()
@@ -71,15 +73,15 @@ func accused(t *testing.T, m, other *material, every int, sorts ...string) {
 		for _, ending := range endings[sort] {
 			said := func(reason string) bool { return strings.Contains(reason, ending) }
 			if !slices.ContainsFunc(slices.Collect(maps.Keys(x.reasons)), said) {
-				t.Errorf("nothing is refused because %s", ending)
+				t.Errorf("no accusation was rejected because %s", ending)
 			}
 		}
 	}
 	t.Logf("%d accusations, 1 of %d tried", x.seen, every)
 }
 
-// A party that makes accusations of all that it has after an honest session, and after one in which it has sent a peer
-// another version of a broadcast, convicts nobody.
+// A party cannot convict anybody by accusations from all its messages after an honest session, or
+// after a session in which it sent a peer a second version of a broadcast.
 func TestLimitsOfFraming(t *testing.T) {
 	var cases []longtest.Case
 	every := 20
@@ -116,7 +118,7 @@ func TestLimitsOfFraming(t *testing.T) {
 			})
 		}
 		if n == 2 {
-			continue // nobody compares
+			continue // the messages are not compared
 		}
 		for _, name := range []string{
 			"triple/mackey", "mackey/statement/commit", "triple/statement/open", "triple/mac/open", round.EchoName,
@@ -130,7 +132,7 @@ func TestLimitsOfFraming(t *testing.T) {
 	longtest.Run(t, cases)
 }
 
-// gathered is what the last party has after a session in which it deviates so.
+// gathered returns the material of the last party after a session in which it deviates.
 func (w *world) gathered(kind jobv1.Kind, d *runner.Deviation) (m *material) {
 	w.t.Helper()
 	w.adversary = func(kept *evidence.Recorder, c evidence.Case, report runner.Report) {
@@ -146,7 +148,7 @@ func (w *world) gathered(kind jobv1.Kind, d *runner.Deviation) (m *material) {
 	case jobv1.Kind_KIND_PROOF:
 		errs = failures(w.proof(spec, w.keys[0].Keys.Public, d, culprit))
 	case jobv1.Kind_KIND_INPUT:
-		spec.InputParty = 0 // who is accused of its proof
+		spec.InputParty = 0 // this party is accused of its proof
 		fallthrough
 	default:
 		errs = failures(w.batch(spec, d, culprit))

@@ -20,7 +20,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/job"
 )
 
-// signers are the parties of a roster, and their keys.
+// signers returns the parties of a roster, and their keys.
 func signers() (roster *config.Roster, keys []ed25519.PrivateKey) {
 	roster = new(config.Roster)
 	for i := range 3 {
@@ -33,8 +33,8 @@ func signers() (roster *config.Roster, keys []ed25519.PrivateKey) {
 	return roster, keys
 }
 
-// FuzzVerify reads statements that an accuser has signed, and what follows them: whatever these are, they prove nothing, are the
-// file's fault, and are refused in the same way when they come byte by byte.
+// FuzzVerify reads signed statements followed by arbitrary data. They never prove anything, Verify
+// blames the file, and reading byte by byte gives the same error.
 func FuzzVerify(f *testing.F) {
 	roster, keys := signers()
 	hash := roster.Hash()

@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/plan"
 )
 
-// keys gives the judge of a session of proved key generation.
+// keys returns the judge of a session of proved key generation.
 func (r *referee) keys() (*keygen.Judge, error) {
 	set, scheme, err := r.set()
 	if err != nil {
@@ -35,12 +35,14 @@ func (r *referee) keys() (*keygen.Judge, error) {
 	return j, nil
 }
 
-// badKeyProof: a party whose response is not short, whose share is not the promised one, or whose responses do not open the
-// masks of an equation, has not followed the protocol. Of all messages but the proof it takes those that are in the transcript of
-// its signature.
+// badKeyProof judges a proof of shares of the keys. A party has not followed the protocol if a
+// response is not short, if its share is not the promised one, or if its responses do not open the
+// masks of an equation. All messages except the proof must be in the transcript of the proof's
+// signature.
 //
-// Messages: the proof, with one frame that is not short; or with the frames of all responses for secrets and that of an equation,
-// the party's statement, the seeds of all parties, and what of the openings of h0 and h1 the equation has in it.
+// Messages: the proof with one frame that is not short; or the proof with the frames of all
+// responses for secrets and the frame of one equation, followed by the party's statement, the seeds
+// of all parties, and the frames of the openings of h0 and h1 that the equation contains.
 func (r *referee) badKeyProof() (check, reason string, err error) {
 	j, err := r.keys()
 	if err != nil {
@@ -55,7 +57,7 @@ func (r *referee) badKeyProof() (check, reason string, err error) {
 	}
 	if len(r.list) == 1 {
 		if len(r.history) > 0 {
-			return "", "", unreadable("what a bound does not need")
+			return "", "", unreadable("data that a bound does not need")
 		}
 		index, frame, err := r.one()
 		if err != nil {
@@ -86,7 +88,7 @@ func (r *referee) badKeyProof() (check, reason string, err error) {
 	//lodge:check evidence/keys/nothing-else [run=TestLimitsOfWhoIsAccused] one cheat can be filed
 	//  many times with unused messages
 	if next != len(r.list) {
-		return "", "", unreadable("messages that prove nothing")
+		return "", "", unreadable("messages that the accusation does not need")
 	}
 	check, err = j.Equation(r.ctx, equation, x)
 	switch {
@@ -102,7 +104,7 @@ func (r *referee) badKeyProof() (check, reason string, err error) {
 	return "", "", unproven("the proof of equation %d holds", equation)
 }
 
-// proof reads the frames of messages[0]: all heads and one equation.
+// proof reads the frames of messages[0]: the heads of all responses, and one equation.
 func (r *referee) proof(j *keygen.Judge, x *keygen.Exhibits) (equation int, err error) {
 	//lodge:check evidence/keys/heads [drop=len(r.list[0].shown) != j.Heads()+1]
 	//  [run=TestLimitsOfWhoIsAccused] [redundant=the judge of the equation demands all responses]
@@ -112,7 +114,7 @@ func (r *referee) proof(j *keygen.Judge, x *keygen.Exhibits) (equation int, err 
 	//  equation demands all earlier ones] an equation is judged with other frames than the
 	//  responses for secrets
 	if len(r.list[0].shown) != j.Heads()+1 || r.list[0].shown[j.Heads()-1] != j.Heads()-1 {
-		return 0, unproven("not the frames that a proof of an equation has")
+		return 0, unproven("the frames are not those of one equation's proof")
 	}
 	err = r.frames(0, func(i int, frame []byte) error {
 		if i < j.Heads() {
@@ -125,7 +127,8 @@ func (r *referee) proof(j *keygen.Judge, x *keygen.Exhibits) (equation int, err 
 	return equation, err
 }
 
-// named reads messages[i], which is of a party under a name that the history has, with these frames shown.
+// named returns the given frames of messages[i], which must be a message of this party and name in
+// the history.
 func (r *referee) named(i int, from round.Party, name string, frames ...int) (list [][]byte, err error) {
 	//lodge:check evidence/keys/missing [run=TestRefereeOfNames] a file with messages missing
 	//  crashes the judge
@@ -142,13 +145,13 @@ func (r *referee) named(i int, from round.Party, name string, frames ...int) (li
 	//lodge:check evidence/keys/shown [drop=len(m.shown) != len(frames)] [run=TestRefereeOfNames] a
 	//  message shows other frames than expected
 	if m.Name != name || m.From != from || !r.agreed(m) || len(m.shown) != len(frames) {
-		return nil, unproven("a %s of party %d where %s of party %d is due", m.Name, m.From, name, from)
+		return nil, unproven("found %s of party %d, expected %s of party %d", m.Name, m.From, name, from)
 	}
 	err = r.frames(i, func(index int, frame []byte) error {
 		//lodge:check evidence/keys/frame [run=TestRefereeOfNames] another frame takes the place of
 		//  the expected one
 		if index != frames[len(list)] {
-			return unproven("frame %d of a %s, not %d", index, name, frames[len(list)])
+			return unproven("found frame %d of %s, expected frame %d", index, name, frames[len(list)])
 		}
 		list = append(list, bytes.Clone(frame))
 		return nil
@@ -156,7 +159,7 @@ func (r *referee) named(i int, from round.Party, name string, frames ...int) (li
 	return list, err
 }
 
-// seeds reads the openings of the parties' seeds, from messages[i] on.
+// seeds reads the openings of the parties' seeds, starting at messages[i].
 func (r *referee) seeds(i int, x *keygen.Exhibits) (next int, err error) {
 	for p := range r.who.Keys {
 		list, err := r.named(i+p, round.Party(p), round.OpenName(keygen.StepSeed), 0)
@@ -173,7 +176,8 @@ func (r *referee) seeds(i int, x *keygen.Exhibits) (next int, err error) {
 	return i + len(r.who.Keys), nil
 }
 
-// shares reads what an equation has of the openings of h0 and h1, from messages[i] on.
+// shares reads the parts of the openings of h0 and h1 that an equation contains, starting at
+// messages[i].
 func (r *referee) shares(j *keygen.Judge, i, equation int, x *keygen.Exhibits) (next int, err error) {
 	name := round.OpenName(keygen.StepRelin)
 	if frame, ok := j.Opened(equation); ok {

@@ -23,7 +23,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/plan"
 )
 
-// everyday are cheats of every kind of evidence, and of every part of a proof.
+// everyday lists cheats for every kind of evidence, and for every part of a proof.
 var everyday = map[string]evidence.Kind{
 	"alter:keygen/seed/open":         evidence.WrongOpening,
 	"alter:keygen/relin/open":        evidence.WrongOpening,
@@ -48,19 +48,20 @@ var everyday = map[string]evidence.Kind{
 	"alter:verdict":                  evidence.WrongVerdict,
 }
 
-// unprovable are cheats whose culprit is named and that others cannot be shown, and why.
+// unprovable lists cheats whose cheating party is named but cannot be proved to others, with the
+// reason.
 var unprovable = map[string]string{
-	"alter:prelude/nonce":  "what it signs afterwards is of another session, as is what somebody signs who restarts",
+	"alter:prelude/nonce":  "later signatures belong to another session, like those of a party that restarts",
 	"cut:prelude/nonce":    "the prelude has no session yet",
 	"extend:prelude/nonce": "the prelude has no session yet",
 
-	"cut:triple/share":            "it is for one party alone",
-	"extend:triple/share":         "it is for one party alone",
-	"withhold:mackey/ciphertexts": "the order of messages in a round is that of a connection, which nobody signs",
-	"withhold:triple/ciphertexts": "the order of messages in a round is that of a connection, which nobody signs",
+	"cut:triple/share":            "it was sent to one party only",
+	"extend:triple/share":         "it was sent to one party only",
+	"withhold:mackey/ciphertexts": "the order of messages in a round is that of a connection, which is not signed",
+	"withhold:triple/ciphertexts": "the order of messages in a round is that of a connection, which is not signed",
 }
 
-// kindOf is what proves a cheat that ends in this check.
+// kindOf returns the kind of evidence that proves a cheat, given the check in which it ends.
 func kindOf(c *cheattest.Cheat) evidence.Kind {
 	switch c.OnWire().Check {
 	case round.CheckCommitment:
@@ -81,8 +82,8 @@ func kindOf(c *cheattest.Cheat) evidence.Kind {
 	return evidence.Malformed
 }
 
-// Every cheat inside a party that names its culprit in sessions of keys and of scalars leaves an accusation that somebody with
-// the roster alone accepts.
+// Every cheat that names the cheating party in sessions of keys and of scalars yields an accusation
+// that verifies with only the roster.
 func TestLimitsOfWhatIsProved(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		t.Run(fmt.Sprint(n, " parties"), func(t *testing.T) {
@@ -96,7 +97,7 @@ func TestLimitsOfWhatIsProved(t *testing.T) {
 				if c.Fault != nil || c.OnWire().Named != cheattest.Certain || c.Replays || speaksLast(c.Name) || unprovable[c.Name] != "" ||
 					c.In != cheattest.Keys && c.In != cheattest.First && c.In != cheattest.Scalars {
 					if always {
-						t.Errorf("%s is not run", c.Name)
+						t.Errorf("%s did not run", c.Name)
 					}
 					continue
 				}
@@ -107,7 +108,7 @@ func TestLimitsOfWhatIsProved(t *testing.T) {
 			}
 			for name := range everyday {
 				if !seen[name] {
-					t.Errorf("no cheat is called %s", name)
+					t.Errorf("there is no cheat %s", name)
 				}
 			}
 			longtest.Run(t, cases)
@@ -115,23 +116,25 @@ func TestLimitsOfWhatIsProved(t *testing.T) {
 	}
 }
 
-// speaksLast tells cheats that need what the others say in the same round. What they prove others prove too.
+// speaksLast reports whether a cheat needs the other parties' messages of the same round. Other
+// cheats prove the same.
 func speaksLast(name string) bool {
 	return strings.HasPrefix(name, "reflect:") || strings.HasPrefix(name, "copied-") || strings.HasPrefix(name, "negated-") ||
 		slices.Contains([]string{"rushing-relin", "rogue-share"}, name)
 }
 
-// proved runs a cheat of the last party, with scalars where it is one in a batch, and gives an accusation.
+// proved runs a cheat of the last party, in a batch of scalars if it is a cheat in a batch, and
+// returns an accusation.
 func (w *world) proved(t *testing.T, c *cheattest.Cheat, kind evidence.Kind) []byte {
 	return w.provedIn(t, jobv1.Kind_KIND_SCALAR, c, kind)
 }
 
-// provedIn is proved with batches of this kind.
+// provedIn is proved with batches of the given kind.
 func (w *world) provedIn(t *testing.T, batch jobv1.Kind, c *cheattest.Cheat, kind evidence.Kind) []byte {
 	w.t = t
 	culprit, check := w.n-1, c.OnWire().Check
 	if kind == evidence.Malformed {
-		check = round.CheckShape // where it is too long, too
+		check = round.CheckShape // also if the message is too long
 	}
 	if c.In == cheattest.Keys {
 		return proves(w, w.keygen(w.spec(jobv1.Kind_KIND_KEYS), w.cheat(c.Name), culprit), culprit, kind, check)
@@ -139,8 +142,8 @@ func (w *world) provedIn(t *testing.T, batch jobv1.Kind, c *cheattest.Cheat, kin
 	return proves(w, w.batch(w.spec(batch), w.cheat(c.Name), culprit), culprit, kind, check)
 }
 
-// What is judged follows from the kind of a batch: its plan, the sizes of its messages, whose proof there is, what it
-// opens.
+// The rules of judgement follow from the kind of a batch: its plan, the sizes of its messages,
+// which party proves, and which values are opened.
 func TestKindsOfBatches(t *testing.T) {
 	var cases []longtest.Case
 	for _, n := range []int{2, 3} {
@@ -181,8 +184,8 @@ func TestKindsOfBatches(t *testing.T) {
 	longtest.Run(t, cases)
 }
 
-// Two versions of a broadcast, one for party 0, prove that their sender equivocates; a report of something that nobody has
-// signed proves that its sender lies.
+// A version of a broadcast for party 0 that differs from the others' proves that its sender
+// equivocates. A report of a message that its sender has not signed proves that the reporter lies.
 func TestWhatPartiesSayToEachOther(t *testing.T) {
 	w := newWorld(t, 3)
 	w.hold()
@@ -196,7 +199,7 @@ func TestWhatPartiesSayToEachOther(t *testing.T) {
 		{"triple/statement/open", 40, evidence.Equivocation},
 		{"triple/mac/open", 1, evidence.Equivocation},
 		{round.EchoName, 96, evidence.FalseEcho},  // the digest of the broadcast of party 1
-		{round.EchoName, 128, evidence.FalseEcho}, // its signature: nobody minds
+		{round.EchoName, 128, evidence.FalseEcho}, // its signature: no party compares it, and the session succeeds
 	} {
 		t.Run(fmt.Sprint(c.name, c.at), func(t *testing.T) {
 			w.t = t
@@ -214,7 +217,8 @@ func TestWhatPartiesSayToEachOther(t *testing.T) {
 	}
 }
 
-// An accusation has what its culprit broadcast, and public values of others; it has none of the large messages that it needs not.
+// An accusation contains the accused party's broadcasts and public values of others, but no large
+// message that it does not need.
 func TestFilesAreSmall(t *testing.T) {
 	w := newWorld(t, 3)
 	w.hold()
@@ -224,8 +228,8 @@ func TestFilesAreSmall(t *testing.T) {
 	}
 }
 
-// A session of proofs whose last party encrypts under another key than the session's. Its spec has a field that nobody knows,
-// which a coordinator may add to keep a cheat from being proved.
+// The last party of a session of proofs encrypts under a key that is not the session's. The spec
+// has an unknown field, which a coordinator may add to prevent a proof of the cheat.
 func TestProofUnderAnotherKeyIsProved(t *testing.T) {
 	w := newWorld(t, 2)
 	w.hold()

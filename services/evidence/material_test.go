@@ -20,12 +20,12 @@ import (
 	"github.com/lodge-mpc/lodge/services/runner"
 )
 
-// listener notes the frames that one party sends and receives.
+// listener records the frames that one party sends and receives.
 type listener struct {
 	party int
 
 	mu    sync.Mutex
-	links map[[2]int]map[uint64]*exchangev1.Frame // by number, as frames may be sent again
+	links map[[2]int]map[uint64]*exchangev1.Frame // by sequence number, because frames may be retransmitted
 }
 
 func (l *listener) forget() {
@@ -45,7 +45,7 @@ func (l *listener) sends(from, to int) grpc.StreamClientInterceptor {
 	}
 }
 
-// both is one around the other.
+// both composes two interceptors.
 func both(outer, inner grpc.StreamClientInterceptor) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer,
 		o ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -79,14 +79,15 @@ func (l *listener) note(link [2]int, f *exchangev1.Frame) {
 	l.links[link][f.GetSeq()] = &exchangev1.Frame{Start: f.GetStart(), Data: bytes.Clone(f.GetData()), End: f.GetEnd()}
 }
 
-// place is where a message is in a session.
+// place is the position of a message in a session.
 type place struct {
 	from  round.Party
 	round uint32
 	name  string
 }
 
-// messages are those that have come or gone whole, and the signatures of those for this party alone.
+// messages returns the complete messages, and the signatures of the messages that were sent only to
+// this party.
 func (l *listener) messages() (frames map[place][][]byte, private map[place][]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,14 +114,15 @@ func (l *listener) messages() (frames map[place][][]byte, private map[place][]by
 	return frames, private
 }
 
-// signed is a broadcast as an accusation shows it, or what is passed off as one.
+// signed is a broadcast as an accusation shows it, or a message that is presented as one.
 type signed struct {
 	exchange.Envelope
 	signature []byte
 	frames    [][]byte
 }
 
-// material is what a party has of a session: all that it has sent and received, and what the session is made of.
+// material holds a party's knowledge of a session: all messages that it sent and received, and the
+// session's terms.
 type material struct {
 	w       *world
 	accuser int
@@ -129,13 +131,13 @@ type material struct {
 	params  round.Digest
 	nonces  []round.Digest
 	history []round.Agreement
-	list    []signed // broadcasts of the session, by all
-	strange []signed // of its prelude, and what was sent to one party
+	list    []signed // broadcasts of the session, by all parties
+	strange []signed // messages of its prelude, and messages to one party
 	key     func() (seed, half []byte)
-	judge   *keygen.Judge // of a session of keys
+	judge   *keygen.Judge // for a session of keys
 }
 
-// gather makes the material of the party that listens.
+// gather returns the material of the listening party.
 func (w *world) gather(c evidence.Case, report runner.Report) *material {
 	m := &material{
 		w: w, accuser: int(c.Self), session: report.SessionID, spec: c.Spec, params: c.Params, nonces: report.Nonces,
@@ -147,7 +149,7 @@ func (w *world) gather(c evidence.Case, report runner.Report) *material {
 		s := signed{e, b.Signature, frames[place{e.From, e.Round, e.Name}]}
 		switch {
 		case s.frames == nil:
-			w.t.Errorf("%s of party %d in round %d has not been heard", e.Name, e.From, e.Round)
+			w.t.Errorf("the listener did not record %s of party %d in round %d", e.Name, e.From, e.Round)
 		case e.Session != m.session:
 			m.strange = append(m.strange, s)
 		default:
@@ -162,7 +164,7 @@ func (w *world) gather(c evidence.Case, report runner.Report) *material {
 		e := m.list[0].Envelope
 		e.Round, e.Name, e.From, e.To, e.Transcript, e.Digest = at.round, at.name, at.from, c.Self, m.transcript(at.round), h.Sum()
 		if !e.Verify(w.net.Keys[at.from], signature) {
-			w.t.Errorf("%s of party %d in round %d is not signed so", at.name, at.from, at.round)
+			w.t.Errorf("the signature of %s of party %d in round %d does not verify", at.name, at.from, at.round)
 		}
 		e.To = round.All
 		m.strange = append(m.strange, signed{e, signature, frames[at]})
@@ -176,7 +178,7 @@ func (w *world) gather(c evidence.Case, report runner.Report) *material {
 	return m
 }
 
-// transcript is that of what is signed in a round, echoes aside.
+// transcript returns the transcript that signatures of a round cover, without echoes.
 func (m *material) transcript(index uint32) round.Digest {
 	t := round.NewTranscript(m.session, m.w.n)
 	for _, a := range m.history {
@@ -187,7 +189,7 @@ func (m *material) transcript(index uint32) round.Digest {
 	return round.Digest(t)
 }
 
-// of are a party's broadcasts.
+// of returns a party's broadcasts.
 func (m *material) of(p int) (list []signed) {
 	for _, s := range m.list {
 		if int(s.From) == p {
@@ -197,7 +199,7 @@ func (m *material) of(p int) (list []signed) {
 	return list
 }
 
-// named is the broadcast of a party under a name, the first of several.
+// named returns the first broadcast of a party under a name.
 func (m *material) named(p round.Party, name string) (signed, bool) {
 	for _, s := range m.list {
 		if s.From == p && s.Name == name {
@@ -207,7 +209,7 @@ func (m *material) named(p round.Party, name string) (signed, bool) {
 	return signed{}, false
 }
 
-// before is the history of which a message's transcript is, or nil where there is none.
+// before returns the history that corresponds to a message's transcript, or nil if there is none.
 func (m *material) before(s signed) []round.Agreement {
 	t := round.NewTranscript(m.session, m.w.n)
 	for i := range m.history {
@@ -226,7 +228,7 @@ type shown struct {
 	frames []int
 }
 
-// accusation is one of this kind against q.
+// accusation returns an accusation of this kind against q.
 func (m *material) accusation(kind evidencev1.Kind, q int, history []round.Agreement, list ...shown) parsed {
 	p := parsed{st: &evidencev1.Statement{
 		Kind: kind, Culprit: uint32(q), Accuser: uint32(m.accuser), When: timestamppb.New(time.Unix(1_800_000_000, 0)),

@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/plan"
 )
 
-// shapes are those of what a party broadcasts in the session.
+// shapes returns the shapes of a party's broadcasts in the session.
 func (r *referee) shapes(of round.Party) (map[string]round.Shape, error) {
 	if plan.Name(r.spec.GetProtocol()) == plan.Keygen {
 		j, err := r.keys()
@@ -49,14 +49,15 @@ func (r *referee) shapes(of round.Party) (map[string]round.Shape, error) {
 	return shapes, nil
 }
 
-// malformed: nobody sends a message whose length or values no message of its name has. What it must have follows from the
-// session's spec, which its signature binds. The message has another number of frames, or one is shown that is wrong.
+// malformed judges a message whose length or values no message of its name can have. The expected
+// form follows from the session's spec, which the signature binds. Either the message has a wrong
+// number of frames, or a wrong frame is shown.
 func (r *referee) malformed() (check, reason string, err error) {
 	m := r.list[0]
 	//lodge:check evidence/shape/alone [run=TestRefereeOfShapes] one cheat can be filed many times
 	//  with unused parts
 	if len(r.list) != 1 || len(r.history) > 0 {
-		return "", "", unreadable("not one message alone")
+		return "", "", unreadable("the accusation must contain exactly one message")
 	}
 	shapes, err := r.shapes(m.From)
 	if err != nil {
@@ -67,17 +68,17 @@ func (r *referee) malformed() (check, reason string, err error) {
 	//lodge:check evidence/shape/known [swap=!ok=>!ok && shape.Frames > 0] [run=TestRefereeOfShapes]
 	//  a party is convicted for a message that this version does not know
 	case !ok:
-		return "", "", unproven("what a %q has to be is not known", m.Name)
+		return "", "", unproven("the form of %q is not known", m.Name)
 	//lodge:check evidence/shape/frames [run=TestRefereeOfShapes] a party is convicted for a message
 	//  of which only the digest is shown
 	case len(m.frames) == 0:
-		return "", "", unproven("a %s without its frames", m.Name)
+		return "", "", unproven("the frames of %s are missing", m.Name)
 	case len(m.frames) != shape.Frames && len(m.shown) == 0:
 		return round.CheckShape, fmt.Sprintf("%s has %d frames, not %d", m.Name, len(m.frames), shape.Frames), nil
 	//lodge:check evidence/shape/number [run=TestRefereeOfShapes] one cheat can be filed many times
 	//  with other numbers of frames
 	case len(m.frames) != shape.Frames:
-		return "", "", unreadable("a frame that proves nothing")
+		return "", "", unreadable("a frame that the accusation does not need")
 	}
 	index, frame, err := r.one()
 	if err != nil {
@@ -88,11 +89,12 @@ func (r *referee) malformed() (check, reason string, err error) {
 	if err := shape.Check(index, frame); err != nil {
 		return round.CheckShape, fmt.Sprintf("frame %d of %s: %v", index, m.Name, err), nil
 	}
-	return "", "", unproven("frame %d of %s is as it has to be", index, m.Name)
+	return "", "", unproven("frame %d of %s is well-formed", index, m.Name)
 }
 
-// wrongVerdict: nobody accepts another batch than the one that all broadcasts give, which the same signature names. Of kinds that
-// drop some of their tuples any number of these will do.
+// wrongVerdict judges the acceptance of a batch other than the batch of all broadcasts, which the
+// same signature names. For kinds that drop some of their tuples, every number of tuples is
+// allowed.
 func (r *referee) wrongVerdict() (check, reason string, err error) {
 	c, err := r.computed()
 	if err != nil {
@@ -106,7 +108,7 @@ func (r *referee) wrongVerdict() (check, reason string, err error) {
 	//lodge:check evidence/verdict/is-one [drop=m.Name != verdict.Name] [run=TestRefereeOfVerdicts]
 	//  another message is judged as a verdict
 	if len(r.list) != 1 || len(r.history) > 0 || c.plan == nil || m.Name != verdict.Name {
-		return "", "", unproven("not a verdict alone")
+		return "", "", unproven("the accusation must contain exactly one verdict")
 	}
 	b, err := r.whole(0, len(round.Digest{}))
 	switch {
@@ -122,7 +124,7 @@ func (r *referee) wrongVerdict() (check, reason string, err error) {
 		//lodge:check evidence/verdict/wrong [run=TestRefereeOfVerdicts] a party that accepted the
 		//  agreed batch is convicted
 		if c.plan.Digest(r.session, c.key, count, m.Transcript) == round.Digest(b) {
-			return "", "", unproven("the verdict is about the batch that the broadcasts give")
+			return "", "", unproven("the verdict is about the batch of the broadcasts")
 		}
 	}
 	return verdict.Check, "accepts a result that differs from the one the broadcasts give", nil

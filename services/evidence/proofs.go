@@ -16,25 +16,26 @@ import (
 	"github.com/lodge-mpc/lodge/services/plan"
 )
 
-// computed is what a session computes with, as its terms bind it.
+// computed holds the inputs of a session's computation, as its terms bind them.
 type computed struct {
 	scheme *gbfv.Scheme
 	key    round.Digest
-	proof  *params.Instance // of a session of proofs
-	plan   *triple.Plan     // of a session of triples
-	mac    *params.Instance // likewise, of the proof of its MAC key
+	proof  *params.Instance // for a session of proofs
+	plan   *triple.Plan     // for a session of triples
+	mac    *params.Instance // for a session of triples: the proof of its MAC key
 }
 
-// set is the session's parameter set, and the field's or, for keys, any scheme over it.
+// set returns the session's parameter set, and a scheme: that of the field or, for keys, any scheme
+// over the set.
 func (r *referee) set() (*params.Set, *gbfv.Scheme, error) {
 	set, err := params.Lookup(r.spec.GetParams())
 	if err != nil {
-		return nil, nil, problem(OtherVersion, "parameters that this program does not have: %v", err)
+		return nil, nil, problem(OtherVersion, "this program does not have the session's parameters: %v", err)
 	}
 	//lodge:check evidence/computed/set [run=TestRefereeOfShapes] a session is judged by other
 	//  parameters than its own
 	if h := set.Hash(); !bytes.Equal(r.spec.GetParamsHash(), h[:]) {
-		return nil, nil, problem(OtherVersion, "the session's %s are other parameters than this program's", set.Name)
+		return nil, nil, problem(OtherVersion, "this program has other parameters under the name %s", set.Name)
 	}
 	field := set.Fields[0]
 	if name := r.spec.GetField(); name != "" {
@@ -46,7 +47,7 @@ func (r *referee) set() (*params.Set, *gbfv.Scheme, error) {
 	return set, s, err
 }
 
-// schemes keeps the scheme that was needed last: making one takes longer than most proofs.
+// schemes caches the last scheme, because making a scheme takes longer than judging most proofs.
 var schemes lastScheme
 
 type lastScheme struct {
@@ -67,7 +68,8 @@ func (l *lastScheme) of(set *params.Set, field params.FieldSpec) (s *gbfv.Scheme
 	return l.scheme, nil
 }
 
-// computed finds out what the session computes with. What is known about its keys is not in the spec; it is in the terms.
+// computed derives the inputs of the session's computation. The hash of its keys is not in the spec
+// but in the terms.
 func (r *referee) computed() (*computed, error) {
 	set, scheme, err := r.set()
 	if err != nil {
@@ -76,7 +78,7 @@ func (r *referee) computed() (*computed, error) {
 	//lodge:check evidence/computed/key-hash [run=TestRefereeOfShapes] a session is judged without
 	//  the hash of its key
 	if len(r.st.GetKeyHash()) != len(round.Digest{}) {
-		return nil, unreadable("no hash of the key")
+		return nil, unreadable("the hash of the key is missing")
 	}
 	c, terms, n := &computed{scheme: scheme, key: round.Digest(r.st.GetKeyHash())}, round.Digest(r.st.GetParams()), len(r.who.Keys)
 	for _, s := range []*params.Set{set, set.Proved()} {
@@ -98,10 +100,10 @@ func (r *referee) computed() (*computed, error) {
 			}
 		}
 	}
-	return nil, unproven("the session does not compute with this key and what its spec says")
+	return nil, unproven("the session's terms do not match this key and spec")
 }
 
-// judge is that of the proof of a step by a party.
+// judge returns the judge of a party's proof in a step.
 func (r *referee) judge(c *computed, step string, of round.Party) (*popk.Judge, *popk.Config, error) {
 	cfg := &popk.Config{
 		Session: round.Session{ID: r.session, Parties: len(r.who.Keys)}, Step: step, Scheme: c.scheme, KeyHash: c.key,
@@ -133,9 +135,10 @@ func (r *referee) judge(c *computed, step string, of round.Party) (*popk.Judge, 
 	return j, cfg, nil
 }
 
-// badProof: a party whose response is out of bounds, whose ciphertexts are not those of its statement, or whose response does
-// not open its mask, has not followed the protocol of plaintext knowledge. The challenge follows from what all parties opened,
-// which the transcript of its signature has.
+// badProof judges a proof of plaintext knowledge. A party has not followed the protocol if a
+// response is out of bounds, if its ciphertexts are not those of its statement, or if a response
+// does not open its mask. The challenge follows from the openings of all parties, which are in the
+// transcript of the signature.
 func (r *referee) badProof() (check, reason string, err error) {
 	c, err := r.computed()
 	if err != nil {
@@ -163,12 +166,12 @@ func (r *referee) badProof() (check, reason string, err error) {
 	return "", "", unproven("a %s is not a proof", what)
 }
 
-// one gives the only frame that is shown of messages[0], and its index.
+// one returns the only shown frame of messages[0] and its index.
 func (r *referee) one() (index int, frame []byte, err error) {
 	//lodge:check evidence/frames/one [run=TestRefereeOfFrames|TestRefereeOfShapes] a file that
 	//  shows no frame crashes the judge
 	if len(r.list[0].shown) != 1 {
-		return 0, nil, unproven("%d frames are shown of a %s, not one", len(r.list[0].shown), r.list[0].Name)
+		return 0, nil, unproven("%d frames of %s are shown, not one", len(r.list[0].shown), r.list[0].Name)
 	}
 	err = r.frames(0, func(i int, b []byte) error {
 		index, frame = i, bytes.Clone(b)
@@ -177,12 +180,12 @@ func (r *referee) one() (index int, frame []byte, err error) {
 	return index, frame, err
 }
 
-// responseBound is for a response that is out of bounds: it takes nothing else.
+// responseBound judges a response that is out of bounds. It needs no other message.
 func (r *referee) responseBound(j *popk.Judge) (check, reason string, err error) {
 	//lodge:check evidence/proof/bound-alone [run=TestRefereeOfProvers] one cheat can be filed many
 	//  times with unused parts
 	if len(r.history) > 0 || len(r.st.GetKeySeed()) > 0 {
-		return "", "", unreadable("what a bound does not need")
+		return "", "", unreadable("data that a bound does not need")
 	}
 	index, frame, err := r.one()
 	if err != nil {
@@ -196,7 +199,8 @@ func (r *referee) responseBound(j *popk.Judge) (check, reason string, err error)
 	return check, fmt.Sprintf("response to repetition %d", index), nil
 }
 
-// opening is messages[i], the culprit's in the round before that of messages[0], where all parties opened under this name.
+// opening returns messages[i], which must be the accused party's opening of this name in the round
+// before that of messages[0], in which all parties opened.
 func (r *referee) opening(i int, name string, size int) (b []byte, agreed round.Digest, err error) {
 	//lodge:check evidence/statement/heard [run=TestRefereeOfStatements] a proof is judged without
 	//  the statement that all parties heard
@@ -219,7 +223,7 @@ func (r *referee) opening(i int, name string, size int) (b []byte, agreed round.
 		//lodge:check evidence/statement/sent [run=TestRefereeOfStatements] a proof is judged by a
 		//  statement of another round
 		m.Round != sent(last) {
-		return nil, agreed, unproven("%s of the round before is needed", name)
+		return nil, agreed, unproven("%s of the previous round is required", name)
 	}
 	if b, err = r.whole(i, size); err != nil {
 		return nil, agreed, err
@@ -227,12 +231,12 @@ func (r *referee) opening(i int, name string, size int) (b []byte, agreed round.
 	return b, round.Agreed(r.session, name, last.Digests), nil
 }
 
-// otherCiphertexts is for ciphertexts that are not those of the statement.
+// otherCiphertexts judges ciphertexts that are not those of the statement.
 func (r *referee) otherCiphertexts(j *popk.Judge) (check, reason string, err error) {
 	//lodge:check evidence/ciphertexts/no-seed [run=TestRefereeOfStatements] one cheat can be filed
 	//  many times with an unused key seed
 	if len(r.st.GetKeySeed()) > 0 {
-		return "", "", unreadable("a key that proves nothing")
+		return "", "", unreadable("a key that the accusation does not need")
 	}
 	b, _, err := r.opening(1, round.OpenName(j.Statement()), j.StatementSize())
 	if err != nil {
@@ -242,12 +246,12 @@ func (r *referee) otherCiphertexts(j *popk.Judge) (check, reason string, err err
 	//lodge:check evidence/ciphertexts/promised [drop=promised == r.list[0].Digest]
 	//  [run=TestRefereeOfStatements] a party that sent the promised ciphertexts is convicted
 	if err != nil || promised == r.list[0].Digest {
-		return "", "", unproven("the ciphertexts are those of the statement, or that is malformed")
+		return "", "", unproven("the ciphertexts are those of the statement, or the statement is malformed")
 	}
 	return round.CheckCommitment, "the ciphertexts do not match the statement", nil
 }
 
-// proofEquation is for a response, of which one frame is shown, that does not open its mask.
+// proofEquation judges a response, shown by one frame, that does not open its mask.
 func (r *referee) proofEquation(c *computed, cfg *popk.Config) (check, reason string, err error) {
 	if cfg.Key, err = r.key(c); err != nil {
 		return "", "", err
@@ -284,7 +288,7 @@ func (r *referee) proofEquation(c *computed, cfg *popk.Config) (check, reason st
 	defer e.Free()
 	err = r.frames(2, func(_ int, b []byte) error {
 		if err := e.Take(r.ctx, b); err != nil {
-			return unproven("a ciphertext that is malformed: %v", err)
+			return unproven("a malformed ciphertext: %v", err)
 		}
 		return nil
 	})
@@ -303,7 +307,7 @@ func (r *referee) proofEquation(c *computed, cfg *popk.Config) (check, reason st
 	return popk.CheckEquation, fmt.Sprintf("the response to repetition %d does not open the combination of ciphertexts and mask", index), nil
 }
 
-// key reads the public key, which comes before the frames of messages.
+// key reads the public key, which precedes the frames of messages.
 func (r *referee) key(c *computed) (*gbfv.PublicKey, error) {
 	b, err := block(r.in, r.room, round.MaxFrame)
 	if err != nil {

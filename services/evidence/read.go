@@ -15,13 +15,14 @@ import (
 	evidencev1 "github.com/lodge-mpc/lodge/proto/lodge/evidence/v1"
 )
 
-// magic begins every file.
+// magic is the beginning of every file.
 const magic = "lodge accusation 1\n"
 
-// Bounds of a file. Proofs of keys have the most digests of frames, and rosters of 64 parties the longest histories.
+// Bounds on the parts of a file. Proofs of keys have the most frame digests, and rosters of 64
+// parties have the longest histories.
 const (
 	maxStatement = 4 << 20 // bytes
-	maxName      = 256     // bytes of a message's name, more than the exchange takes
+	maxName      = 256     // bytes of a message's name, more than the exchange accepts
 )
 
 func problem(p Problem, format string, args ...any) *Error {
@@ -37,7 +38,7 @@ func problem(p Problem, format string, args ...any) *Error {
 func unreadable(format string, args ...any) *Error { return problem(Unreadable, format, args...) }
 func unproven(format string, args ...any) *Error   { return problem(Unproven, format, args...) }
 
-// block reads one block into room, which it makes longer, but not beyond limit bytes.
+// block reads one block of at most limit bytes into room, which it extends if necessary.
 func block(in io.Reader, room []byte, limit int) ([]byte, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(in, size[:]); err != nil {
@@ -59,10 +60,10 @@ func block(in io.Reader, room []byte, limit int) ([]byte, error) {
 	return room, nil
 }
 
-// truncated is the error of a file that ends early, or the error of whoever reads it.
+// truncated returns the error for a file that ends early, or an error of the reader.
 func truncated(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return unreadable("the file ends early")
+		return unreadable("the file is truncated")
 	}
 	return fmt.Errorf("evidence: reading: %w", err)
 }
@@ -78,7 +79,8 @@ func writeBlock(out io.Writer, b []byte) error {
 	return err
 }
 
-// canonical is the one encoding of a message of this package, and known reads one without what it has no field for.
+// canonical produces the one valid encoding of a message of this package. known decodes a message
+// without its unknown fields.
 var (
 	canonical = proto.MarshalOptions{Deterministic: true}
 	//lodge:check evidence/file/no-unknown [swap=true=>false] [run=TestOneEncoding] one cheat can be
@@ -86,10 +88,12 @@ var (
 	known = proto.UnmarshalOptions{DiscardUnknown: true}
 )
 
-// maxFields bounds the fields of a statement, those of its parts included: each takes many times its encoding in memory.
+// maxFields bounds the number of fields of a statement, including those of its parts: a decoded
+// field needs many times the memory of its encoding.
 const maxFields = 1 << 16
 
-// fields counts those of an encoded message and, where they may be messages, of its parts; more than most is any number.
+// fields counts the fields of an encoded message and, recursively up to depth, of parts that may be
+// messages. It stops counting above most.
 func fields(b []byte, most, depth int) (n int, ok bool) {
 	for len(b) > 0 && n <= most {
 		number, kind, size := protowire.ConsumeTag(b)
@@ -111,7 +115,7 @@ func fields(b []byte, most, depth int) (n int, ok bool) {
 	return n, true
 }
 
-// decode reads the one encoding of a message.
+// decode decodes a message and rejects all but its one valid encoding.
 func decode(b []byte, to proto.Message) error {
 	//lodge:check evidence/file/fields [drop=n > maxFields] [run=TestFields] a statement with many
 	//  fields takes any amount of memory
@@ -127,12 +131,12 @@ func decode(b []byte, to proto.Message) error {
 	//lodge:check evidence/file/one-encoding [drop=!bytes.Equal(again, b)] [run=TestOneEncoding] one
 	//  cheat can be filed many times in different encodings
 	if err != nil || !bytes.Equal(again, b) {
-		return unreadable("the accusation is not encoded as it has to be")
+		return unreadable("the encoding of the accusation is not canonical")
 	}
 	return nil
 }
 
-// head reads the statement and checks who has signed it.
+// head reads the statement and verifies the accuser's signature.
 func head(in io.Reader, who Members) (*evidencev1.Statement, error) {
 	first := make([]byte, len(magic))
 	if _, err := io.ReadFull(in, first); err != nil {
@@ -142,7 +146,7 @@ func head(in io.Reader, who Members) (*evidencev1.Statement, error) {
 	//  read
 	if string(first) != magic {
 		if bytes.HasPrefix(first, []byte("lodge accusation ")) {
-			return nil, problem(OtherVersion, "the file is of another version than this program reads")
+			return nil, problem(OtherVersion, "the file has another version than this program supports")
 		}
 		return nil, unreadable("not an accusation")
 	}
@@ -160,14 +164,14 @@ func head(in io.Reader, who Members) (*evidencev1.Statement, error) {
 	switch hash := st.GetSpec().GetRosterHash(); {
 	//lodge:check evidence/file/roster [run=TestOneEncoding] a file about another roster is accepted
 	case !bytes.Equal(hash, who.Hash[:]):
-		return nil, problem(OtherRoster, "the session was of the parties of roster %.8x, not of %.8x", hash, who.Hash[:])
+		return nil, problem(OtherRoster, "the session's parties are those of roster %.8x, not of %.8x", hash, who.Hash[:])
 	//lodge:check evidence/file/accuser [drop=int64(st.GetAccuser()) >= int64(len(who.Keys))]
 	//  [run=TestLimitsOfWhoIsAccused] an accuser outside the roster crashes the judge
 	//lodge:check evidence/file/culprit [drop=int64(st.GetCulprit()) >= int64(len(who.Keys))]
 	//  [run=TestLimitsOfWhoIsAccused] [redundant=the first message is the culprit's, and every
 	//  sender is checked against the roster] a culprit outside the roster crashes the judge
 	case int64(st.GetAccuser()) >= int64(len(who.Keys)) || int64(st.GetCulprit()) >= int64(len(who.Keys)):
-		return nil, unreadable("a party that the roster does not have")
+		return nil, unreadable("the roster does not have this party")
 	//lodge:check evidence/file/self [run=TestLimitsOfWhoIsAccused] a party is convicted by its own
 	//  accusation
 	case st.GetAccuser() == st.GetCulprit():
@@ -175,14 +179,14 @@ func head(in io.Reader, who Members) (*evidencev1.Statement, error) {
 	//lodge:check evidence/file/signature [run=TestLimitsOfWhoIsAccused] a file need not be signed
 	//  by its accuser
 	case !verifyStatement(who.Keys[st.GetAccuser()], accusation):
-		return nil, unreadable("the accuser has not signed this")
+		return nil, unreadable("the accuser's signature does not verify")
 	case st.GetWhen().CheckValid() != nil:
 		return nil, unreadable("no time")
 	}
 	return st, nil
 }
 
-// signedStatement is what an accuser signs.
+// signedStatement returns the bytes that an accuser signs.
 func signedStatement(statement []byte) []byte {
 	h := round.Hash("lodge accusation", statement)
 	return append([]byte("lodge accusation v1:"), h[:]...)
@@ -192,7 +196,7 @@ func verifyStatement(key ed25519.PublicKey, a *evidencev1.Accusation) bool {
 	return len(a.GetSignature()) == ed25519.SignatureSize && ed25519.Verify(key, signedStatement(a.GetStatement()), a.GetSignature())
 }
 
-// digests reads a list of digests.
+// digests decodes a list of digests.
 func digests(b []byte) ([]round.Digest, error) {
 	const size = len(round.Digest{})
 	//lodge:check evidence/file/digests [run=TestReferee] a list of digests can have trailing bytes

@@ -7,46 +7,50 @@ import (
 	"github.com/lodge-mpc/lodge/services/exchange"
 )
 
-// Bounds of what a session keeps in memory, in bytes: of one message after its round, and of all of these.
+// Limits of a session's memory in bytes: for one message after its round, and for all of these
+// messages.
 const (
 	maxSmall = 64 << 10
 	maxKept  = 16 << 20
 )
 
-// Recorder keeps what an accusation may need while a session runs: signatures and digests; small broadcasts; and of large ones
-// the frames that their round wants kept, in a file without a name. Messages to single parties are not kept. What cannot be
-// kept is missing from evidence, and nothing else. A nil *Recorder keeps nothing. It is not for concurrent use.
+// Recorder keeps the data that an accusation may need while a session runs: signatures, digests and
+// small broadcasts in memory, and in an unnamed file those frames of large broadcasts that their
+// round marks to keep. It does not keep messages to single parties. If data cannot be kept,
+// accusations lack it, without other effects. A nil *Recorder keeps nothing. A Recorder is not safe
+// for concurrent use.
 type Recorder struct {
 	broadcasts map[at]*broadcast
-	bytes      int // in memory, of messages of rounds that are over
+	bytes      int // in memory, for messages of past rounds
 	round, run spool
-	// lost is called once with the first error of what could not be kept.
+	// lost is called once, with the first error of keeping a large message.
 	lost func(error)
 }
 
-// at is the place of a broadcast in its session.
+// at is the position of a broadcast in its session.
 type at struct {
-	round uint32 // as signatures count
+	round uint32 // as numbered in signatures
 	name  string
 	from  round.Party
 }
 
-// broadcast is what is kept of one.
+// broadcast holds the kept parts of one broadcast.
 type broadcast struct {
 	envelope  exchange.Envelope
 	signature []byte
 	frames    []round.Digest
-	payload   []byte // of one that is not streamed; not nil then
-	small     bool   // whether it is kept in memory after its round
+	payload   []byte // if the broadcast is not streamed; then not nil
+	small     bool   // whether it stays in memory after its round
 	places    map[int]place
 }
 
-// NewRecorder keeps large messages in files in dir; lost may be nil. Close lets go of them.
+// NewRecorder returns a recorder that keeps large messages in files in dir; lost may be nil. The
+// caller must call Close.
 func NewRecorder(dir string, lost func(error)) *Recorder {
 	return &Recorder{broadcasts: map[at]*broadcast{}, round: spool{dir: dir}, run: spool{dir: dir}, lost: lost}
 }
 
-// Frame keeps one of a streamed broadcast, if its want asks for that.
+// Frame keeps a frame of a streamed broadcast if its want demands that.
 func (r *Recorder) Frame(index uint32, w round.Want, i int, frame []byte) {
 	//lodge:check evidence/kept/frames [drop=w.KeepFrames > 0 && i >= w.KeepFrames]
 	//  [run=TestWhatIsKept] more frames of a stream are kept than its round needs
@@ -83,7 +87,7 @@ func (r *Recorder) spool(k round.Keep) *spool {
 
 func (r *Recorder) lose(err error) {
 	if r.lost != nil {
-		r.lost(fmt.Errorf("evidence: a large message is not kept: %w", err))
+		r.lost(fmt.Errorf("evidence: cannot keep a large message: %w", err))
 		r.lost = nil
 	}
 }
@@ -95,8 +99,8 @@ func (r *Recorder) get(k at) *broadcast {
 	return r.broadcasts[k]
 }
 
-// Message keeps a broadcast that is complete, and signed. The payload is that of one that is not streamed, and is not changed
-// any more.
+// Message keeps a complete and signed broadcast. The payload is that of a broadcast that is not
+// streamed; the caller must not change it afterwards.
 func (r *Recorder) Message(e exchange.Envelope, signature []byte, frames []round.Digest, payload []byte) {
 	//lodge:check evidence/kept/private [drop=e.To != round.All] [run=TestWhatIsKept] messages to
 	//  one party, which hold shares, are kept as evidence
@@ -107,7 +111,7 @@ func (r *Recorder) Message(e exchange.Envelope, signature []byte, frames []round
 	b.envelope, b.signature, b.frames, b.payload = e, signature, frames, payload
 }
 
-// Own keeps a broadcast of this party, with the frames that are to be kept of it.
+// Own keeps a broadcast of this party, with the frames that keep selects.
 func (r *Recorder) Own(e exchange.Envelope, signature []byte, keep round.Keep, body round.Body) error {
 	if r == nil {
 		return nil
@@ -132,7 +136,7 @@ func (r *Recorder) Own(e exchange.Envelope, signature []byte, keep round.Keep, b
 	return nil
 }
 
-// Stepped lets go of what the rounds before this one alone needed.
+// Stepped releases the data that only rounds before now needed.
 func (r *Recorder) Stepped(now uint32) {
 	if r == nil {
 		return
@@ -158,7 +162,7 @@ func (r *Recorder) Stepped(now uint32) {
 	r.round.reset()
 }
 
-// Close lets go of everything.
+// Close releases all data.
 func (r *Recorder) Close() {
 	if r != nil {
 		r.round.close()
@@ -167,7 +171,7 @@ func (r *Recorder) Close() {
 	}
 }
 
-// frame is one that was kept.
+// frame returns a kept frame.
 func (b *broadcast) frame(i int) ([]byte, error) {
 	if p, ok := b.places[i]; ok {
 		return p.read()

@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/exchange"
 )
 
-// What is kept of a session are broadcasts, within bounds, and nothing of what one party says to another.
+// A session keeps its broadcasts within bounds, and no messages to single parties.
 func TestWhatIsKept(t *testing.T) {
 	r := NewRecorder(t.TempDir(), func(err error) { t.Error(err) })
 	defer r.Close()

@@ -16,7 +16,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/plan"
 )
 
-// A proof is judged by what its own prover stated, just before, in the words that all have heard.
+// A proof is judged by its prover's own statement in the previous round, as in the history of all
+// parties.
 func TestRefereeOfStatements(t *testing.T) {
 	const step = triple.StepBatch
 	type hearing struct {
@@ -27,7 +28,7 @@ func TestRefereeOfStatements(t *testing.T) {
 		at        uint32
 		historyOf string
 		none      bool
-		other     bool // all have another
+		other     bool // the history of all parties has another statement
 	}
 	judge := func(change func(h *hearing, x *trial)) (string, error) {
 		x := newTrial(t, jobv1.Protocol_PROTOCOL_TRIPLES)
@@ -62,27 +63,27 @@ func TestRefereeOfStatements(t *testing.T) {
 	check, err := judge(func(*hearing, *trial) {})
 	provenBy(t, "other ciphertexts", check, round.CheckCommitment, err)
 	for what, change := range map[string]func(h *hearing, x *trial){
-		"the ciphertexts of the statement":     func(h *hearing, _ *trial) { promised(h) },
-		"the statement of somebody else":       func(h *hearing, _ *trial) { promised(h); h.about = 2 },
-		"another statement than all have":      func(h *hearing, _ *trial) { h.other = true },
-		"a statement of another round":         func(h *hearing, _ *trial) { h.at = 4 },
-		"ciphertexts of a later round":         func(h *hearing, _ *trial) { h.accused.Round = 9 },
-		"a statement of another step":          func(h *hearing, _ *trial) { h.name, h.historyOf = "mackey/statement/open", "mackey/statement/open" },
-		"under another name than all have":     func(h *hearing, _ *trial) { h.historyOf = "mackey/statement/open" },
-		"what are no ciphertexts":              func(h *hearing, _ *trial) { h.accused.Name = step + "/response" },
-		"what is of no proof":                  func(h *hearing, _ *trial) { h.accused.Name = step + "/share" },
-		"of a step that there is not":          func(h *hearing, _ *trial) { h.accused.Name = "popk/ciphertexts" },
-		"a statement that is cut short":        func(h *hearing, _ *trial) { h.statement = h.statement[1:] },
-		"a statement that nobody has heard":    func(h *hearing, _ *trial) { h.none = true },
-		"a key that proves nothing":            func(_ *hearing, x *trial) { x.st.KeySeed = make([]byte, 32) },
-		"with a key that is not the session's": func(_ *hearing, x *trial) { x.st.KeyHash[3] ^= 1 },
+		"the ciphertexts of the statement":        func(h *hearing, _ *trial) { promised(h) },
+		"another party's statement":               func(h *hearing, _ *trial) { promised(h); h.about = 2 },
+		"not the statement in the history":        func(h *hearing, _ *trial) { h.other = true },
+		"a statement of another round":            func(h *hearing, _ *trial) { h.at = 4 },
+		"ciphertexts of a later round":            func(h *hearing, _ *trial) { h.accused.Round = 9 },
+		"a statement of another step":             func(h *hearing, _ *trial) { h.name, h.historyOf = "mackey/statement/open", "mackey/statement/open" },
+		"under another name than in the history":  func(h *hearing, _ *trial) { h.historyOf = "mackey/statement/open" },
+		"invalid ciphertexts":                     func(h *hearing, _ *trial) { h.accused.Name = step + "/response" },
+		"not part of a proof":                     func(h *hearing, _ *trial) { h.accused.Name = step + "/share" },
+		"of a step that does not exist":           func(h *hearing, _ *trial) { h.accused.Name = "popk/ciphertexts" },
+		"a truncated statement":                   func(h *hearing, _ *trial) { h.statement = h.statement[1:] },
+		"a statement without a history":           func(h *hearing, _ *trial) { h.none = true },
+		"a key that the accusation does not need": func(_ *hearing, x *trial) { x.st.KeySeed = make([]byte, 32) },
+		"with a key that is not the session's":    func(_ *hearing, x *trial) { x.st.KeyHash[3] ^= 1 },
 	} {
 		check, err := judge(change)
 		unprovenBy(t, what, check, err)
 	}
 }
 
-// Who proves nothing cannot have failed a proof, and a bound is one of a response alone.
+// A party that proves nothing cannot fail a proof, and a bound accusation needs only a response.
 func TestRefereeOfProvers(t *testing.T) {
 	x := newTrial(t, jobv1.Protocol_PROTOCOL_TRIPLES)
 	x.spec.Kind, x.spec.InputParty = jobv1.Kind_KIND_INPUT, 2
@@ -109,7 +110,7 @@ func TestRefereeOfProvers(t *testing.T) {
 		}
 		_, speaks := shapes[triple.StepBatch+"/response"]
 		if silent := shapes[round.OpenName(triple.StepBatch+"/statement")].Check(0, make([]byte, round.NonceSize)) == nil; speaks != proves || silent == proves {
-			t.Errorf("party %d answers: %v, and states nothing: %v", p, speaks, silent)
+			t.Errorf("party %d has a response: %v, may open an empty statement: %v", p, speaks, silent)
 		}
 	}
 	j, _, err := x.judge(c, triple.StepBatch, 2)
@@ -118,7 +119,7 @@ func TestRefereeOfProvers(t *testing.T) {
 	}
 	x.sees(2, 7, j.Response(), make([]byte, 3))
 	check, _, err := x.badProof()
-	unprovenBy(t, "what is no response", check, err)
+	unprovenBy(t, "not a response", check, err)
 	x.file.Reset()
 	x.list, x.read, x.history = nil, 0, []round.Agreement{{}}
 	x.sees(2, 7, j.Response(), make([]byte, 3))
@@ -137,12 +138,13 @@ func mustSet(t *testing.T) *params.Set {
 	return set
 }
 
-// Keys are judged as proved ones of a session that made keys, by the messages that are due at each place.
+// Only sessions of proved key generation are judged by the rules for keys, with the required
+// message at each position.
 func TestRefereeOfKeys(t *testing.T) {
 	for what, change := range map[string]func(x *trial){
 		"of triples":            func(x *trial) { x.spec.Protocol = jobv1.Protocol_PROTOCOL_TRIPLES },
 		"of other parameters":   func(x *trial) { x.st.Params[0] ^= 1 },
-		"of no dimension":       func(x *trial) { x.spec.Dim = 3 },
+		"without a dimension":   func(x *trial) { x.spec.Dim = 3 },
 		"of keys without proof": func(x *trial) { x.of(t, "insecure-8-64") },
 	} {
 		x := newTrial(t, jobv1.Protocol_PROTOCOL_KEYGEN)
@@ -160,7 +162,7 @@ func TestRefereeOfKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	frames := make([][]byte, j.Frames())
-	frames[0] = bytes.Repeat([]byte{0x55}, 2*codec.SignedSize(mustSet(t).N(), proof.Bits)) // which is not short
+	frames[0] = bytes.Repeat([]byte{0x55}, 2*codec.SignedSize(mustSet(t).N(), proof.Bits)) // is not short
 	judge := func(name string, frames [][]byte) (string, error) {
 		x.list, x.read = nil, 0
 		x.file.Reset()
@@ -176,7 +178,7 @@ func TestRefereeOfKeys(t *testing.T) {
 	unprovenBy(t, "a long response in a proof of fewer frames", check, err)
 }
 
-// of makes a session one of another set.
+// of changes the session's parameter set.
 func (x *trial) of(t *testing.T, name string) {
 	t.Helper()
 	set, err := params.Lookup(name)
@@ -187,8 +189,8 @@ func (x *trial) of(t *testing.T, name string) {
 	x.spec.Params, x.spec.ParamsHash, x.st.Params, x.spec.Field = name, hash[:], hash[:], ""
 }
 
-// A place in a file has the message that is due there: of its sender, of its name, in the words that all have heard, and with
-// the frames that are asked for.
+// Each position in a file requires a specific message: its sender, its name, the content in the
+// history, and the requested frames.
 func TestRefereeOfNames(t *testing.T) {
 	const name = "keygen/seed/open"
 	seeds := [][]byte{bytes.Repeat([]byte{1}, 64), bytes.Repeat([]byte{2}, 64), bytes.Repeat([]byte{3}, 64)}
@@ -220,7 +222,7 @@ func TestRefereeOfNames(t *testing.T) {
 	}
 	for what, change := range map[string]func(x *trial){
 		"of another name": func(x *trial) { x.list[1].Name = "x" },
-		"of another name that all have heard": func(x *trial) {
+		"of another name, in the history": func(x *trial) {
 			x.list = nil
 			x.file.Reset()
 			for p, name := range []string{name, "keygen/other/open", name} {
@@ -235,17 +237,17 @@ func TestRefereeOfNames(t *testing.T) {
 				x.sees(p, 3, name, seeds[p])
 			}
 		},
-		"in another round":       func(x *trial) { x.list[1].Round = 4 },
-		"another than all heard": func(x *trial) { of(x, 2, bytes.Repeat([]byte{9}, 64)) },
-		"that is not shown":      func(x *trial) { x.list[1].shown = nil },
-		"that is missing":        func(x *trial) { x.list = x.list[:2] },
-		"of which more is shown": func(x *trial) {
+		"in another round":            func(x *trial) { x.list[1].Round = 4 },
+		"another than in the history": func(x *trial) { of(x, 2, bytes.Repeat([]byte{9}, 64)) },
+		"that is not shown":           func(x *trial) { x.list[1].shown = nil },
+		"that is missing":             func(x *trial) { x.list = x.list[:2] },
+		"with additional frames shown": func(x *trial) {
 			x.list[1].shown = []int{0, 1}
 			x.list[1].frames = append(x.list[1].frames, x.list[1].frames[0])
 		},
-		"of another frame":         func(x *trial) { x.list[0].shown = []int{1}; x.list[0].frames = slices.Repeat(x.list[0].frames, 2) },
-		"that another frame is of": func(x *trial) { x.list[0].frames[0][0] ^= 1 },
-		"of which all heard little": func(x *trial) {
+		"of another frame":                       func(x *trial) { x.list[0].shown = []int{1}; x.list[0].frames = slices.Repeat(x.list[0].frames, 2) },
+		"whose frame belongs to another message": func(x *trial) { x.list[0].frames[0][0] ^= 1 },
+		"with a short history": func(x *trial) {
 			of(x, 2, make([]byte, 20))
 			x.history[0].Digests[2] = x.list[2].Digest
 		},
@@ -255,7 +257,7 @@ func TestRefereeOfNames(t *testing.T) {
 	}
 }
 
-// What a session computes with is what its terms say: the key of its parties and the parameters of its spec.
+// A session computes with the values of its terms: the parties' key and the parameters of its spec.
 func TestRefereeOfTerms(t *testing.T) {
 	for _, protocol := range []jobv1.Protocol{jobv1.Protocol_PROTOCOL_TRIPLES, jobv1.Protocol_PROTOCOL_POPK} {
 		if _, err := newTrial(t, protocol).computed(); err != nil {

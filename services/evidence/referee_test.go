@@ -17,8 +17,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/plan"
 )
 
-// trial is a referee of a session of three parties, past the statement, before whom a test brings what no accuser could have
-// signed. What is shown follows in the order in which messages come.
+// trial is a referee of a session of three parties after it has read the statement. A test gives it
+// messages that no accuser could have signed. The shown frames follow in the order of the messages.
 type trial struct {
 	*referee
 	signers []ed25519.PrivateKey
@@ -76,7 +76,7 @@ func (x *trial) sees(from round.Party, index uint32, name string, frames ...[]by
 	return &x.list[len(x.list)-1]
 }
 
-// knows adds to the history what all have said.
+// knows adds broadcasts of all parties to the history.
 func (x *trial) knows(index int, name string, digests ...round.Digest) {
 	x.history = append(x.history, round.Agreement{Round: index, Name: name, Digests: digests})
 }
@@ -87,7 +87,8 @@ func digestOf(name string, content []byte) round.Digest {
 	return h.Sum()
 }
 
-// unprovenBy demands that nothing is proved, for the file's fault, and proved that a check is.
+// unprovenBy requires that the file proves nothing and is at fault; proved requires that it proves
+// the failure of a check.
 func unprovenBy(t *testing.T, what, check string, err error) {
 	t.Helper()
 	var known *Error
@@ -105,17 +106,18 @@ func provenBy(t *testing.T, what, check, want string, err error) {
 	}
 }
 
-// An opening is wrong when it is not what its sender committed to under that name just before, and in no other case.
+// An opening is wrong only if it differs from what its sender committed to under that name in the
+// previous round.
 func TestRefereeOfOpenings(t *testing.T) {
 	const step = "s"
 	digest := round.Hash("an opening")
 	type hearing struct {
 		committed []byte // by party 1
 		open      message
-		about     round.Party // whose commitment is shown
+		about     round.Party // the sender of the shown commitment
 		shownAs   string      // its name
 		at        uint32      // its round
-		historyOf string      // name of the last of the history
+		historyOf string      // name of the last entry of the history
 		other     bool        // the history has another commitment
 		none      bool        // there is no history
 	}
@@ -145,25 +147,25 @@ func TestRefereeOfOpenings(t *testing.T) {
 	check, err := judge(func(*hearing) {})
 	provenBy(t, "a wrong opening", check, round.CheckCommitment, err)
 	for name, change := range map[string]func(h *hearing){
-		"an honest opening":                  func(h *hearing) { h.committed[0] ^= 1 },
-		"the commitment of somebody else":    func(h *hearing) { h.about = 2 },
-		"a commitment in another round":      func(h *hearing) { h.at = 4 },
-		"an opening that comes later":        func(h *hearing) { h.open.Round = 9 },
-		"an opening that comes before":       func(h *hearing) { h.open.Round = 6 },
-		"another commitment than all have":   func(h *hearing) { h.other = true },
-		"under another name than all have":   func(h *hearing) { h.historyOf = "t/commit" },
-		"a commitment of another step":       func(h *hearing) { h.shownAs, h.historyOf = "t/commit", "t/commit" },
-		"what is no opening":                 func(h *hearing) { h.open.Name = step },
-		"a commitment that is cut short":     func(h *hearing) { h.committed = h.committed[:31] },
-		"a commitment that is too long":      func(h *hearing) { h.committed = append(h.committed, 0) },
-		"a commitment that nobody has heard": func(h *hearing) { h.none = true },
+		"an honest opening":                          func(h *hearing) { h.committed[0] ^= 1 },
+		"the commitment of another party":            func(h *hearing) { h.about = 2 },
+		"a commitment in another round":              func(h *hearing) { h.at = 4 },
+		"a later opening":                            func(h *hearing) { h.open.Round = 9 },
+		"an earlier opening":                         func(h *hearing) { h.open.Round = 6 },
+		"a commitment that differs from the history": func(h *hearing) { h.other = true },
+		"under another name than in the history":     func(h *hearing) { h.historyOf = "t/commit" },
+		"a commitment of another step":               func(h *hearing) { h.shownAs, h.historyOf = "t/commit", "t/commit" },
+		"not an opening":                             func(h *hearing) { h.open.Name = step },
+		"a truncated commitment":                     func(h *hearing) { h.committed = h.committed[:31] },
+		"a commitment that is too long":              func(h *hearing) { h.committed = append(h.committed, 0) },
+		"a commitment without a history":             func(h *hearing) { h.none = true },
 	} {
 		check, err := judge(change)
 		unprovenBy(t, name, check, err)
 	}
 }
 
-// An echo is false when it reports what its sender has seen no signature of.
+// An echo is false if it reports a message without a valid signature of its sender.
 func TestRefereeOfEchoes(t *testing.T) {
 	names := []string{"x", "y"}
 	var none round.Digest
@@ -172,7 +174,7 @@ func TestRefereeOfEchoes(t *testing.T) {
 	echo := func(change func(p round.Party, name string, digest *round.Digest, e *exchange.Envelope)) (content []byte) {
 		for _, name := range names {
 			for p, k := range x.signers {
-				digest := round.Hash("what it said", []byte(name), []byte{byte(p)})
+				digest := round.Hash("the correct content", []byte(name), []byte{byte(p)})
 				e := exchange.Envelope{Session: x.session, From: round.Party(p), To: round.All, Round: 5, Name: name, Digest: digest}
 				change(round.Party(p), name, &digest, &e)
 				content = append(append(content, digest[:]...), e.Sign(k)...)
@@ -215,15 +217,15 @@ func TestRefereeOfEchoes(t *testing.T) {
 		names  []string
 		frames [][]byte
 	}{
-		"an honest echo":               {round.EchoName, names, [][]byte{echo(honest)}},
-		"that one has said nothing":    {round.EchoName, names, [][]byte{echo(silent)}},
-		"what is no echo":              {"x", names, [][]byte{lying}},
-		"of other names":               {round.EchoName, []string{"x", "z"}, [][]byte{lying}},
-		"of one name":                  {round.EchoName, names[:1], [][]byte{lying}},
-		"of no name":                   {round.EchoName, nil, [][]byte{about[:]}},
-		"an echo that is cut short":    {round.EchoName, names, [][]byte{lying[1:]}},
-		"an echo with a byte more":     {round.EchoName, names, [][]byte{append([]byte{0}, lying...)}},
-		"an echo that nobody is shown": {round.EchoName, names, nil},
+		"an honest echo":                     {round.EchoName, names, [][]byte{echo(honest)}},
+		"a report that a party sent nothing": {round.EchoName, names, [][]byte{echo(silent)}},
+		"not an echo":                        {"x", names, [][]byte{lying}},
+		"of other names":                     {round.EchoName, []string{"x", "z"}, [][]byte{lying}},
+		"of one name":                        {round.EchoName, names[:1], [][]byte{lying}},
+		"without a name":                     {round.EchoName, nil, [][]byte{about[:]}},
+		"a truncated echo":                   {round.EchoName, names, [][]byte{lying[1:]}},
+		"an echo with a byte more":           {round.EchoName, names, [][]byte{append([]byte{0}, lying...)}},
+		"an echo that is not shown":          {round.EchoName, names, nil},
 	} {
 		check, err := judge(c.name, c.names, c.frames...)
 		unprovenBy(t, what, check, err)
@@ -233,10 +235,11 @@ func TestRefereeOfEchoes(t *testing.T) {
 	x.sees(1, 6, round.EchoName, lying)
 	x.sees(1, 6, "x").shown = nil
 	check, _, err := x.falseEcho()
-	unprovenBy(t, "an echo and something else", check, err)
+	unprovenBy(t, "an echo and another message", check, err)
 }
 
-// A message is malformed when it is not as all of its name are, which is shown by one frame of it or by their number.
+// A message is malformed if it does not have the form of its name. One frame, or the number of
+// frames, shows this.
 func TestRefereeOfShapes(t *testing.T) {
 	const name = "triple/mackey" // a digest
 	good, short := make([]byte, 32), make([]byte, 31)
@@ -257,18 +260,18 @@ func TestRefereeOfShapes(t *testing.T) {
 		change func(x *trial, m *message)
 		frames [][]byte
 	}{
-		"an honest message":               {name, as, [][]byte{good}},
-		"a frame that is not shown":       {name, unseen, [][]byte{short}},
-		"a message of which is a digest":  {name, func(_ *trial, m *message) { m.frames, m.shown = nil, nil }, [][]byte{short}},
-		"a message of a name of nobody's": {"triple/nothing", as, [][]byte{short}},
-		"an echo":                         {round.EchoName, unseen, [][]byte{short, short}},
-		"two frames, and one is shown":    {name, func(_ *trial, m *message) { m.shown = []int{0} }, [][]byte{short, good}},
-		"and something else":              {name, func(x *trial, _ *message) { x.sees(1, 6, name, good) }, [][]byte{short}},
-		"of another key":                  {name, func(x *trial, _ *message) { x.st.KeyHash[0] ^= 1 }, [][]byte{short}},
-		"without the hash of a key":       {name, func(x *trial, _ *message) { x.st.KeyHash = nil }, [][]byte{short}},
-		"of another set":                  {name, func(x *trial, _ *message) { x.spec.ParamsHash = make([]byte, 32) }, [][]byte{short}},
-		"of no set":                       {name, func(x *trial, _ *message) { x.spec.Params = "insecure-0" }, [][]byte{short}},
-		"of another field":                {name, func(x *trial, _ *message) { x.spec.Field = "p0" }, [][]byte{short}},
+		"an honest message":              {name, as, [][]byte{good}},
+		"whose frame is not shown":       {name, unseen, [][]byte{short}},
+		"a message given by its digest":  {name, func(_ *trial, m *message) { m.frames, m.shown = nil, nil }, [][]byte{short}},
+		"a message with an unknown name": {"triple/nothing", as, [][]byte{short}},
+		"an echo":                        {round.EchoName, unseen, [][]byte{short, short}},
+		"two frames, and one is shown":   {name, func(_ *trial, m *message) { m.shown = []int{0} }, [][]byte{short, good}},
+		"and another message":            {name, func(x *trial, _ *message) { x.sees(1, 6, name, good) }, [][]byte{short}},
+		"of another key":                 {name, func(x *trial, _ *message) { x.st.KeyHash[0] ^= 1 }, [][]byte{short}},
+		"without the hash of a key":      {name, func(x *trial, _ *message) { x.st.KeyHash = nil }, [][]byte{short}},
+		"of another set":                 {name, func(x *trial, _ *message) { x.spec.ParamsHash = make([]byte, 32) }, [][]byte{short}},
+		"without a set":                  {name, func(x *trial, _ *message) { x.spec.Params = "insecure-0" }, [][]byte{short}},
+		"of another field":               {name, func(x *trial, _ *message) { x.spec.Field = "p0" }, [][]byte{short}},
 		"of a session of proofs": {name, func(x *trial, _ *message) {
 			p := newTrial(t, jobv1.Protocol_PROTOCOL_POPK)
 			x.spec, x.st.Params = p.spec, p.st.Params
@@ -279,7 +282,8 @@ func TestRefereeOfShapes(t *testing.T) {
 	}
 }
 
-// A verdict is wrong when it is about another batch than all broadcasts give. Any other message of 32 bytes is none.
+// A verdict is wrong if it is about another batch than that of all broadcasts. No other message of
+// 32 bytes is a verdict.
 func TestRefereeOfVerdicts(t *testing.T) {
 	judge := func(protocol jobv1.Protocol, name string, content func(x *trial) []byte, change func(x *trial)) (string, error) {
 		x := newTrial(t, protocol)
@@ -308,20 +312,21 @@ func TestRefereeOfVerdicts(t *testing.T) {
 		content  func(x *trial) []byte
 		change   func(x *trial)
 	}{
-		"the right verdict":          {triples, verdict.Name, right, as},
-		"a commitment":               {triples, round.CommitName("mackey/statement"), other, as},
-		"of a session of proofs":     {proofs, verdict.Name, other, as},
-		"a verdict of 31 bytes":      {triples, verdict.Name, func(*trial) []byte { return make([]byte, 31) }, as},
-		"a verdict of 33 bytes":      {triples, verdict.Name, func(*trial) []byte { return make([]byte, 33) }, as},
-		"and something else":         {triples, verdict.Name, other, func(x *trial) { x.sees(1, 9, verdict.Name, make([]byte, 32)) }},
-		"a verdict that is not seen": {triples, verdict.Name, other, func(x *trial) { x.list[0].shown = nil }},
+		"the right verdict":           {triples, verdict.Name, right, as},
+		"a commitment":                {triples, round.CommitName("mackey/statement"), other, as},
+		"of a session of proofs":      {proofs, verdict.Name, other, as},
+		"a verdict of 31 bytes":       {triples, verdict.Name, func(*trial) []byte { return make([]byte, 31) }, as},
+		"a verdict of 33 bytes":       {triples, verdict.Name, func(*trial) []byte { return make([]byte, 33) }, as},
+		"and another message":         {triples, verdict.Name, other, func(x *trial) { x.sees(1, 9, verdict.Name, make([]byte, 32)) }},
+		"a verdict that is not shown": {triples, verdict.Name, other, func(x *trial) { x.list[0].shown = nil }},
 	} {
 		check, err := judge(c.protocol, c.name, c.content, c.change)
 		unprovenBy(t, what, check, err)
 	}
 }
 
-// What is shown is what is named, all of it where all is wanted, within its bound; what is named and not wanted is not shown.
+// A message's shown frames are those it lists: all of them if the whole message is required, within
+// its bound, and none of a message that is not required.
 func TestRefereeOfFrames(t *testing.T) {
 	a, b := []byte("first"), []byte("second")
 	fresh := func() *trial {
@@ -335,7 +340,7 @@ func TestRefereeOfFrames(t *testing.T) {
 	}
 	x = fresh()
 	_, err := x.whole(0, 10)
-	unprovenBy(t, "longer than it may be", "", err)
+	unprovenBy(t, "longer than allowed", "", err)
 	x = fresh()
 	x.list[0].shown = []int{0}
 	_, err = x.whole(0, 100)
@@ -350,20 +355,20 @@ func TestRefereeOfFrames(t *testing.T) {
 	x = fresh()
 	x.list[0].shown = nil
 	_, _, err = x.one()
-	unprovenBy(t, "none, for one", "", err)
+	unprovenBy(t, "no frame, for one", "", err)
 	x = fresh()
 	x.sees(0, 1, "y", a)
 	_, err = x.whole(1, 100)
-	unprovenBy(t, "frames that are passed over", "", err)
+	unprovenBy(t, "frames of a skipped message", "", err)
 	x = fresh()
 	x.file.Reset()
-	unprovenBy(t, "frames that are left, and not there", "", x.end())
+	unprovenBy(t, "listed frames that are not in the file", "", x.end())
 	x = fresh()
 	if _, err := x.whole(0, 11); err != nil {
 		t.Fatal(err)
 	}
 	x.file.WriteByte(0)
-	unprovenBy(t, "a byte that is left", "", x.end())
+	unprovenBy(t, "a byte left at the end", "", x.end())
 
 	in := new(bytes.Buffer)
 	if err := writeBlock(in, make([]byte, 11)); err != nil {
@@ -372,13 +377,14 @@ func TestRefereeOfFrames(t *testing.T) {
 	_, err = block(in, nil, 10)
 	unprovenBy(t, "a block beyond its limit", "", err)
 	if _, err := block(io.MultiReader(bytes.NewReader([]byte{4, 0, 0, 0, 1})), nil, 10); err == nil {
-		t.Error("a block that ends early")
+		t.Error("a truncated block")
 	}
 	_, err = digests(make([]byte, 33))
 	unprovenBy(t, "digests of 33 bytes", "", err)
 }
 
-// The accused message is signed by the culprit; every other is signed by its sender, or the culprit has signed that it had it.
+// The accused party must have signed the accused message. Every other message must be signed by its
+// sender or be in the history that the accused party signed.
 func TestRefereeOfSignatures(t *testing.T) {
 	spec := newTrial(t, jobv1.Protocol_PROTOCOL_KEYGEN)
 	said := round.Hash("what party 2 said")
@@ -404,15 +410,15 @@ func TestRefereeOfSignatures(t *testing.T) {
 	}
 	for what, change := range map[string]func(st *evidencev1.Statement){
 		"none":                           func(st *evidencev1.Statement) { st.Messages = nil },
-		"that somebody else has signed":  func(st *evidencev1.Statement) { st.Culprit = 2 },
+		"signed by another party":        func(st *evidencev1.Statement) { st.Culprit = 2 },
 		"with a wrong signature":         func(st *evidencev1.Statement) { st.Messages[0].Signature[9] ^= 1 },
 		"with another's wrong signature": func(st *evidencev1.Statement) { st.Messages[1].Signature = make([]byte, 64) },
-		"that all have, but nobody signed": func(st *evidencev1.Statement) {
+		"in the history, but unsigned": func(st *evidencev1.Statement) {
 			st.Messages, st.Culprit = st.Messages[1:], 2
 			st.Messages[0].Transcript = transcript[:]
 		},
-		"that nobody said":        func(st *evidencev1.Statement) { st.Messages[1].Digest = make([]byte, 32) },
-		"that another said":       func(st *evidencev1.Statement) { st.Messages[1].From = 0 },
+		"not in the history":      func(st *evidencev1.Statement) { st.Messages[1].Digest = make([]byte, 32) },
+		"sent by another party":   func(st *evidencev1.Statement) { st.Messages[1].From = 0 },
 		"of another name":         func(st *evidencev1.Statement) { st.Messages[1].Name = "z" },
 		"of another round":        func(st *evidencev1.Statement) { st.Messages[1].Round = 4 },
 		"of nobody":               func(st *evidencev1.Statement) { st.Messages[1].From = 3 },
@@ -429,26 +435,26 @@ func TestRefereeOfSignatures(t *testing.T) {
 			st.Messages[0] = signed(1, "x", e.Sum())
 			st.Messages[0].Frames = append([]byte{5}, make([]byte, 31)...)
 		},
-		"of which a frame is shown twice": func(st *evidencev1.Statement) {
+		"with a frame shown twice": func(st *evidencev1.Statement) {
 			e := round.NewHasher("x")
 			e.FrameDigest(round.Digest{})
 			e.FrameDigest(round.Digest{})
 			st.Messages[0] = signed(1, "x", e.Sum())
 			st.Messages[0].Digest, st.Messages[0].Frames, st.Messages[0].Shown = nil, make([]byte, 64), []uint32{0, 0}
 		},
-		"of which a frame is shown that is not there": func(st *evidencev1.Statement) {
+		"with a shown frame that does not exist": func(st *evidencev1.Statement) {
 			e := round.NewHasher("x")
 			e.FrameDigest(round.Digest{})
 			st.Messages[0] = signed(1, "x", e.Sum())
 			st.Messages[0].Digest, st.Messages[0].Frames, st.Messages[0].Shown = nil, make([]byte, 32), []uint32{1}
 		},
-		"of half a digest": func(st *evidencev1.Statement) { st.Messages[1].Frames = make([]byte, 48) },
+		"with half a digest": func(st *evidencev1.Statement) { st.Messages[1].Frames = make([]byte, 48) },
 	} {
 		unprovenBy(t, "a message "+what, "", judge(change))
 	}
 }
 
-// Two messages are versions of one when one party has signed both, in one round, under one name.
+// Two messages are versions of one if one party signed both in the same round under the same name.
 func TestRefereeOfVersions(t *testing.T) {
 	judge := func(change func(x *trial)) (string, error) {
 		x := newTrial(t, jobv1.Protocol_PROTOCOL_KEYGEN)
@@ -464,21 +470,22 @@ func TestRefereeOfVersions(t *testing.T) {
 	check, err := judge(func(*trial) {})
 	provenBy(t, "two versions", check, round.CheckEcho, err)
 	for what, change := range map[string]func(x *trial){
-		"of two parties":         func(x *trial) { x.list[1].From = 2 },
-		"of two rounds":          func(x *trial) { x.list[1].Round++ },
-		"of two names":           func(x *trial) { x.list[1].Name = "y" },
-		"that are the same":      func(x *trial) { x.list[1].Digest = x.list[0].Digest },
-		"of which one is signed": func(x *trial) { x.st.Messages[1].Signature = nil },
-		"one":                    func(x *trial) { x.list = x.list[:1] },
-		"three":                  func(x *trial) { x.list = append(x.list, x.list[0]) },
-		"with a history":         func(x *trial) { x.knows(1, "x") },
+		"of two parties":              func(x *trial) { x.list[1].From = 2 },
+		"of two rounds":               func(x *trial) { x.list[1].Round++ },
+		"of two names":                func(x *trial) { x.list[1].Name = "y" },
+		"that are the same":           func(x *trial) { x.list[1].Digest = x.list[0].Digest },
+		"only one of which is signed": func(x *trial) { x.st.Messages[1].Signature = nil },
+		"one":                         func(x *trial) { x.list = x.list[:1] },
+		"three":                       func(x *trial) { x.list = append(x.list, x.list[0]) },
+		"with a history":              func(x *trial) { x.knows(1, "x") },
 	} {
 		check, err := judge(change)
 		unprovenBy(t, "versions "+what, check, err)
 	}
 }
 
-// A batch of which tuples of zero are dropped may have any number of tuples; any other has its own.
+// A batch that drops zero tuples may have any number of tuples; every other batch has a fixed
+// number.
 func TestRefereeOfCounts(t *testing.T) {
 	for kind, drops := range map[jobv1.Kind]bool{jobv1.Kind_KIND_SCALAR: false, jobv1.Kind_KIND_BIT: true, jobv1.Kind_KIND_INVERSE: true} {
 		x := newTrial(t, jobv1.Protocol_PROTOCOL_TRIPLES)

@@ -5,16 +5,16 @@ import (
 	"os"
 )
 
-// spool is a file without a name that frames are put into one after another. It is made when the first comes, and is gone
-// with the process.
+// spool is an unnamed file to which frames are appended. It is created with the first frame and
+// disappears with the process.
 type spool struct {
 	dir  string
 	file *os.File
 	size int64
-	err  error // of a write, after which nothing more is kept
+	err  error // error of a write, after which nothing more is kept
 }
 
-// place is where bytes are in a spool.
+// place is the position of bytes in a spool.
 type place struct {
 	of   *spool
 	at   int64
@@ -35,7 +35,7 @@ func (s *spool) add(b []byte) (place, error) {
 		return place{}, s.err
 	}
 	if _, s.err = s.file.WriteAt(b, s.size); s.err != nil {
-		s.reset() // a full disk has other uses for the room
+		s.reset() // frees the space on a full disk
 		return place{}, s.err
 	}
 	p := place{s, s.size, len(b)}
@@ -43,9 +43,9 @@ func (s *spool) add(b []byte) (place, error) {
 	return p, nil
 }
 
-// unnamed makes a file that is gone when it is closed.
+// unnamed creates a file that disappears when it is closed.
 func unnamed(dir string) (*os.File, error) {
-	f, err := os.CreateTemp(dir, "evidence-*") // of mode 0600
+	f, err := os.CreateTemp(dir, "evidence-*") // with mode 0600
 	if err != nil {
 		return nil, err
 	}
@@ -65,10 +65,10 @@ func (p place) read() ([]byte, error) {
 	return b, err
 }
 
-// reset forgets everything.
+// reset discards all frames.
 func (s *spool) reset() {
 	if s.size = 0; s.file != nil {
-		_ = s.file.Truncate(0) // what is left is overwritten, or gone with the file
+		_ = s.file.Truncate(0) // remaining bytes are overwritten, or disappear with the file
 	}
 }
 

@@ -16,16 +16,17 @@ import (
 	"github.com/lodge-mpc/lodge/services/plan"
 )
 
-// Members are what a roster says of the parties.
+// Members holds the roster's data about the parties.
 type Members struct {
 	Names []string
 	Keys  []ed25519.PublicKey
 	Hash  [32]byte
 }
 
-// Verify reads an accusation and checks that it proves what it claims, with nothing but the roster. The error is an *Error
-// when the file is at fault, and otherwise that of the reader or of the context. It reads the file once and holds one
-// statement and the frames of a proof, but not a whole message.
+// Verify reads an accusation and checks that it proves its claim, using only the roster. The error
+// is an *Error if the file is at fault, and otherwise the error of the reader or of the context.
+// Verify reads the file once and holds one statement and the frames of a proof in memory, but no
+// whole large message.
 func Verify(ctx context.Context, file io.Reader, roster *config.Roster) (*Finding, error) {
 	who := Members{Keys: roster.SigningKeys(), Hash: roster.Hash()}
 	for _, p := range roster.Parties {
@@ -44,18 +45,19 @@ type referee struct {
 	session round.Digest
 	history []round.Agreement
 	list    []message
-	room    []byte // of the frame that was read last
-	read    int    // messages whose frames have been read, or passed
+	room    []byte // buffer of the last frame read
+	read    int    // number of messages whose frames have been read or skipped
 }
 
-// message is a broadcast that a file is about. Its first is the accused one.
+// message is a broadcast in a file. The first message is the accused one.
 type message struct {
 	exchange.Envelope
 	frames []round.Digest
 	shown  []int
 }
 
-// judges are those of each kind. They give the check that the culprit fails, and how.
+// judges holds the judge of each kind. A judge returns the check that the accused party fails, and
+// the reason.
 var judges = map[evidencev1.Kind]struct {
 	kind  Kind
 	judge func(r *referee) (check, reason string, err error)
@@ -86,7 +88,7 @@ func verify(ctx context.Context, file io.Reader, who Members) (*Finding, error) 
 	//lodge:check evidence/file/kind [swap=!ok=>!ok && j.kind != ""] [run=TestLimitsOfWhoIsAccused]
 	//  a file of an unknown kind crashes the judge
 	case !ok:
-		return nil, unreadable("no kind of proof")
+		return nil, unreadable("unknown kind of proof")
 	//lodge:check evidence/file/no-names [drop=len(r.st.GetNames()) > 0 && j.kind != FalseEcho]
 	//  [run=TestLimitsOfWhoIsAccused] one cheat can be filed many times with unused names
 	//lodge:check evidence/file/no-key-hash [drop=len(r.st.GetKeyHash()) > 0 && !keyed(r.st)]
@@ -94,7 +96,7 @@ func verify(ctx context.Context, file io.Reader, who Members) (*Finding, error) 
 	//lodge:check evidence/file/no-seed [drop=len(r.st.GetKeySeed()) > 0 && j.kind != BadProof]
 	//  [run=TestLimitsOfWhoIsAccused] one cheat can be filed many times with an unused key seed
 	case len(r.st.GetNames()) > 0 && j.kind != FalseEcho, len(r.st.GetKeyHash()) > 0 && !keyed(r.st), len(r.st.GetKeySeed()) > 0 && j.kind != BadProof:
-		return nil, unreadable("what such a proof does not have")
+		return nil, unreadable("fields that this kind of proof does not have")
 	}
 	check, reason, err := j.judge(r)
 	if err != nil {
@@ -114,7 +116,7 @@ func verify(ctx context.Context, file io.Reader, who Members) (*Finding, error) 
 	}, nil
 }
 
-// keyed reports whether a statement has the hash of the key that is in its session's terms.
+// keyed reports whether a statement has the hash of the key that its session's terms contain.
 func keyed(st *evidencev1.Statement) bool {
 	switch st.GetKind() {
 	case evidencev1.Kind_KIND_BAD_PROOF, evidencev1.Kind_KIND_WRONG_VERDICT:
@@ -125,7 +127,7 @@ func keyed(st *evidencev1.Statement) bool {
 	return false
 }
 
-// place derives the session's id, and the transcript of the history.
+// place derives the session's identifier and the transcript of the history.
 func (r *referee) place() error {
 	r.spec = r.st.GetSpec()
 	n := len(r.who.Keys)
@@ -141,11 +143,11 @@ func (r *referee) place() error {
 	//lodge:check evidence/session/version [run=TestOneEncoding] a session is judged by the rules of
 	//  another protocol version
 	case r.spec.GetProtocolVersion() != job.ProtocolVersion:
-		return problem(OtherVersion, "the session was of version %d, and this program judges version %d", r.spec.GetProtocolVersion(), job.ProtocolVersion)
+		return problem(OtherVersion, "the session has version %d, but this program judges version %d", r.spec.GetProtocolVersion(), job.ProtocolVersion)
 	//lodge:check evidence/session/terms [drop=len(r.st.GetParams()) != len(round.Digest{})]
 	//  [run=TestLimitsOfWhoIsAccused] a session is judged with malformed terms
 	case plan.Name(r.spec.GetProtocol()) == "" || len(r.st.GetParams()) != len(round.Digest{}):
-		return unreadable("a session of no protocol")
+		return unreadable("the session's protocol is unknown")
 	}
 	terms := round.Terms{
 		Version: uint64(r.spec.GetProtocolVersion()), Protocol: plan.Name(r.spec.GetProtocol()), Params: round.Digest(r.st.GetParams()),
@@ -175,7 +177,8 @@ func before(a, b round.Agreement) bool {
 	return a.Round < b.Round || a.Round == b.Round && strings.Compare(a.Name, b.Name) < 0
 }
 
-// messages reads the messages. The first is signed by the culprit; every other is signed too, or in the history.
+// messages reads the messages. The accused party must have signed the first; every other message
+// must be signed by its sender or be in the history.
 func (r *referee) messages() error {
 	for i, m := range r.st.GetMessages() {
 		x, err := r.message(m)
@@ -186,7 +189,7 @@ func (r *referee) messages() error {
 		//lodge:check evidence/message/culprit [run=TestRefereeOfSignatures] the accused message
 		//  need not be the culprit's
 		case i == 0 && x.From != round.Party(r.st.GetCulprit()):
-			return unproven("the first message is not the culprit's")
+			return unproven("the first message is not from the accused party")
 		//lodge:check evidence/message/signature [run=TestRefereeOfSignatures] the accused message
 		//  can have an invalid signature
 		case len(m.GetSignature()) > 0 && !x.Verify(r.who.Keys[x.From], m.GetSignature()):
@@ -196,7 +199,7 @@ func (r *referee) messages() error {
 		//lodge:check evidence/message/agreed [swap=(i == 0 || !r.agreed(x))=>i == 0]
 		//  [run=TestRefereeOfSignatures] a message that the culprit never received counts
 		case len(m.GetSignature()) == 0 && (i == 0 || !r.agreed(x)):
-			return unproven("a %s that neither its sender nor the culprit has signed", x.Name)
+			return unproven("neither its sender nor the accused party has signed a %s", x.Name)
 		}
 		r.list = append(r.list, x)
 	}
@@ -209,7 +212,7 @@ func (r *referee) messages() error {
 	//lodge:check evidence/message/transcript [run=TestRefereeOfSignatures] the history need not be
 	//  the one that the culprit signed
 	if len(r.history) > 0 && round.Digest(t) != r.list[0].Transcript {
-		return unproven("the history is not that of the accused message")
+		return unproven("the history does not match the accused message")
 	}
 	return nil
 }
@@ -224,7 +227,7 @@ func (r *referee) message(m *evidencev1.Message) (x message, err error) {
 	//  len(round.Digest{})] [run=TestRefereeOfSignatures] a transcript of the wrong length is
 	//  accepted
 	if int64(m.GetFrom()) >= int64(len(r.who.Keys)) || len(m.GetName()) > maxName || len(m.GetTranscript()) != len(round.Digest{}) {
-		return x, unreadable("a message of no party")
+		return x, unreadable("a message of an unknown party")
 	}
 	x.Envelope = exchange.Envelope{
 		Protocol: plan.Name(r.spec.GetProtocol()), Version: r.spec.GetProtocolVersion(), Session: r.session, Round: m.GetRound(),
@@ -251,14 +254,14 @@ func (r *referee) message(m *evidencev1.Message) (x message, err error) {
 		//lodge:check evidence/message/shown-once [drop=i > 0 && int(s) <= x.shown[i-1]]
 		//  [run=TestRefereeOfSignatures] one frame can be shown in the place of another
 		if int64(s) >= int64(len(x.frames)) || i > 0 && int(s) <= x.shown[i-1] {
-			return x, unreadable("frames that are shown are not in order")
+			return x, unreadable("the shown frames are not in order")
 		}
 		x.shown = append(x.shown, int(s))
 	}
 	return x, nil
 }
 
-// agreed reports whether a message is in the history, which the culprit has signed.
+// agreed reports whether a message is in the history, which the accused party has signed.
 func (r *referee) agreed(m message) bool {
 	return slices.ContainsFunc(r.history, func(a round.Agreement) bool {
 		//lodge:check evidence/message/agreed-name [drop=a.Name == m.Name]
@@ -271,6 +274,7 @@ func (r *referee) agreed(m message) bool {
 	})
 }
 
-// sent is the round, as signatures count, of broadcasts that the transcript has. Signatures count from the prelude on, which
-// has a round and with three or more parties that of its echo; the transcript counts without it, and by the round of the echo.
+// sent returns the round number in signatures of the broadcasts in an agreement. Signatures count
+// from the prelude, which has one round and, with three or more parties, an echo round. The
+// transcript counts without the prelude, and by the round of the echo.
 func sent(a round.Agreement) uint32 { return uint32(a.Round) + 1 }

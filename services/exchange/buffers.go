@@ -20,7 +20,7 @@ var buffers [largestFrame/bufferStep + 1]sync.Pool
 // poison makes what reads a buffer after it was put back see other bytes.
 var poison = false
 
-// getBuffer gives n bytes of any content, at most largestFrame.
+// getBuffer returns n bytes with arbitrary content; n is at most largestFrame.
 func getBuffer(n int) []byte {
 	steps := (n + bufferStep - 1) / bufferStep
 	if b, ok := buffers[steps].Get().(*[]byte); ok {
@@ -29,7 +29,7 @@ func getBuffer(n int) []byte {
 	return make([]byte, n, steps*bufferStep)
 }
 
-// putBuffer takes back what getBuffer gave; nothing may use it any more.
+// putBuffer returns a buffer of getBuffer to the pool. The caller must not use it afterwards.
 func putBuffer(b []byte) {
 	b = b[:cap(b)]
 	if poison {

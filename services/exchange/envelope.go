@@ -53,7 +53,7 @@ func (e Envelope) message() []byte {
 	return append([]byte("lodge envelope v2:"), h[:]...)
 }
 
-// Sign gives the Ed25519 signature over every field.
+// Sign returns the Ed25519 signature over every field.
 func (e Envelope) Sign(key ed25519.PrivateKey) []byte { return ed25519.Sign(key, e.message()) }
 
 // Verify checks a signature of From.
@@ -112,7 +112,7 @@ func (f Farewell) message() []byte {
 	return append([]byte("lodge farewell v1:"), h[:]...)
 }
 
-// Sign gives the Ed25519 signature over every field.
+// Sign returns the Ed25519 signature over every field.
 func (f Farewell) Sign(key ed25519.PrivateKey) []byte { return ed25519.Sign(key, f.message()) }
 
 // Verify checks a signature of From.

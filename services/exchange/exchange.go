@@ -1,12 +1,11 @@
-// Package exchange carries messages between parties: per session and direction
-// one stream of numbered frames of at most 4 MiB, acknowledged as the protocol
-// takes them, with a bounded window in flight.
+// Package exchange carries messages between parties. Each session has one stream per direction, with
+// numbered frames of at most 4 MiB. The receiver acknowledges frames when the protocol has accepted them,
+// and the window of frames in flight is bounded.
 //
-// A connection that breaks is opened again and goes on with identical frames
-// from the first that the receiver lacks. A process that restarts is another
-// incarnation: it is refused, because it could only send other frames. Every
-// message ends with its sender's signature (Envelope); TLS says who speaks, the
-// signature lets others be shown what was said.
+// After a connection breaks, the sender reconnects and resumes with identical frames, from the first that
+// the receiver lacks. A restarted process has another incarnation and is refused, because it could only
+// send other frames. Every message ends with its sender's signature (Envelope). TLS authenticates the peer;
+// the signature proves the message to third parties.
 package exchange
 
 import (
@@ -28,13 +27,13 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Peer is how another party is reached.
+// Peer is the connection to another party.
 type Peer struct {
 	Name string // in metrics and errors
 	Conn grpc.ClientConnInterface
 }
 
-// Config of a party's exchange.
+// Config configures a party's exchange.
 type Config struct {
 	Self       round.Party
 	Peers      []Peer // by index in the roster; the entry of Self is not used
@@ -122,7 +121,7 @@ type Pins struct {
 	SpecDigest [32]byte
 }
 
-// ErrOpened refuses a session that there is or was.
+// ErrOpened is the error for a session that is open or was opened before.
 var ErrOpened = errors.New("exchange: session was opened before")
 
 // Open starts a session: it dials every peer and takes their streams until
@@ -337,7 +336,7 @@ const (
 	CheckRefused     = "refused"     // it refused our stream for good
 )
 
-// LostError says that a peer cannot take part in the session any more.
+// LostError reports that a peer can no longer take part in the session.
 type LostError struct {
 	Peer   round.Party
 	Name   string
@@ -349,7 +348,7 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("exchange: %s is lost: %s: %s", e.Name, e.Check, e.Reason)
 }
 
-// AbortedError says that a peer has ended the session on its side.
+// AbortedError reports that a peer has ended the session.
 type AbortedError struct {
 	Peer    round.Party
 	Name    string

@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// inbox is what has come from one peer and was not yet taken. Session.mu guards it.
+// inbox holds the frames received from one peer that the protocol has not yet accepted. Session.mu guards it.
 type inbox struct {
 	incarnation []byte // of the peer's process; set by its first hello
 	generation  int    // counts the peer's streams; only the newest may push

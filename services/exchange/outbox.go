@@ -27,7 +27,7 @@ type queued struct {
 	at metrics.Place
 }
 
-// outbox is what one peer has not yet acknowledged. Session.mu guards the
+// outbox holds the frames that one peer has not yet acknowledged. Session.mu guards the
 // fields below the first two.
 type outbox struct {
 	s    *Session

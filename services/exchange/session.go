@@ -220,22 +220,22 @@ func (s *Session) Send(ctx context.Context, at metrics.Place, index uint32, m ro
 	return nil
 }
 
-// Failed gives what ended the session early, if anything has.
+// Failed returns the error that ended the session early, or nil.
 func (s *Session) Failed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
 }
 
-// Taken gives the bytes that a peer has acknowledged, and whether it has yet to
-// acknowledge frames.
+// Taken returns the number of bytes that a peer has acknowledged, and whether frames to it are still
+// unacknowledged.
 func (s *Session) Taken(p round.Party) (bytes int64, owing bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.out[p].taken, len(s.out[p].queue) > 0
 }
 
-// Traffic gives the bytes of frames sent and received so far.
+// Traffic returns the bytes of frames sent and received so far.
 func (s *Session) Traffic() (sent, received int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

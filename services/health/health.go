@@ -1,7 +1,7 @@
-// Package health tells whoever supervises a process whether it lives and whether it can be used: grpc.health.v1 in
-// plaintext, and nothing else. What it says is no secret, and nobody can change anything by asking. A supervisor has no
-// certificate, which is why this is no service of package rpc. Connections, streams, messages and questions to the store
-// are bounded, and a new connection gets in whoever holds the others.
+// Package health tells a supervisor whether a process is alive and ready. It serves only grpc.health.v1, in
+// plaintext. Its responses are not secret, and requests cannot change any state. A supervisor has no
+// certificate, so this service is not part of package rpc. Connections, streams, messages and queries to
+// the store are bounded, and a new connection is always accepted, even if clients hold all others open.
 package health
 
 import (
@@ -21,39 +21,40 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// The services that can be asked about.
+// Names of the services in health checks.
 const (
-	Live  = ""      // the process answers
-	Ready = "ready" // it can be used: its store is open and not in quarantine, and it is not stopping
+	Live  = ""      // the process responds
+	Ready = "ready" // the process is usable: its store is open and not in quarantine, and it is not stopping
 )
 
-// Bounds on what callers can take.
+// Limits on the resources of callers.
 const (
 	maxMessage = 1 << 10 // bytes
 	maxHeaders = 4 << 10 // bytes
-	maxStreams = 4       // of a connection
+	maxStreams = 4       // per connection
 	maxConns   = 16
-	idleTime   = 30 * time.Second // of a connection
-	sendTime   = 2 * time.Second  // for the message of a call to arrive, and its answer
-	window     = 64 << 10         // bytes of a stream that are taken before its handler reads them
-	fresh      = time.Second      // for how long an answer about readiness holds
+	idleTime   = 30 * time.Second // per connection
+	sendTime   = 2 * time.Second  // for receiving the message of a call and sending the response
+	window     = 64 << 10         // bytes of a stream that are buffered before its handler reads them
+	fresh      = time.Second      // validity of a cached readiness result
 )
 
-// Server answers. A nil one does nothing.
+// Server serves health checks. The methods of a nil Server do nothing.
 type Server struct {
 	healthpb.UnimplementedHealthServer
 	grpc  *grpc.Server
 	ready atomic.Pointer[func() bool]
-	ended <-chan struct{} // closed when it stops
+	ended <-chan struct{} // closed when the server stops
 	end   func()
 
 	mu     sync.Mutex
-	of     *func() bool // that was asked last
+	of     *func() bool // the function that was called last
 	at     time.Time
 	answer bool
 }
 
-// Start listens and serves; it gives nil without an address. The process lives, and is not ready until Ready says so.
+// Start listens and serves. It returns nil if the address is empty. The process is alive, but not ready
+// before a call of Ready.
 func Start(address string, log *slog.Logger) (*Server, error) {
 	if address == "" {
 		return nil, nil
@@ -87,10 +88,10 @@ func serve(l net.Listener, log *slog.Logger) *Server {
 	return s
 }
 
-// limit gives a call a deadline when its headers have arrived. Watch has none: it goes on until the caller ends it, or
-// loses its connection to another.
+// limit sets a deadline for a call when its headers have arrived. Watch has no deadline: it lasts until the
+// caller ends it or loses its connection to a newer one.
 func limit(ctx context.Context, info *tap.Info) (context.Context, error) {
-	//lodge:check health/deadline run=TestCallsWithoutMessages whoever sends no message holds a call for as long as it likes
+	//lodge:check health/deadline run=TestCallsWithoutMessages a caller that sends no message keeps a call open without limit
 	if info.FullMethodName != healthpb.Health_Watch_FullMethodName {
 		limited, cancel := context.WithTimeout(ctx, sendTime)
 		context.AfterFunc(limited, cancel)
@@ -99,7 +100,7 @@ func limit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	return ctx, nil
 }
 
-// Ready says what decides whether the process is ready; nil: it is not.
+// Ready sets the function that decides whether the process is ready; with nil it is not ready.
 func (s *Server) Ready(f func() bool) {
 	switch {
 	case s == nil:
@@ -110,7 +111,7 @@ func (s *Server) Ready(f func() bool) {
 	}
 }
 
-// Stop ends everything at once.
+// Stop immediately ends all calls and connections.
 func (s *Server) Stop() {
 	if s != nil {
 		s.end()
@@ -118,7 +119,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// able says whether the process is ready, by an answer that is not older than fresh.
+// able reports whether the process is ready, from a result that is at most fresh old.
 func (s *Server) able() bool {
 	f := s.ready.Load()
 	if f == nil {
@@ -130,7 +131,7 @@ func (s *Server) able() bool {
 		s.answer = (*f)()
 		s.of, s.at = f, time.Now()
 	}
-	return s.answer && s.ready.Load() == f // it may have begun to stop meanwhile
+	return s.answer && s.ready.Load() == f // Ready may have been called in the meantime
 }
 
 func (s *Server) status(service string) healthpb.HealthCheckResponse_ServingStatus {
@@ -159,7 +160,7 @@ func (s *Server) List(context.Context, *healthpb.HealthListRequest) (*healthpb.H
 	}}, nil
 }
 
-// Watch implements the service: it sends what Check would say, and again when that is another.
+// Watch implements the service: it sends the result of Check, and again whenever it changes.
 func (s *Server) Watch(q *healthpb.HealthCheckRequest, stream grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
 	tick := time.NewTicker(fresh)
 	defer tick.Stop()
@@ -180,8 +181,8 @@ func (s *Server) Watch(q *healthpb.HealthCheckRequest, stream grpc.ServerStreami
 	}
 }
 
-// Bounded is a listener that holds no more than 16 connections: the oldest ends when another comes. It is for what anybody may
-// connect to.
+// Bounded is a listener with at most 16 connections: a new connection closes the oldest. It is for ports
+// without authentication.
 func Bounded(l net.Listener) net.Listener { return &bounded{Listener: l} }
 
 type bounded struct {
@@ -206,7 +207,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return &conn{Conn: c, from: b}, nil
 }
 
-// conn leaves its listener when it is closed.
+// conn is removed from its listener when it is closed.
 type conn struct {
 	net.Conn
 	from *bounded

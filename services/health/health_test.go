@@ -28,7 +28,7 @@ const (
 	unknown = healthpb.HealthCheckResponse_SERVICE_UNKNOWN
 )
 
-// newServer serves on a socket, and gives a way to connect.
+// newServer serves on a socket and returns a function that connects to it.
 func newServer(t *testing.T) (*Server, func() *grpc.ClientConn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,7 +58,7 @@ func ask(ctx context.Context, conn *grpc.ClientConn, service string) (healthpb.H
 	return r.GetStatus(), err
 }
 
-// A process lives from the beginning, and is ready when it says so and until it stops.
+// A process is alive from the start, and ready from the call of Ready until it stops.
 func TestCheck(t *testing.T) {
 	s, dial := newServer(t)
 	conn, ctx := dial(), limited(t)
@@ -94,7 +94,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Watch sends changes, and only these.
+// Watch sends only changes.
 func TestWatch(t *testing.T) {
 	s, dial := newServer(t)
 	conn, ctx := dial(), limited(t)
@@ -124,7 +124,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// However often one asks, the store is asked once in a while.
+// The rate of queries to the store is bounded for any number of checks.
 func TestQuestionsAreFew(t *testing.T) {
 	s, dial := newServer(t)
 	conn, ctx := dial(), limited(t)
@@ -141,7 +141,7 @@ func TestQuestionsAreFew(t *testing.T) {
 	}
 }
 
-// Nothing else is served, and what callers can take is bounded.
+// No other services are available, and the resources of callers are bounded.
 func TestBounds(t *testing.T) {
 	_, dial := newServer(t)
 	conn, ctx := dial(), limited(t)
@@ -156,7 +156,7 @@ func TestBounds(t *testing.T) {
 	}
 	large := metadata.AppendToOutgoingContext(ctx, "x-large", strings.Repeat("x", maxHeaders))
 	if _, err := ask(large, conn, Live); err == nil {
-		t.Error("large headers are taken")
+		t.Error("large headers are accepted")
 	}
 	hold, release := context.WithCancel(ctx)
 	defer release()
@@ -180,7 +180,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Whoever holds connections does not keep a supervisor out: the oldest ends.
+// Open connections do not lock out a supervisor: the oldest connection is closed.
 func TestConnections(t *testing.T) {
 	_, dial := newServer(t)
 	ctx := limited(t)
@@ -200,6 +200,6 @@ func TestConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, held[0]); err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the oldest connection is still there: %v", err)
+		t.Errorf("the oldest connection is still open: %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc/rpctest"
 )
 
-// A call whose message does not arrive ends, and so does one that announces a large message.
+// A call without a message ends, and so does a call that announces a large message.
 func TestCallsWithoutMessages(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session"
 )
 
-// end is one of a run, on its way from the header.
+// end is one client's end of a run, created from its header.
 type end struct {
 	*shared
 	*intake
@@ -25,11 +25,11 @@ type end struct {
 	leave func(error)
 	call  *job.Call
 	with  string // client at the other end
-	// source of the randomness of a run's answers, at the end of whose matrix it is.
+	// source of the randomness of a run's answers, at the end that sends the matrix.
 	source *sample.Source
 }
 
-// open checks a header, plans what it asks for, and comes to the run.
+// open validates a header, plans the product and joins the run.
 func (s *Service) open(h *linearv1.RunHeader, who side, caller rpc.Principal) (_ *end, err error) {
 	if h == nil {
 		return nil, rpc.Errorf(rpc.Invalid, "send the header first", "no header")
@@ -52,7 +52,7 @@ func (s *Service) open(h *linearv1.RunHeader, who side, caller rpc.Principal) (_
 	return x, nil
 }
 
-// close ends what has been opened, with the outcome.
+// close releases what open acquired and reports the outcome to the run.
 func (x *end) close(s *Service, err error) {
 	if x == nil {
 		return
@@ -70,7 +70,7 @@ func (s *Service) Ask(stream linearv1.LinearService_AskServer) error {
 	caller, _ := rpc.Caller(stream.Context())
 	var x *end
 	err := s.ask(stream, caller, &x)
-	if x != nil && err != nil && rpc.FromError(err).Code == rpc.BadProof { // no honest client sends such a thing
+	if x != nil && err != nil && rpc.FromError(err).Code == rpc.BadProof { // an honest client never sends a wrong proof
 		s.Metrics.LinearProduct(x.kind, outcome(err))
 		note := fmt.Sprintf("%s, with client %s: %v", x.shared, x.with, err)
 		if _, failed := s.Audit.Append(audit.Entry{Event: audit.Refused, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: note}); failed != nil {
@@ -101,7 +101,7 @@ func (s *Service) ask(stream linearv1.LinearService_AskServer, caller rpc.Princi
 			return 0, err
 		}
 		if x.whole() == nil {
-			return 0, errWhole // the client ends its side when it has everything
+			return 0, errWhole // the client closes its side of the stream once it has all answers
 		}
 		return patience(x.all), nil
 	})
@@ -131,7 +131,7 @@ func (s *Service) ask(stream linearv1.LinearService_AskServer, caller rpc.Princi
 	if err != nil {
 		return err
 	}
-	// It says so by ending its side; whatever it sends instead is too much.
+	// The client confirms by closing its side of the stream. Any further message is an error.
 	err = upload(stream.Recv, func(m *linearv1.AskRequest) (time.Duration, error) { return grace, x.add(append(m.GetChunk(), 0)) })
 	if err != nil {
 		return err
@@ -140,10 +140,10 @@ func (s *Service) ask(stream linearv1.LinearService_AskServer, caller rpc.Princi
 	return nil
 }
 
-// errWhole ends an upload of which everything has come.
-var errWhole = errors.New("linear: everything has come")
+// errWhole ends an upload that is complete.
+var errWhole = errors.New("linear: the upload is complete")
 
-// input are the parts of the owner's key and input.
+// input returns the parts of the upload: the owner's key and input.
 func (x *end) input(key **linear.PublicKey, in **linear.Inputs) iter.Seq[part] {
 	return func(yield func(part) bool) {
 		if !yield(part{x.scheme.PublicKeySize(false), func(b []byte) (err error) {
@@ -157,7 +157,7 @@ func (x *end) input(key **linear.PublicKey, in **linear.Inputs) iter.Seq[part] {
 	}
 }
 
-// relay sends the answers as they are made.
+// relay sends the answers as they are computed.
 func (x *end) relay(ctx context.Context, f func(chunk []byte, complete bool) error) error {
 	for {
 		select {
@@ -226,12 +226,12 @@ func (s *Service) answer(stream linearv1.LinearService_AnswerServer, caller rpc.
 	return stream.Send(&linearv1.AnswerResponse{Complete: true})
 }
 
-// begin waits for the input of the owner of the key, and is ready for the matrix.
+// begin waits for the key owner's input and prepares to receive the matrix.
 func (s *Service) begin(ctx context.Context, x *end, caller rpc.Principal, stream linearv1.LinearService_AnswerServer) error {
 	if err := x.run.wait(ctx, owner, x.with, s.Policy.WaitTime()); err != nil {
 		return err
 	}
-	if err := s.mayDistance(x); err != nil { // before the input has come
+	if err := s.mayDistance(x); err != nil { // before the input arrives
 		return err
 	}
 	e, err := x.run.evaluator(ctx)

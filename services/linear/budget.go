@@ -10,21 +10,23 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// pair names the clients of a run, whose distances add up.
+// pair returns the two clients of a run, for which distances are summed.
 func (x *end) pair() vault.Distance {
 	asks, answers := x.run.who[owner], x.run.who[giver]
 	return vault.Distance{Asks: asks.Identity, Answers: answers.Identity, AsksName: asks.Name, AnswersName: answers.Name}
 }
 
-// distance of all answers of the product together.
+// distance returns the statistical distance of all answers of the product together.
 func (x *shared) distance() float64 { return math.Exp2(x.terms().GetLogDistance()) }
 
-// mayDistance refuses a product that the clients have no budget for. Both ends have come.
+// mayDistance returns an error unless the clients' budget covers the product. Both ends must have
+// joined.
 func (s *Service) mayDistance(x *end) error {
 	return s.refusedDistance(x, s.Vault.MayDistance(x.pair(), x.distance(), s.Policy.DistanceBudget()))
 }
 
-// spend durably counts the distance of a product, before any of its answers leaves. A product that fails later stays counted.
+// spend durably counts the distance of a product before any of its answers is sent. A product that
+// fails later stays counted.
 func (s *Service) spend(x *end) (vault.Distance, error) {
 	d, err := s.Vault.SpendDistance(x.pair(), x.distance(), s.Policy.DistanceBudget())
 	if err != nil {
@@ -34,14 +36,14 @@ func (s *Service) spend(x *end) (vault.Distance, error) {
 	return d, nil
 }
 
-// refusedDistance turns a refusal of the vault into an error for both clients.
+// refusedDistance translates an error of the vault for both clients.
 func (s *Service) refusedDistance(x *end, err error) error {
 	var over *vault.DistanceError
 	if !errors.As(err, &over) {
 		return keyring.Refused(err, "this product")
 	}
 	who, limit := x.pair(), s.Policy.LogDistanceBudget
-	next := fmt.Sprintf("have the operator raise linear.log_distance_budget above %.4g, if the owner of the matrices accepts that client %s may learn as much more of them", limit, who.AsksName)
+	next := fmt.Sprintf("have the operator raise linear.log_distance_budget above %.4g, if the owner of the matrices accepts that client %s may learn correspondingly more about them", limit, who.AsksName)
 	if over.Lost {
 		return rpc.Errorf(rpc.Burnt, next, "the store of this party was restored, so products since its backup are unknown and the budget of "+
 			"statistical distance between clients %s and %s, 2^%.4g, counts as used up", who.AsksName, who.AnswersName, limit)
@@ -50,14 +52,14 @@ func (s *Service) refusedDistance(x *end, err error) error {
 		who.AsksName, who.AnswersName, math.Log2(over.Spent), limit, math.Log2(over.Wanted))
 }
 
-// showBudgets sets the metrics of what was spent before this start.
+// showBudgets sets the metrics of the distances spent before this start.
 func (s *Service) showBudgets() {
 	if s.Vault == nil {
 		return
 	}
 	all, err := s.Vault.Distances()
 	if err != nil {
-		s.Log.Error("reading the spent statistical distances of linear algebra", "error", err)
+		s.Log.Error("cannot read the spent statistical distances of linear algebra", "error", err)
 		return
 	}
 	for _, d := range all {

@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/devnet"
 )
 
-// small is a product of a matrix of 2 x 2 between two clients, under the set for tests with proofs.
+// small runs a product with a matrix of 2 x 2 between two clients, under the test set with proofs.
 func (w *world) small(asks, answers string) (askErr, answerErr error) {
 	run := client.NewRun()
 	shape := client.Vector{Rows: 2, Cols: 2}
@@ -30,8 +30,9 @@ func (w *world) small(asks, answers string) (askErr, answerErr error) {
 	return askErr, answerErr
 }
 
-// Products between two clients stop when their distances have used up the budget: also after a restart, under another key
-// each time, and under another name of the same certificate. Status and metrics say what is spent.
+// Products between two clients stop when their distances have used up the budget. This also holds
+// after a restart, under a different key each time, and under another name of the same certificate.
+// Status and metrics show the spent distance.
 func TestDistanceBudget(t *testing.T) {
 	plan, err := set(t, proved).PlanVector(2, 2, linear.Cheapest, 0)
 	if err != nil {
@@ -44,7 +45,7 @@ func TestDistanceBudget(t *testing.T) {
 	metricsAt := l.Addr().String()
 	l.Close()
 	var dir string
-	limit := plan.Distance() + math.Log2(3.5) // three products
+	limit := plan.Distance() + math.Log2(3.5) // enough for three products
 	configure := func(f *config.PartyFile) {
 		dir, f.MetricsListen, f.Linear.LogDistanceBudget = f.AuditDir, metricsAt, limit
 	}
@@ -75,12 +76,12 @@ func TestDistanceBudget(t *testing.T) {
 	stop = w.start(configure)
 	works(devnet.App, matrixClient)
 	spent()
-	works(matrixClient, devnet.App) // the other's matrix has a budget of its own
+	works(matrixClient, devnet.App) // the other client's matrix has a separate budget
 	if list := w.status(); len(list) != 2 || list[0].GetProducts()+list[1].GetProducts() != 4 {
-		t.Errorf("the status says %v", list)
+		t.Errorf("the status shows %v", list)
 	}
 	if text := w.metrics(metricsAt); !strings.Contains(text, `lodge_linear_distance_spent_ratio{client="app",with="`+matrixClient+`"} 0.85`) {
-		t.Errorf("the metrics do not say what is spent: %s", text)
+		t.Errorf("the metrics do not show the spent distance: %s", text)
 	}
 	stop()
 
@@ -91,7 +92,7 @@ func TestDistanceBudget(t *testing.T) {
 		}
 	}
 	if counted != 4 {
-		t.Errorf("%d products with what is spent are in the log", counted)
+		t.Errorf("%d products with the spent distance are in the log", counted)
 	}
 
 	stop = w.start(func(f *config.PartyFile) { // the same certificates under other names
@@ -116,14 +117,14 @@ func TestDistanceBudget(t *testing.T) {
 	stop()
 
 	stop = w.start(func(f *config.PartyFile) { configure(f); f.Linear.LogDistanceBudget++ })
-	works(devnet.App, matrixClient) // the operator has raised the budget
+	works(devnet.App, matrixClient) // the operator raised the budget
 	stop()
 }
 
 func first(a, _ error) error  { return a }
 func second(_, b error) error { return b }
 
-// status is what the party says of spent distances.
+// status returns the spent distances in the party's status.
 func (w *world) status() []*statusv1.LinearDistance {
 	w.Helper()
 	r, err := statusv1.NewStatusServiceClient(w.connect(devnet.Operator)).GetStatus(w.Context(), &statusv1.GetStatusRequest{})
@@ -133,7 +134,7 @@ func (w *world) status() []*statusv1.LinearDistance {
 	return r.GetLinear()
 }
 
-// metrics of the party.
+// metrics returns the metrics page of the party.
 func (w *world) metrics(at string) string {
 	w.Helper()
 	r, err := http.Get("http://" + at + "/metrics")

@@ -9,38 +9,40 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// How long clients may take for what they send.
+// Time limits for uploads.
 const (
 	grace     = 2 * time.Minute
-	leastRate = 64 << 10 // bytes in a second beyond that
+	leastRate = 64 << 10 // bytes per second beyond the grace time
 )
 
-// maxChunk bounds a chunk in bytes, both ways.
+// maxChunk is the maximum size of a chunk in bytes, in both directions.
 const maxChunk = 1 << 20
 
-// patience is how long a client may take for so many bytes.
+// patience returns the time limit for an upload of the given number of bytes.
 func patience(size uint64) time.Duration {
 	return grace + time.Duration(size/leastRate)*time.Second
 }
 
-// part is what comes next: so many bytes, and what takes them, which does not keep them.
+// part is a section of an upload: its size, and a function that consumes its bytes without keeping
+// them.
 type part struct {
 	size int
 	take func([]byte) error
 }
 
-// intake cuts what comes into its parts. It holds at most one of them.
+// intake splits an upload into its parts. It buffers at most one part.
 type intake struct {
 	next func() (part, bool)
 	stop func()
 	now  part
 	more bool
-	held []byte // of the part that comes
-	all  uint64 // bytes that are to come
+	held []byte // received bytes of the current part
+	all  uint64 // total bytes of the upload
 	come uint64
 }
 
-// intakeOf begins with the first of the parts, which have so many bytes. The caller calls close.
+// intakeOf returns an intake for the parts, which have all bytes in total. The caller must call
+// close.
 func intakeOf(parts iter.Seq[part], all uint64) *intake {
 	x := &intake{all: all}
 	x.next, x.stop = iter.Pull(parts)
@@ -48,7 +50,7 @@ func intakeOf(parts iter.Seq[part], all uint64) *intake {
 	return x
 }
 
-// close wipes what is held; nil holds nothing.
+// close wipes the buffer. It accepts a nil intake.
 func (x *intake) close() {
 	if x != nil {
 		clear(x.held[:cap(x.held)])
@@ -56,7 +58,7 @@ func (x *intake) close() {
 	}
 }
 
-// add takes the bytes that come next.
+// add consumes the next bytes.
 func (x *intake) add(chunk []byte) error {
 	if len(chunk) > maxChunk {
 		return rpc.Errorf(rpc.TooLarge, "", "a chunk of %d bytes; at most %d", len(chunk), maxChunk)
@@ -64,14 +66,14 @@ func (x *intake) add(chunk []byte) error {
 	//lodge:check linearservice/more [swap=x.all=>x.all + 1<<20]
 	//  [run=TestMultiplyRefuses|FuzzIntake] a client uploads more than the set and the shape need
 	if x.come += uint64(len(chunk)); x.come > x.all {
-		return rpc.Errorf(rpc.TooLarge, "", "more than the %d bytes that set and shape fix", x.all)
+		return rpc.Errorf(rpc.TooLarge, "", "more than the %d bytes that set and shape require", x.all)
 	}
 	for len(chunk) > 0 {
 		n := min(len(chunk), x.now.size-len(x.held))
 		piece := chunk[:n]
 		chunk = chunk[n:]
 		if n < x.now.size {
-			if cap(x.held) < x.now.size { // nothing is held yet: no copy of what may be secret stays behind
+			if cap(x.held) < x.now.size { // the buffer is still empty, so no copy of possibly secret bytes stays behind
 				x.held = make([]byte, 0, x.now.size)
 			}
 			if x.held = append(x.held, piece...); len(x.held) < x.now.size {
@@ -89,18 +91,18 @@ func (x *intake) add(chunk []byte) error {
 	return nil
 }
 
-// whole refuses an upload that has ended early.
+// whole returns an error unless the upload is complete.
 func (x *intake) whole() error {
 	//lodge:check linearservice/less [run=TestMultiplyRefuses|FuzzIntake] an upload that ends early
 	//  is accepted
 	if x.more {
-		return rpc.Errorf(rpc.Invalid, "send all that set and shape fix", "the upload has ended after %d of %d bytes", x.come, x.all)
+		return rpc.Errorf(rpc.Invalid, "send all bytes that set and shape require", "the upload ended after %d of %d bytes", x.come, x.all)
 	}
 	return nil
 }
 
-// upload gives the messages of a client's stream to each, which says after the first how long all may take to come. What
-// each takes for itself does not count.
+// upload passes the messages of a client's stream to each. After the first message, each returns
+// the time limit for the whole upload. The time that each itself needs does not count.
 func upload[T any](recv func() (T, error), each func(T) (time.Duration, error)) error {
 	type message struct {
 		m   T
@@ -129,12 +131,12 @@ func upload[T any](recv func() (T, error), each func(T) (time.Duration, error)) 
 			}
 			left = limit
 		case <-over.C:
-			return rpc.Errorf(rpc.TimedOut, "send everything at once", "what was to be sent did not come within %s", left)
+			return rpc.Errorf(rpc.TimedOut, "send the upload without pauses", "the upload did not arrive within %s", left)
 		}
 	}
 }
 
-// send gives a client bytes in chunks.
+// send sends bytes to a client in chunks.
 func send(b []byte, f func(chunk []byte) error) error {
 	for len(b) > 0 {
 		n := min(len(b), maxChunk)

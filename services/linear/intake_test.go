@@ -12,7 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// sized are parts of these sizes, which are appended to got as they come.
+// sized returns parts of the given sizes, which are appended to got when they are complete.
 func sized(sizes []int, got *[][]byte) (iter.Seq[part], uint64) {
 	all := 0
 	for _, n := range sizes {
@@ -27,7 +27,8 @@ func sized(sizes []int, got *[][]byte) (iter.Seq[part], uint64) {
 	}, uint64(all)
 }
 
-// However what comes is cut, its parts are the same, and more or less than all of them is refused.
+// However an upload is split into chunks, its parts are the same, and an upload that is too long or
+// too short is rejected.
 func FuzzIntake(f *testing.F) {
 	f.Add([]byte{3, 1, 4, 1, 5}, uint8(2))
 	f.Add([]byte{200}, uint8(7))
@@ -49,7 +50,7 @@ func FuzzIntake(f *testing.F) {
 				t.Fatal(err)
 			}
 			if x.come < all && !errors.Is(x.whole(), &rpc.Error{Code: rpc.Invalid}) {
-				t.Fatal("it is whole before its end")
+				t.Fatal("it is complete before its end")
 			}
 		}
 		if err := x.whole(); err != nil {
@@ -61,15 +62,16 @@ func FuzzIntake(f *testing.F) {
 			}
 		}
 		if !bytes.Equal(slices.Concat(got...), sent) {
-			t.Fatal("other bytes came")
+			t.Fatal("the bytes differ")
 		}
 		if err := x.add([]byte{0}); !errors.Is(err, &rpc.Error{Code: rpc.TooLarge}) {
-			t.Fatalf("a byte more: %v", err)
+			t.Fatalf("one extra byte: %v", err)
 		}
 	})
 }
 
-// What is sent too slowly is refused; what each message takes here does not count.
+// Uploads that are too slow are rejected. The time that the server needs for a message does not
+// count.
 func TestUploadsInTime(t *testing.T) {
 	messages := 3
 	recv := func() (int, error) {
@@ -106,7 +108,7 @@ func TestUploadsInTime(t *testing.T) {
 	}
 }
 
-// What counts is the hour.
+// A client's limit counts the products of the last hour.
 func TestRates(t *testing.T) {
 	var r rates
 	now := time.Unix(1000, 0)
@@ -117,7 +119,7 @@ func TestRates(t *testing.T) {
 	}
 	err := r.take("a", 2, now.Add(59*time.Minute))
 	if e := rpc.FromError(err); !errors.Is(err, &rpc.Error{Code: rpc.RateLimited}) || e.Retry != time.Minute {
-		t.Errorf("the third: %v, %s", err, e.Retry)
+		t.Errorf("the third product: %v, %s", err, e.Retry)
 	}
 	if err := r.take("b", 2, now); err != nil {
 		t.Error(err)

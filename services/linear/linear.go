@@ -1,14 +1,18 @@
-// Package linear serves two-party linear algebra at one party: products of matrices that a client has encrypted, for that
-// client, and products of a matrix and a shared vector, or of shared matrices and vectors, for two clients of which one has
-// the key and the other what the party multiplies with. It is an adapter between lodge.linear.v1 and engine/linear.
+// Package linear serves two-party linear algebra at one party. It computes products of matrices
+// that one client has encrypted, and products on shares of two clients: a matrix times a shared
+// vector, or sums of products of shared matrices and vectors. One of the two clients owns the key,
+// and the other owns the matrix or the second factors. The package adapts lodge.linear.v1 to
+// engine/linear.
 //
-// The evaluating party has to follow the protocol, as that package says, and a party computes only when its operator has
-// allowed that by name. The client that owns the key of a product on shares proves that its inputs are well formed, unless
-// the operator accepts unproved ones.
+// As documented there, security requires that the evaluating party follows the protocol. A party
+// computes only if its operator has explicitly allowed that. In a product on shares, the client
+// that owns the key proves that its inputs are well formed, unless the operator accepts unproved
+// inputs.
 //
-// Each product on shares spends a statistical distance on the matrix of the client that answers. The vault adds it up for
-// each pair of clients, before the first answer leaves, and a product that exceeds the budget is refused (budget.go).
-// Nothing else is durable: a call that fails leaves nothing behind, and the next one draws its own randomness.
+// Each product on shares spends a statistical distance on the matrix of the client that answers.
+// The vault sums the distances for each pair of clients before the first answer is sent, and a
+// product that exceeds the budget is rejected (budget.go). No other state is durable: a failed call
+// leaves no trace, and the next call draws fresh randomness.
 package linear
 
 import (
@@ -30,21 +34,21 @@ import (
 
 const prefix = "/lodge.linear.v1.LinearService/"
 
-// Rules say who may call what.
+// Rules maps each method to the permission that a caller needs.
 var Rules = rpc.Rules{
 	prefix + "Multiply": rpc.Allow(rpc.Client).With(config.PermLinear),
 	prefix + "Ask":      rpc.Allow(rpc.Client).With(config.PermLinear),
 	prefix + "Answer":   rpc.Allow(rpc.Client).With(config.PermLinear),
 }
 
-// What is said of a product: whether all are taken to follow the protocol, or, where inputs are proved, those alone who
-// evaluate.
+// Security levels of products: all participants are assumed to follow the protocol or, if inputs
+// are proved, only the evaluating participants.
 const (
 	passive          = "passive"
 	passiveEvaluator = "passive_evaluator"
 )
 
-// Config of a party's service.
+// Config configures a party's service.
 type Config struct {
 	Gate    *job.Gate
 	Metrics *metrics.Metrics
@@ -52,11 +56,13 @@ type Config struct {
 	Vault   *vault.Vault
 	Log     *slog.Logger
 	Policy  config.Linear
-	// AllowPassive says that the operator accepts products that are secure against those who follow the protocol alone.
+	// AllowPassive tells that the operator accepts products that are secure only against
+	// participants that follow the protocol.
 	AllowPassive bool
-	// AllowUnproved says that the operator accepts products on shares whose inputs nobody proves to be well formed.
+	// AllowUnproved tells that the operator accepts products on shares whose inputs are not proved
+	// to be well formed.
 	AllowUnproved bool
-	// AllowInsecure accepts sets that are too small to hide anything. For tests.
+	// AllowInsecure accepts parameter sets that are too small to hide anything. Only for tests.
 	AllowInsecure bool
 	Workers       int
 }
@@ -72,29 +78,30 @@ type Service struct {
 	schemes map[string]*linear.Scheme
 }
 
-// New serves linear algebra.
+// New returns the service.
 func New(c Config) *Service {
 	s := &Service{Config: c, schemes: map[string]*linear.Scheme{}}
 	s.showBudgets()
 	return s
 }
 
-// scheme gives the set of a name, if this party computes with it and it is the one that the client knows.
+// scheme returns the scheme of a parameter set, if this party allows it and the client has the same
+// set.
 func (s *Service) scheme(name string, hash []byte) (*linear.Scheme, error) {
 	if !s.AllowPassive {
-		return nil, rpc.Errorf(rpc.PolicyRefused, "allow_passive_linear: true accepts that; docs/linear.md says what it means",
-			"linear algebra is secure against those who follow the protocol alone, and this party does not allow that")
+		return nil, rpc.Errorf(rpc.PolicyRefused, "to accept that, the operator sets allow_passive_linear: true; docs/linear.md explains the consequences",
+			"linear algebra is secure only against parties that follow the protocol, and this party does not allow that")
 	}
 	set, err := linear.Lookup(name)
 	if err != nil {
-		return nil, rpc.Errorf(rpc.NotFound, fmt.Sprintf("name one of %q", linear.Names()), "there is no set %.40q for linear algebra", name)
+		return nil, rpc.Errorf(rpc.NotFound, fmt.Sprintf("use one of %q", linear.Names()), "there is no parameter set %.40q for linear algebra", name)
 	}
 	if want := set.Hash(); string(hash) != string(want[:]) {
 		return nil, rpc.Errorf(rpc.PinMismatch, "use a client of the party's version",
-			"set %s has the hash %x here, and the client knows another", set.Name, want)
+			"parameter set %s has the hash %x at this party, but another at the client", set.Name, want)
 	}
 	if set.Insecure && !s.AllowInsecure {
-		return nil, rpc.Errorf(rpc.PolicyRefused, "use another set; allow_insecure_params: true is for tests", "set %s is insecure", set.Name)
+		return nil, rpc.Errorf(rpc.PolicyRefused, "use another set; allow_insecure_params: true is for tests", "parameter set %s is insecure", set.Name)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,13 +113,13 @@ func (s *Service) scheme(name string, hash []byte) (*linear.Scheme, error) {
 	return s.schemes[name], nil
 }
 
-// rates count the products of each client in an hour.
+// rates counts the products of each client in the last hour.
 type rates struct {
 	mu    sync.Mutex
 	begun map[string][]time.Time
 }
 
-// take counts one more product of a client, if it may have one.
+// take counts another product of a client, or returns an error if the client has reached its limit.
 func (r *rates) take(client string, most int, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +129,7 @@ func (r *rates) take(client string, most int, now time.Time) error {
 	}
 	r.begun[client] = list
 	if len(list) >= most {
-		e := rpc.Errorf(rpc.RateLimited, "", "client %s has begun %d products within the hour, as many as it may", client, len(list))
+		e := rpc.Errorf(rpc.RateLimited, "", "client %s has begun %d products within the last hour, which is its limit", client, len(list))
 		e.Retry = list[0].Add(time.Hour).Sub(now)
 		e.Next = fmt.Sprintf("try again in %s", e.Retry.Round(time.Second))
 		return e

@@ -14,14 +14,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/session"
 )
 
-// maxEntries bounds the entries of a factor and of a product of encrypted matrices.
+// maxEntries bounds the number of entries of a factor and of a product of encrypted matrices.
 const maxEntries = 1 << 26
 
-// product is one of two encrypted matrices, on its way from the header to the answers.
+// product is a product of two encrypted matrices that is being received or computed.
 type product struct {
 	scheme      *linear.Scheme
 	plan        *linear.ProductPlan
-	first       int // answer that is wanted
+	first       int // first answer to send
 	key         *linear.PublicKey
 	left, right *linear.Inputs
 	*intake
@@ -34,7 +34,7 @@ func (s *Service) Multiply(stream linearv1.LinearService_MultiplyServer) error {
 	return err
 }
 
-// outcome of a product in metrics.
+// outcome returns the metric label for the outcome of a product.
 func outcome(err error) string {
 	if err == nil {
 		return "ok"
@@ -81,7 +81,7 @@ func (s *Service) multiply(stream linearv1.LinearService_MultiplyServer) error {
 	})
 }
 
-// admit takes a client's place, and the memory that what it sends will fill.
+// admit reserves one of a client's concurrent calls, and memory for its upload.
 func (s *Service) admit(client string, room uint64) (*job.Call, error) {
 	call, err := s.Gate.AdmitCall(client, room)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Service) admit(client string, room uint64) (*job.Call, error) {
 	return call, nil
 }
 
-// openProduct checks a header and plans what it asks for.
+// openProduct validates a header and plans the product.
 func (s *Service) openProduct(h *linearv1.MultiplyHeader) (*product, error) {
 	if h == nil {
 		return nil, rpc.Errorf(rpc.Invalid, "send the header first", "no header")
@@ -112,7 +112,7 @@ func (s *Service) openProduct(h *linearv1.MultiplyHeader) (*product, error) {
 	//lodge:check linearservice/factor-size [run=TestMultiplyRefuses] a product of any size is
 	//  planned
 	if max(rows*inner, inner*cols, rows*cols) > maxEntries {
-		return nil, rpc.Errorf(rpc.TooLarge, "multiply blocks of it", "a product of %d x %d by %d; factors have at most %d entries", rows, inner, cols, maxEntries)
+		return nil, rpc.Errorf(rpc.TooLarge, "multiply blocks of the matrices", "a product of %d x %d by %d; factors have at most %d entries", rows, inner, cols, maxEntries)
 	}
 	method, known := map[linearv1.ProductMethod]linear.Method{
 		linearv1.ProductMethod_PRODUCT_METHOD_UNSPECIFIED: linear.FewestBytes,
@@ -138,7 +138,7 @@ func (s *Service) openProduct(h *linearv1.MultiplyHeader) (*product, error) {
 	return p, nil
 }
 
-// parts of what the client sends: the key and the factors.
+// parts returns the parts of the upload: the key and the factors.
 func (p *product) parts() iter.Seq[part] {
 	return func(yield func(part) bool) {
 		if !yield(part{p.scheme.PublicKeySize(true), func(b []byte) (err error) {
@@ -152,7 +152,8 @@ func (p *product) parts() iter.Seq[part] {
 	}
 }
 
-// inputs are the parts of so many ciphertexts, their header, and their proof if the set has one, under a key that has come before.
+// inputs yields the parts of count ciphertexts under a key that was received earlier: their header,
+// their proof if the set has one, and the ciphertexts.
 func inputs(yield func(part) bool, scheme *linear.Scheme, key func() *linear.PublicKey, count int, into **linear.Inputs) bool {
 	if !yield(part{linear.InputsHeaderSize, func(b []byte) (err error) {
 		*into, err = key().ReceiveInputs(b, count)
@@ -173,10 +174,11 @@ func inputs(yield func(part) bool, scheme *linear.Scheme, key func() *linear.Pub
 	return true
 }
 
-// polynomial is the memory of one modulo Q, in bytes.
+// polynomial returns the memory of a polynomial modulo Q, in bytes.
 func polynomial(s *linear.Scheme) uint64 { return uint64(8 * s.N() * len(s.Q)) }
 
-// Polynomials that one answer takes while it is computed, and those of a public key.
+// Number of polynomials that an answer needs while it is computed, and that a public key consists
+// of.
 const perAnswer = 12
 
 func keyRoom(s *linear.Scheme, products bool) uint64 {
@@ -187,14 +189,14 @@ func keyRoom(s *linear.Scheme, products bool) uint64 {
 	return 2*uint64(samples)*polynomial(s) + uint64(s.PublicKeySize(products))
 }
 
-// room is what the product holds, in bytes: the key, both halves of each ciphertext, those of the right factor twice, and the
-// answers that are computed at one time.
+// room returns the memory of the product in bytes: the key, both halves of each ciphertext, those
+// of the right factor twice, and the answers that are computed concurrently.
 func (p *product) room(workers int) uint64 {
 	halves := 2*uint64(p.plan.Lefts()) + 4*uint64(p.plan.Rights())
 	return 2*rpc.MaxMessage + keyRoom(p.scheme, true) + (halves+uint64(workers)*perAnswer)*polynomial(p.scheme)
 }
 
-// answers computes the answers that are wanted, some at a time, and sends them in order.
+// answers computes the requested answers, several concurrently, and sends them in order.
 func (s *Service) answers(ctx context.Context, p *product, f func([]byte) error) error {
 	e, err := p.plan.Evaluator(p.key, p.left, p.right)
 	if err != nil {

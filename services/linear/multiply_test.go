@@ -19,7 +19,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Products of every shape and method are those of the plaintexts.
+// Products of every shape and method equal the products of the plaintexts.
 func TestMultiply(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.as(devnet.App)
@@ -37,7 +37,7 @@ func TestMultiply(t *testing.T) {
 			t.Fatalf("%+v: %v", x, err)
 		}
 		if !slices.Equal(got.Entries, times(a, b, x.rows, x.inner, x.cols)) {
-			t.Errorf("%+v: another product", x)
+			t.Errorf("%+v: wrong product", x)
 		}
 		if reports == 0 || got.Up == 0 || got.Down == 0 || got.Attempts != 1 || got.LogDistance > linear.LogDistance {
 			t.Errorf("%+v: %d reports, %d up, %d down, %d attempts, distance 2^%f", x, reports, got.Up, got.Down, got.Attempts, got.LogDistance)
@@ -45,13 +45,13 @@ func TestMultiply(t *testing.T) {
 	}
 }
 
-// A product of a set that hides something is computed by a party that allows no others.
+// A party that allows only secure sets computes a product under one.
 func TestMultiplySecurely(t *testing.T) {
 	w := newWorld(t, func(f *config.PartyFile) { f.AllowInsecureParams = false; f.Policy.Params = f.Policy.Params[:0] })
 	a, b := entries(16*16, 1023), entries(16*16, 1023)
 	got, err := w.as(devnet.App).Multiply(t.Context(), &client.Product{Rows: 16, Inner: 16, Cols: 16, Left: a, Right: b})
 	if err != nil || !slices.Equal(got.Entries, times(a, b, 16, 16, 16)) {
-		t.Errorf("another product: %v", err)
+		t.Errorf("wrong product: %v", err)
 	}
 	_, err = w.as(devnet.App).Multiply(t.Context(), &client.Product{Set: products, Rows: 1, Inner: 1, Cols: 1, Left: []int64{1}, Right: []int64{1}, MaxLeft: 150, MaxRight: 150})
 	if e := lodge.FromError(err); code(err) != lodge.PolicyRefused {
@@ -59,7 +59,7 @@ func TestMultiplySecurely(t *testing.T) {
 	}
 }
 
-// upload is what a client sends, by hand.
+// upload is a client's upload, built by the test.
 type upload struct {
 	header      *linearv1.MultiplyHeader
 	plan        *linear.ProductPlan
@@ -102,10 +102,11 @@ func newUpload(t *testing.T) *upload {
 	return u
 }
 
-// all that follows the header.
+// all returns the bytes that follow the header.
 func (u *upload) all() []byte { return slices.Concat(u.key, u.left, u.right) }
 
-// What is sent is cut as it likes, and of the answers those are sent that are wanted, under other masks each time.
+// Uploads may be split arbitrarily. The party sends only the requested answers, with fresh masks
+// each time.
 func TestAnswersAreFresh(t *testing.T) {
 	w := newWorld(t, nil)
 	conn, u := w.connect(devnet.App), newUpload(t)
@@ -138,7 +139,7 @@ func TestAnswersAreFresh(t *testing.T) {
 	}
 	again, err := raw(t.Context(), conn, u.header, slivers...)
 	if err != nil || !slices.Equal(open(0, again), want) {
-		t.Errorf("in slivers: %v", err)
+		t.Errorf("in tiny chunks: %v", err)
 	}
 	if bytes.Equal(again, whole) {
 		t.Error("two answers to one request are the same: their masks are not fresh")
@@ -146,11 +147,11 @@ func TestAnswersAreFresh(t *testing.T) {
 	u.header.First = 1
 	rest, err := raw(t.Context(), conn, u.header, u.all())
 	if err != nil || !slices.Equal(open(1, rest)[9*u.plan.TileCols:], want[9*u.plan.TileCols:]) && len(rest) != len(whole)-u.plan.AnswerSize() {
-		t.Errorf("the answers that are missing: %d bytes, %v", len(rest), err)
+		t.Errorf("the remaining answers: %d bytes, %v", len(rest), err)
 	}
 }
 
-// What a client may not send is refused, each for its reason.
+// Each kind of invalid request is rejected with its code.
 func TestMultiplyRefuses(t *testing.T) {
 	w := newWorld(t, nil)
 	conn := w.connect(devnet.App)
@@ -174,7 +175,7 @@ func TestMultiplyRefuses(t *testing.T) {
 		{"long factor", rpc.Invalid, func(u *upload) [][]byte { u.header.Rows, u.header.Inner, u.header.Cols = 1<<26, 1, 1; return nil }},
 		{"large entries", rpc.Invalid, func(u *upload) [][]byte { u.header.MaxLeft = 1 << 40; return nil }},
 		{"unknown method", rpc.Invalid, func(u *upload) [][]byte { u.header.Method = 3; return nil }},
-		{"no such answer", rpc.Invalid, func(u *upload) [][]byte { u.header.First = uint32(u.plan.Answers()); return [][]byte{u.all()} }},
+		{"answer that does not exist", rpc.Invalid, func(u *upload) [][]byte { u.header.First = uint32(u.plan.Answers()); return [][]byte{u.all()} }},
 		{"memory", rpc.PolicyRefused, func(u *upload) [][]byte {
 			u.header.Rows, u.header.Inner, u.header.Cols, u.header.MaxLeft = 8000, 8000, 1, 1
 			return nil
@@ -207,12 +208,12 @@ func TestMultiplyRefuses(t *testing.T) {
 	}
 	if u := newUpload(t); u != nil {
 		if _, err := raw(t.Context(), conn, u.header, u.all()); err != nil {
-			t.Errorf("after all refusals: %v", err)
+			t.Errorf("after all rejected requests: %v", err)
 		}
 	}
 }
 
-// A party that has not been told otherwise computes nothing that is passively secure.
+// By default, a party rejects products that are only passively secure.
 func TestPassiveIsRefused(t *testing.T) {
 	w := newWorld(t, func(f *config.PartyFile) { f.AllowPassiveLinear = false })
 	u := newUpload(t)
@@ -227,7 +228,7 @@ func TestPassiveIsRefused(t *testing.T) {
 	}
 }
 
-// Clients without the permission are refused, and those that have had their number of products.
+// Clients without the permission, and clients that have reached their limit, are rejected.
 func TestWhoMayMultiply(t *testing.T) {
 	w := newWorld(t, func(f *config.PartyFile) { f.Linear.ProductsPerHour = 2 })
 	u := newUpload(t)
@@ -249,7 +250,8 @@ func TestWhoMayMultiply(t *testing.T) {
 	}
 }
 
-// A client has two calls at a time, and the calls of all share a quarter of the memory; what has gone is free again.
+// A client has at most two concurrent calls, and the calls of all clients share a quarter of the
+// memory. Both are released when calls end.
 func TestPlacesAndMemory(t *testing.T) {
 	w := newWorld(t, func(f *config.PartyFile) { f.Policy.MaxMemory = 80 << 20 })
 	conn, other, u := w.connect(devnet.App), w.connect(devnet.ClientName(0)), newUpload(t)
@@ -263,18 +265,18 @@ func TestPlacesAndMemory(t *testing.T) {
 	_, err = raw(t.Context(), other, u.header, u.all())
 	refused(t, "another client's", err, rpc.Busy)
 	if !strings.Contains(err.Error(), "calls hold about") {
-		t.Errorf("not for want of memory: %v", err)
+		t.Errorf("not rejected for lack of memory: %v", err)
 	}
 	cancel()
 	for {
 		if _, err = raw(t.Context(), conn, u.header, u.all()); err == nil {
 			break
 		}
-		refused(t, "while they go", err, rpc.Busy)
+		refused(t, "while calls end", err, rpc.Busy)
 	}
 }
 
-// A product whose connection breaks is begun again for what is missing.
+// If the connection breaks, the client repeats the product only for the missing answers.
 func TestMultiplyGoesOn(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.through(devnet.App, 1, 30_000)
@@ -291,7 +293,7 @@ func TestMultiplyGoesOn(t *testing.T) {
 	}
 }
 
-// One that fails for good says why, and is not begun again.
+// A permanent failure is reported with its reason and not retried.
 func TestMultiplyGivesUp(t *testing.T) {
 	w := newWorld(t, func(f *config.PartyFile) { f.Linear.ProductsPerHour = 1 })
 	c := w.as(devnet.App)

@@ -16,7 +16,8 @@ import (
 
 const proved = vectors + "-proved"
 
-// Products of inputs that are proved, at a party that takes no others: with a set for tests, and a vector with the one for use.
+// Products with proved inputs, at a party that requires proofs: with a test set, and for a vector
+// with the production set.
 func TestProvedProducts(t *testing.T) {
 	w := newWorld(t, func(f *config.PartyFile) { f.AllowUnprovedLinear = false })
 	asks, answers := w.as(devnet.App), w.as(matrixClient)
@@ -81,7 +82,8 @@ func TestProvedProducts(t *testing.T) {
 	}
 }
 
-// An unproved input is refused at both ends by default, and the error names the set, the version of clients and the setting.
+// By default, unproved inputs are rejected at both ends, and the error names the parameter set, the
+// version of clients and the setting.
 func TestUnprovedInputsAreRefused(t *testing.T) {
 	w := newWorld(t, func(f *config.PartyFile) { f.AllowUnprovedLinear, f.Linear.Wait = false, config.Duration(time.Second) })
 	asks, answers := w.as(devnet.App), w.as(matrixClient)
@@ -103,7 +105,8 @@ func TestUnprovedInputsAreRefused(t *testing.T) {
 	}
 }
 
-// Who sends an input whose proof does not hold is told so and is in the log, and the other end learns whose fault it was.
+// A client whose proof does not verify receives the error and appears in the log, and the other end
+// learns which client failed.
 func TestBadProofs(t *testing.T) {
 	var dir string
 	w := newWorld(t, func(f *config.PartyFile) { dir, f.Linear.Wait = f.AuditDir, config.Duration(time.Second) })
@@ -122,14 +125,14 @@ func TestBadProofs(t *testing.T) {
 	}
 	tried := 0
 	for name, change := range cases {
-		for knows := false; !knows; { // again if the one had gone when the other came
+		for knows := false; !knows; { // repeat if one end had left before the other joined
 			h, from := header(matrixClient), header(devnet.App)
 			h.Set, h.SetHash = proved, hash[:]
 			from.Run, from.Set, from.SetHash = h.GetRun(), proved, hash[:]
 			told := make(chan error, 1)
 			go func() { told <- answering(t.Context(), other, from, lines(t, 4)) }()
 			_, err := askingWith(t.Context(), t, app, h, func(all []byte) []byte {
-				time.Sleep(time.Duration(tried+1) * 50 * time.Millisecond) // the header has gone, and the other end comes
+				time.Sleep(time.Duration(tried+1) * 50 * time.Millisecond) // the header was received, so the other end joins
 				return change(all)
 			})
 			refused(t, name, err, rpc.BadProof)
@@ -138,7 +141,7 @@ func TestBadProofs(t *testing.T) {
 			refused(t, name+", at the other end", err, rpc.Unavailable)
 			knows = strings.Contains(err.Error(), "the owner of the key, client app, has failed: bad_proof")
 			if !knows && !strings.Contains(err.Error(), "did not come") {
-				t.Fatalf("%s: the other end is told %v", name, err)
+				t.Fatalf("%s: the other end receives %v", name, err)
 			}
 		}
 	}

@@ -11,23 +11,23 @@ import (
 
 const runIDSize = 16
 
-// side of a run.
+// side is one of the two sides of a run.
 type side int
 
 const (
-	owner side = iota // of the key
-	giver             // of what it is multiplied with
+	owner side = iota // owner of the key
+	giver             // owner of the matrix
 )
 
 func (s side) String() string { return [...]string{"owner of the key", "owner of the matrix"}[s] }
 
-// runKey names a run: none is of other clients than those who name each other.
+// runKey identifies a run. It contains the names of both clients, so no other client can join.
 type runKey struct {
 	id           [runIDSize]byte
 	owner, giver string
 }
 
-// meaning is what both ends must say alike.
+// meaning is the part of a header on which both ends must agree.
 type meaning struct {
 	set, packing   string
 	a, b, c, d     uint32
@@ -45,41 +45,41 @@ func meaningOf(h *linearv1.RunHeader) meaning {
 	return m
 }
 
-// runs are those that have an end here.
+// runs holds the runs that have an end at this party.
 type runs struct {
 	mu   sync.Mutex
 	open map[runKey]*run
 }
 
-// run is a product on shares of two clients. It has failed for both ends if it has for one.
+// run is a product on shares of two clients. If one end fails, the run fails for both.
 type run struct {
 	ctx    context.Context // ends when the run has failed
 	fail   context.CancelCauseFunc
 	means  meaning
-	came   [2]chan struct{} // closed when an end has come
+	came   [2]chan struct{} // closed when the side has joined
 	ends   [2]bool
-	who    [2]rpc.Principal // of the ends that have come
-	here   int              // ends
-	input  chan evaluators  // one, of the owner of the key
-	answer chan []byte      // closed after the last
-	done   chan struct{}    // closed when the owner of the key has everything
+	who    [2]rpc.Principal // the callers of the sides that joined
+	here   int              // number of joined sides
+	input  chan evaluators  // one value, from the key owner's end
+	answer chan []byte      // closed after the last answer
+	done   chan struct{}    // closed when the key owner has all answers
 }
 
-// lost is why an end fails when the other one has.
+// lost returns the error of an end whose other end has failed.
 func lost(who side, client string, err error) *rpc.Error {
 	known := rpc.FromError(err)
-	if known.Code == rpc.Burnt { // the budget of both: another run is refused too
+	if known.Code == rpc.Burnt { // the budget belongs to both: another run would be refused too
 		return known
 	}
 	code := known.Code
-	return rpc.Errorf(rpc.Unavailable, "both begin another run, with another id", "the %s, client %s, has failed: %s", who, client, code)
+	return rpc.Errorf(rpc.Unavailable, "begin another run at both ends, with a new id", "the %s, client %s, has failed: %s", who, client, code)
 }
 
-// enter joins a client's end to its run. The caller calls leave with the outcome.
+// enter joins a client's end to its run. The caller must call leave with the outcome.
 func (r *runs) enter(h *linearv1.RunHeader, who side, caller rpc.Principal) (_ *run, leave func(error), err error) {
 	client := caller.Name
 	if len(h.GetRun()) != runIDSize || h.GetWith() == "" {
-		return nil, nil, rpc.Errorf(rpc.Invalid, "draw 16 random bytes for both ends, and name the client at the other", "a run without an id of 16 bytes, or without another client")
+		return nil, nil, rpc.Errorf(rpc.Invalid, "draw 16 random bytes for both ends, and name the other client", "a run without an id of 16 bytes, or without another client")
 	}
 	key := runKey{[runIDSize]byte(h.GetRun()), client, h.GetWith()}
 	if who == giver {
@@ -99,9 +99,9 @@ func (r *runs) enter(h *linearv1.RunHeader, who side, caller rpc.Principal) (_ *
 	}
 	switch {
 	case x.ends[who]:
-		return nil, nil, rpc.Errorf(rpc.Conflict, "use an id once", "the %s is there already", who)
+		return nil, nil, rpc.Errorf(rpc.Conflict, "use each id only once", "the %s has already joined this run", who)
 	case x.means != meaningOf(h):
-		err := rpc.Errorf(rpc.Conflict, "name the same set and shape at both ends", "the %s means another product than client %s", who, h.GetWith())
+		err := rpc.Errorf(rpc.Conflict, "name the same set and shape at both ends", "the %s requests another product than client %s", who, h.GetWith())
 		x.fail(err)
 		return nil, nil, err
 	}
@@ -125,10 +125,11 @@ func (r *runs) leave(key runKey, x *run, who side, client string, err error) {
 	}
 }
 
-// failed is why a run has, for an end that goes on.
+// failed returns why the run has failed, or nil.
 func (x *run) failed() error { return context.Cause(x.ctx) }
 
-// wait waits for the end of a client to come. What it does then has clocks of its own.
+// wait waits until the other client's end joins. The limit covers only joining; later steps have
+// their own timeouts.
 func (x *run) wait(ctx context.Context, of side, client string, most time.Duration) error {
 	over := time.NewTimer(most)
 	defer over.Stop()
@@ -144,7 +145,7 @@ func (x *run) wait(ctx context.Context, of side, client string, most time.Durati
 	}
 }
 
-// evaluator waits for the input of the owner of the key.
+// evaluator waits for the input of the key owner.
 func (x *run) evaluator(ctx context.Context) (e evaluators, err error) {
 	select {
 	case e = <-x.input:
@@ -156,7 +157,7 @@ func (x *run) evaluator(ctx context.Context) (e evaluators, err error) {
 	}
 }
 
-// give hands an answer to the end of the owner of the key.
+// give passes an answer to the key owner's end.
 func (x *run) give(ctx context.Context, answer []byte) error {
 	select {
 	case x.answer <- answer:

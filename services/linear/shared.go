@@ -13,7 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// What is multiplied on shares, at most, in entries: of a matrix that streams through, and of what is held.
+// Maximum number of entries of products on shares: of a matrix that is streamed, and of data that
+// is held in memory.
 const (
 	maxMatrix = 1 << 32
 	maxHeld   = 1 << 28
@@ -27,10 +28,10 @@ type shared struct {
 	batch  *linear.BatchPlan
 }
 
-// ProvedSince is the first protocol version whose clients prove their inputs unless they are told otherwise.
+// ProvedSince is the first protocol version whose clients prove their inputs by default.
 const ProvedSince = 13
 
-// openShared validates what an end says, and plans the product.
+// openShared validates an end's header and plans the product.
 func (s *Service) openShared(h *linearv1.RunHeader) (*shared, error) {
 	scheme, err := s.scheme(h.GetSet(), h.GetSetHash())
 	if err != nil {
@@ -38,12 +39,12 @@ func (s *Service) openShared(h *linearv1.RunHeader) (*shared, error) {
 	}
 	//lodge:check linearservice/unproved [run=TestUnprovedInputsAreRefused] a malformed input of a client tells it the matrix of the other
 	if !s.AllowUnproved && !scheme.HasProof() {
-		return nil, rpc.Errorf(rpc.PolicyRefused, fmt.Sprintf("name the set %s at both ends; clients of protocol version %d and later do by default. "+
-			"allow_unproved_linear: true in the party's file accepts %s, and what that tells is in docs/linear.md", linear.DefaultVector, ProvedSince, scheme.Name),
-			"inputs under set %s are not proved to be well formed, and this party requires proofs", scheme.Name)
+		return nil, rpc.Errorf(rpc.PolicyRefused, fmt.Sprintf("name the parameter set %s at both ends; clients of protocol version %d and later do by default. "+
+			"To accept %s, the operator sets allow_unproved_linear: true in the party's file; docs/linear.md explains what such inputs reveal", linear.DefaultVector, ProvedSince, scheme.Name),
+			"inputs under parameter set %s are not proved to be well formed, and this party requires proofs", scheme.Name)
 	}
 	tooLarge := func(what string, most uint64) error {
-		return rpc.Errorf(rpc.TooLarge, "multiply blocks of it", "%s of more than %d entries", what, most)
+		return rpc.Errorf(rpc.TooLarge, "multiply blocks of the matrices", "%s of more than %d entries", what, most)
 	}
 	switch x := h.GetShape().(type) {
 	case *linearv1.RunHeader_Vector:
@@ -66,7 +67,7 @@ func (s *Service) openShared(h *linearv1.RunHeader) (*shared, error) {
 		plan, err := scheme.PlanBatch(int(rows), int(cols), int(count), int(outputs))
 		return &shared{kind: metrics.LinearBatch, scheme: scheme, batch: plan}, refusal(err)
 	}
-	return nil, rpc.Errorf(rpc.Invalid, "name the shape of a matrix, or of a batch", "no shape")
+	return nil, rpc.Errorf(rpc.Invalid, "give the shape of a matrix, or of a batch", "no shape")
 }
 
 var packings = map[linearv1.Packing]linear.Packing{
@@ -76,7 +77,7 @@ var packings = map[linearv1.Packing]linear.Packing{
 	linearv1.Packing_PACKING_TILED:       linear.Tiled,
 }
 
-// String says what is multiplied.
+// String describes the shape of the product.
 func (x *shared) String() string {
 	if x.vector != nil {
 		return fmt.Sprintf("a matrix of %d x %d times a shared vector", x.vector.Rows, x.vector.Cols)
@@ -84,7 +85,7 @@ func (x *shared) String() string {
 	return fmt.Sprintf("%d shared matrices of %d x %d times vectors of %d outputs", x.batch.Count, x.batch.Rows, x.batch.Cols, x.batch.Outputs)
 }
 
-// security is what is said of the product.
+// security returns the security level of the product.
 func (x *shared) security() string {
 	if x.scheme.HasProof() {
 		return passiveEvaluator
@@ -92,7 +93,7 @@ func (x *shared) security() string {
 	return passive
 }
 
-// terms are what set and shape fix.
+// terms returns the terms that follow from set and shape.
 func (x *shared) terms() *linearv1.Terms {
 	t := &linearv1.Terms{Security: x.security()}
 	if x.vector != nil {
@@ -103,7 +104,8 @@ func (x *shared) terms() *linearv1.Terms {
 	return t
 }
 
-// ciphertexts of the owner of the key, and the bytes that it sends.
+// ciphertexts returns the number of the key owner's ciphertexts and the size of its upload in
+// bytes.
 func (x *shared) ciphertexts() (count int, bytes uint64) {
 	if x.vector != nil {
 		return x.vector.Blocks, uint64(x.scheme.PublicKeySize(false) + x.vector.UpBytes())
@@ -111,19 +113,19 @@ func (x *shared) ciphertexts() (count int, bytes uint64) {
 	return x.batch.Inputs, uint64(x.scheme.PublicKeySize(false) + x.batch.UpBytes())
 }
 
-// askRoom is what the owner's end holds, in bytes.
+// askRoom returns the memory of the key owner's end in bytes.
 func (x *shared) askRoom() uint64 {
 	count, _ := x.ciphertexts()
 	return 2*rpc.MaxMessage + keyRoom(x.scheme, false) + 2*uint64(count)*polynomial(x.scheme) + uint64(x.scheme.ProofMemory())
 }
 
-// residues is the size of so many, packed.
+// residues returns the packed size of n residues in bytes.
 func (x *shared) residues(n int) int { return codec.PolySize(n, []uint64{x.scheme.T}) }
 
-// decode takes residues that are packed.
+// decode unpacks residues.
 func (x *shared) decode(v []uint64, b []byte) error {
 	if err := codec.DecodePoly([][]uint64{v}, []uint64{x.scheme.T}, b); err != nil {
-		return rpc.Errorf(rpc.Invalid, "pack residues modulo T as docs/linear.md says", "what was sent is no residues modulo %d: %v", x.scheme.T, err)
+		return rpc.Errorf(rpc.Invalid, "pack residues modulo T as docs/linear.md says", "the upload contains invalid residues modulo %d: %v", x.scheme.T, err)
 	}
 	return nil
 }
@@ -133,8 +135,9 @@ func (x *shared) encode(v []uint64) []byte {
 	return codec.AppendPoly(make([]byte, 0, x.residues(len(v))), [][]uint64{v}, []uint64{x.scheme.T})
 }
 
-// answerRoom is what the other end holds, in bytes: rows of as many answers as are computed at a time and one as it comes, or
-// the whole batch; its shares; and what answers take while they are computed.
+// answerRoom returns the memory of the matrix owner's end in bytes: the rows of the answers that
+// are computed concurrently and of the one being received, or the whole batch; its shares; and the
+// memory for computing answers.
 func (x *shared) answerRoom(workers int) uint64 {
 	room := 2*rpc.MaxMessage + uint64(workers)*perAnswer*polynomial(x.scheme)
 	if p := x.vector; p != nil {
@@ -145,7 +148,7 @@ func (x *shared) answerRoom(workers int) uint64 {
 	return room + 8*(columns*uint64(p.Outputs+p.Rows)+3*uint64(p.Cols+x.scheme.N()))
 }
 
-// answerBytes is what the other end sends.
+// answerBytes returns the size of the matrix owner's upload in bytes.
 func (x *shared) answerBytes() uint64 {
 	if p := x.vector; p != nil {
 		return uint64(x.residues(p.Cols)) * uint64(p.Rows+1)
@@ -154,13 +157,13 @@ func (x *shared) answerBytes() uint64 {
 	return uint64(x.residues(p.Cols)) * uint64(p.Count) * uint64(p.Rows+p.Outputs)
 }
 
-// evaluators give that of a run when the owner of the key has sent its input.
+// evaluators holds the evaluator of a run, which exists once the key owner has sent its input.
 type evaluators struct {
 	vector *linear.VectorEvaluator // or
 	batch  *linear.BatchEvaluator
 }
 
-// accept takes the owner's input.
+// accept validates the key owner's input and returns the evaluator.
 func (x *shared) accept(key *linear.PublicKey, in *linear.Inputs) (e evaluators, err error) {
 	if x.vector != nil {
 		e.vector, err = x.vector.Evaluator(key, in)
@@ -170,27 +173,29 @@ func (x *shared) accept(key *linear.PublicKey, in *linear.Inputs) (e evaluators,
 	return e, refusal(err)
 }
 
-// giving is what the owner of the matrix does for each answer.
+// giving processes the matrix owner's upload and computes the answers.
 type giving struct {
 	*shared
 	with evaluators
-	// source of an answer's randomness, and where the answer and the share of the results go.
+	// source returns the randomness of an answer, and emit receives the answer and the share of the
+	// results.
 	source func(g int) *sample.Source
 	emit   func(answer []byte, shares []uint64) error
-	// workers is how many answers are computed at a time.
+	// workers is the number of answers computed concurrently.
 	workers int
 	begun   []chan computed // in the order of the answers
 	group   sync.WaitGroup
 }
 
-// computed is an answer, or why there is none.
+// computed is an answer or an error.
 type computed struct {
 	answer []byte
 	shares []uint64
 	err    error
 }
 
-// parts of what the other end sends. The computation of an answer begins as soon as its rows are there.
+// parts returns the parts of the matrix owner's upload. The computation of an answer begins as soon
+// as its rows are complete.
 func (x *giving) parts() iter.Seq[part] {
 	if x.vector != nil {
 		return x.vectorParts
@@ -214,7 +219,7 @@ func (x *giving) vectorParts(yield func(part) bool) {
 	}
 	for g := range p.Answers {
 		from, to := p.RowsOf(g)
-		at := &room[g%x.workers] // the answer before of which these were the rows has been sent
+		at := &room[g%x.workers] // the previous answer that used these rows has been sent
 		if *at == nil {
 			*at = make([]uint64, p.PerAnswer*p.Cols)
 		}
@@ -270,7 +275,7 @@ func (x *giving) batchParts(yield func(part) bool) {
 	}
 }
 
-// end waits for what is computed, and erases what nobody takes any more.
+// end waits for running computations and erases the shares of answers that were not sent.
 func (x *giving) end() {
 	x.group.Wait()
 	for _, done := range x.begun {
@@ -278,8 +283,8 @@ func (x *giving) end() {
 	}
 }
 
-// begin computes answer g of so many beside those that were begun, and sends what is there first: as long as too many are
-// computed, and all after the last.
+// begin starts the computation of answer g. It then sends finished answers in order until fewer
+// than workers are computed or, after the last answer, until all are sent.
 func (x *giving) begin(g, answers int, answer func(*sample.Source) ([]byte, []uint64, error)) error {
 	done := make(chan computed, 1)
 	x.begun = append(x.begun, done)

@@ -24,16 +24,16 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// matrixClient is the one that answers.
+// matrixClient is the client that answers.
 var matrixClient = devnet.ClientName(0)
 
-// ends of a run, by the clients that ask and answer.
+// ends returns the two ends of a run, for the asking and the answering client.
 func ends() (ask, answer client.Ends) {
 	run := client.NewRun()
 	return client.Ends{Run: run, With: matrixClient, Set: vectors}, client.Ends{Run: run, With: devnet.App, Set: vectors}
 }
 
-// opened adds shares.
+// opened returns the sums of shares.
 func opened(t *testing.T, a, b *client.Shares) []uint64 {
 	t.Helper()
 	if a.T != b.T || len(a.Entries) != len(b.Entries) || a.LogDistance != b.LogDistance || a.LogDistance > linear.LogDistance {
@@ -46,7 +46,7 @@ func opened(t *testing.T, a, b *client.Shares) []uint64 {
 	return sum
 }
 
-// inner is a product of residues, of a T below 2^32.
+// inner returns the inner product of residues, for T below 2^32.
 func inner(a, b []uint64, t uint64) (sum uint64) {
 	for i := range a {
 		sum = (sum + a[i]*b[i]%t) % t
@@ -54,7 +54,8 @@ func inner(a, b []uint64, t uint64) (sum uint64) {
 	return sum
 }
 
-// Shares of a matrix times a shared vector add up to the product, whoever comes first, and whatever the packing.
+// Shares of a matrix times a shared vector add up to the product, for every order of joining and
+// every packing.
 func TestVector(t *testing.T) {
 	w := newWorld(t, nil)
 	asks, answers, modulus := w.as(devnet.App), w.as(matrixClient), set(t, vectors).T
@@ -62,7 +63,7 @@ func TestVector(t *testing.T) {
 		rows, cols int
 		packing    linear.Packing
 		slots      int
-		alone      bool // the vector is the asking client's
+		alone      bool // only the asking client has the vector
 	}{{1, 1, 0, 0, false}, {7, 5, 0, 0, false}, {40, 200, linear.Double, 4, false}, {40, 30, linear.Forward, 0, true}, {300, 129, linear.Tiled, 0, false}} {
 		m, v1, v2 := residues(c.rows*c.cols, modulus), residues(c.cols, modulus), residues(c.cols, modulus)
 		if c.alone {
@@ -74,7 +75,7 @@ func TestVector(t *testing.T) {
 		ask := func() (*client.Shares, error) {
 			v := shape
 			v.Ends = askEnds
-			if i%2 == 1 { // the other end is there before
+			if i%2 == 1 { // the other end joins first
 				<-first
 			}
 			return asks.AskVector(t.Context(), &v, v1)
@@ -107,7 +108,7 @@ func TestVector(t *testing.T) {
 	}
 }
 
-// Shares of sums over a batch add up to them.
+// Shares of sums over a batch add up to the sums.
 func TestBatch(t *testing.T) {
 	w := newWorld(t, nil)
 	asks, answers, modulus := w.as(devnet.App), w.as(matrixClient), set(t, vectors).T
@@ -145,7 +146,8 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// Whose matrix it was finds in the party's log for whom it was used, and how much of it was told.
+// The party's log shows the owner of a matrix for whom the matrix was used, and the statistical
+// distance that was spent.
 func TestProductsAreInTheLog(t *testing.T) {
 	var dir string
 	w := newWorld(t, func(f *config.PartyFile) { dir = f.AuditDir })
@@ -164,7 +166,7 @@ func TestProductsAreInTheLog(t *testing.T) {
 			found++
 			for _, want := range []string{matrixClient, "2 x 3", "client app", "distance 2^-"} {
 				if !strings.Contains(line, want) {
-					t.Errorf("%s has no %q", line, want)
+					t.Errorf("%s does not contain %q", line, want)
 				}
 			}
 		}
@@ -174,17 +176,17 @@ func TestProductsAreInTheLog(t *testing.T) {
 	}
 }
 
-// zeros is a matrix.
+// zeros yields the rows of a zero matrix.
 func zeros(_ int, into []uint64) error { clear(into); return nil }
 
-// A run that fails at one end fails at the other, soon, and says so.
+// A run that fails at one end soon fails at the other with the reason.
 func TestRunsFailWhole(t *testing.T) {
-	w := newWorld(t, func(f *config.PartyFile) { f.Linear.Wait = config.Duration(time.Second) }) // the other end may be gone before it comes
+	w := newWorld(t, func(f *config.PartyFile) { f.Linear.Wait = config.Duration(time.Second) }) // one end may leave before the other joins
 	asks, answers := w.as(devnet.App), w.as(matrixClient)
 	mine := errors.New("the matrix cannot be read")
 	for name, c := range map[string]struct {
 		row  func(row int, into []uint64) error
-		want lodge.Code // of the end that answers
+		want lodge.Code // the code at the answering end
 	}{
 		"a matrix that ends early": {func(row int, into []uint64) error {
 			if row == 150 {
@@ -192,7 +194,7 @@ func TestRunsFailWhole(t *testing.T) {
 			}
 			return zeros(row, into)
 		}, lodge.Internal},
-		"an entry that is no residue": {func(row int, into []uint64) error {
+		"an entry that is not a residue": {func(row int, into []uint64) error {
 			into[0] = 1 << 32
 			return nil
 		}, lodge.Invalid},
@@ -209,7 +211,7 @@ func TestRunsFailWhole(t *testing.T) {
 	}
 }
 
-// The connection of the end that asks breaks when the answers come.
+// The connection of the asking end breaks while the answers arrive.
 func TestABrokenRun(t *testing.T) {
 	w := newWorld(t, nil)
 	answers := w.as(matrixClient)
@@ -225,7 +227,7 @@ func TestABrokenRun(t *testing.T) {
 	}
 }
 
-// An end whose other does not come ends.
+// An end fails if its other end does not join.
 func TestAnEndAlone(t *testing.T) {
 	w := newWorld(t, func(f *config.PartyFile) { f.Linear.Wait = config.Duration(time.Millisecond) })
 	askEnds, answerEnds := ends()
@@ -239,13 +241,13 @@ func TestAnEndAlone(t *testing.T) {
 	}
 }
 
-// answering sends an answering end by hand.
+// answering sends the requests of an answering end that the test built.
 func answering(ctx context.Context, conn *grpc.ClientConn, h *linearv1.RunHeader, chunks ...[]byte) error {
 	stream, err := linearv1.NewLinearServiceClient(conn).Answer(ctx)
 	if err != nil {
 		return err
 	}
-	_ = stream.Send(&linearv1.AnswerRequest{Header: h}) // Recv says what went wrong
+	_ = stream.Send(&linearv1.AnswerRequest{Header: h}) // Recv returns the error
 	for _, c := range chunks {
 		_ = stream.Send(&linearv1.AnswerRequest{Chunk: c})
 	}
@@ -264,7 +266,7 @@ func answering(ctx context.Context, conn *grpc.ClientConn, h *linearv1.RunHeader
 	}
 }
 
-// lines are rows of residues, packed.
+// lines returns rows of packed residues.
 func lines(t *testing.T, n int) []byte {
 	t.Helper()
 	var b []byte
@@ -274,7 +276,7 @@ func lines(t *testing.T, n int) []byte {
 	return b
 }
 
-// What either end may not send is refused, each for its reason.
+// Each kind of invalid request is rejected at both ends with its code.
 func TestRunsRefuse(t *testing.T) {
 	w := newWorld(t, nil)
 	app, other := w.connect(devnet.App), w.connect(matrixClient)
@@ -298,7 +300,7 @@ func TestRunsRefuse(t *testing.T) {
 		"endless batch": {rpc.TooLarge, func(h *linearv1.RunHeader) {
 			h.Shape = &linearv1.RunHeader_Batch{Batch: &linearv1.BatchShape{Rows: 1 << 31, Cols: 1 << 31, Count: 1 << 31, Outputs: 1 << 31}}
 		}},
-		"batch of nothing": {rpc.Invalid, func(h *linearv1.RunHeader) { h.Shape = &linearv1.RunHeader_Batch{Batch: &linearv1.BatchShape{}} }},
+		"empty batch": {rpc.Invalid, func(h *linearv1.RunHeader) { h.Shape = &linearv1.RunHeader_Batch{Batch: &linearv1.BatchShape{}} }},
 	} {
 		h := header(matrixClient)
 		c.change(h)
@@ -320,7 +322,7 @@ func TestRunsRefuse(t *testing.T) {
 		want rpc.Code
 		send []byte
 	}{
-		{"what is no residue", rpc.Invalid, bad}, {"cut short", rpc.Invalid, lines(t, 4)[:40]}, {"nothing", rpc.Invalid, nil}, {"too much", rpc.TooLarge, lines(t, 5)},
+		{"invalid residue", rpc.Invalid, bad}, {"cut short", rpc.Invalid, lines(t, 4)[:40]}, {"nothing", rpc.Invalid, nil}, {"too much", rpc.TooLarge, lines(t, 5)},
 	} {
 		h := header(matrixClient)
 		stream, err := asking(t.Context(), t, app, h)
@@ -331,8 +333,8 @@ func TestRunsRefuse(t *testing.T) {
 		from.Run = h.GetRun()
 		err = answering(t.Context(), other, from, c.send)
 		refused(t, c.name, err, c.want)
-		if c.name == "what is no residue" && !strings.Contains(err.Error(), "is no residues modulo") {
-			t.Errorf("not for its encoding: %v", err)
+		if c.name == "invalid residue" && !strings.Contains(err.Error(), "invalid residues modulo") {
+			t.Errorf("not rejected for its encoding: %v", err)
 		}
 		err = nil
 		for err == nil {
@@ -340,7 +342,7 @@ func TestRunsRefuse(t *testing.T) {
 		}
 		refused(t, c.name+", at the other end", err, rpc.Unavailable)
 	}
-	// An upload of the end that asks which ends early, or is of another key.
+	// The asking end's upload is truncated, or belongs to another key.
 	stream, err := linearv1.NewLinearServiceClient(app).Ask(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -348,10 +350,11 @@ func TestRunsRefuse(t *testing.T) {
 	_ = stream.Send(&linearv1.AskRequest{Header: header(matrixClient), Chunk: []byte{1}})
 	_ = stream.CloseSend()
 	_, err = stream.Recv()
-	refused(t, "an input that ends early", err, rpc.Invalid)
+	refused(t, "a truncated input", err, rpc.Invalid)
 }
 
-// Both ends must mean the same, each is there once, and nobody takes another client's end.
+// Both ends must request the same product, each may join once, and no client can take another
+// client's end.
 func TestEndsMustFit(t *testing.T) {
 	w := newWorld(t, nil)
 	app, other := w.connect(devnet.App), w.connect(matrixClient)
@@ -374,7 +377,8 @@ func TestEndsMustFit(t *testing.T) {
 		_, err = stream.Recv()
 		refused(t, name+", at the other end", err, rpc.Conflict)
 	}
-	// Another client that knows the id of a run takes nobody's end in it: its run is another one.
+	// Another client that knows the id of a run cannot take an end of it: the client joins a
+	// different run.
 	h := header(matrixClient)
 	stranger := header(devnet.App)
 	stranger.Run = h.GetRun()
@@ -383,29 +387,29 @@ func TestEndsMustFit(t *testing.T) {
 	}
 	stream, err := asking(t.Context(), t, app, h)
 	if err != nil {
-		t.Fatalf("beside a stranger: %v", err)
+		t.Fatalf("with a stranger's run: %v", err)
 	}
 	if _, err := asking(t.Context(), t, app, h); err != nil {
-		refused(t, "an end twice", err, rpc.Conflict)
+		refused(t, "an end that joins twice", err, rpc.Conflict)
 	} else {
-		t.Error("an end was there twice")
+		t.Error("an end joined twice")
 	}
 	from := header(devnet.App)
 	from.Run = h.GetRun()
 	_ = stream.CloseSend()
 	if err := answering(t.Context(), other, from, lines(t, 4)); err != nil {
-		t.Errorf("the one that was named: %v", err)
+		t.Errorf("the named client: %v", err)
 	}
 	for err == nil {
 		_, err = stream.Recv()
 	}
 	if !errors.Is(err, io.EOF) {
-		t.Errorf("the end that asked: %v", err)
+		t.Errorf("the asking end: %v", err)
 	}
 }
 
-// The end that answers is told that the run is complete when the other one has said that it has everything, and not if that
-// says something else.
+// The answering end receives completion only after the asking end has confirmed that it has all
+// answers, and not if the asking end sends anything else.
 func TestTheOtherEndHasEverything(t *testing.T) {
 	w := newWorld(t, nil)
 	h := header(matrixClient)
@@ -428,7 +432,7 @@ func TestTheOtherEndHasEverything(t *testing.T) {
 	}
 	select {
 	case err := <-answered:
-		t.Errorf("the other end has ended before: %v", err)
+		t.Errorf("the answering end finished too early: %v", err)
 	default:
 	}
 	_ = stream.Send(&linearv1.AskRequest{})
@@ -437,7 +441,7 @@ func TestTheOtherEndHasEverything(t *testing.T) {
 	refused(t, "the other end", <-answered, rpc.Unavailable)
 }
 
-// logged are the lines of a party's log.
+// logged returns the lines of a party's log.
 func logged(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))

@@ -27,20 +27,20 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Sets of the tests.
+// Parameter sets of the tests.
 const (
 	products = "insecure-P6-17"
 	vectors  = "insecure-V6-32"
 )
 
-// world is one party in this process, with a real socket, store and certificates, and its clients.
+// world is a party in this process, with a real socket, store and certificates, and its clients.
 type world struct {
 	testing.TB
 	net *devnet.Cluster
 }
 
-// newWorld starts the first of two parties, whose file change may change first. Unproved inputs are accepted, as most tests
-// send them.
+// newWorld starts the first of two parties. change, if not nil, may modify its configuration.
+// Unproved inputs are accepted, because most tests send them.
 func newWorld(t testing.TB, change func(f *config.PartyFile)) *world {
 	t.Helper()
 	w := &world{TB: t, net: cluster(t)}
@@ -63,7 +63,7 @@ func cluster(t testing.TB) *devnet.Cluster {
 	return net
 }
 
-// start starts the party on its store, and returns what stops it.
+// start starts the party on its store and returns a function that stops it.
 func (w *world) start(change func(f *config.PartyFile)) (stop func()) {
 	w.Helper()
 	f, err := config.LoadParty(w.net.Parties[0])
@@ -95,7 +95,7 @@ func (w *world) connect(name string) *grpc.ClientConn {
 		w.Fatal(err)
 	}
 	w.Cleanup(func() { conn.Close() })
-	for { // until it serves
+	for { // wait until it serves
 		if state := conn.GetState(); state.String() == "READY" {
 			return conn
 		}
@@ -106,10 +106,10 @@ func (w *world) connect(name string) *grpc.ClientConn {
 	}
 }
 
-// as is a client of the party.
+// as returns a client of the party.
 func (w *world) as(name string) *client.Client { return client.New("p0", w.connect(name)) }
 
-// entries are random integers of at most a magnitude.
+// entries returns random integers of at most the given magnitude.
 func entries(n int, most int64) []int64 {
 	v := make([]int64, n)
 	for i := range v {
@@ -118,7 +118,7 @@ func entries(n int, most int64) []int64 {
 	return v
 }
 
-// residues are random ones modulo T.
+// residues returns random residues modulo T.
 func residues(n int, t uint64) []uint64 {
 	v := make([]uint64, n)
 	for i := range v {
@@ -127,7 +127,7 @@ func residues(n int, t uint64) []uint64 {
 	return v
 }
 
-// set of a name.
+// set returns the parameter set with the given name.
 func set(t testing.TB, name string) *linear.Scheme {
 	t.Helper()
 	s, err := linear.Find(name)
@@ -137,7 +137,7 @@ func set(t testing.TB, name string) *linear.Scheme {
 	return s
 }
 
-// times is a product of integers, row by row.
+// times returns a product of integer matrices, row by row.
 func times(a, b []int64, rows, inner, cols int) []int64 {
 	out := make([]int64, rows*cols)
 	for i := range rows {
@@ -150,7 +150,7 @@ func times(a, b []int64, rows, inner, cols int) []int64 {
 	return out
 }
 
-// refused reports an error that has another code.
+// refused fails the test unless the error has the given code.
 func refused(t testing.TB, name string, err error, want rpc.Code) {
 	t.Helper()
 	if !errors.Is(rpc.FromError(err), &rpc.Error{Code: want}) {
@@ -158,7 +158,7 @@ func refused(t testing.TB, name string, err error, want rpc.Code) {
 	}
 }
 
-// code of an error of the Go client.
+// code returns the code of an error of the Go client.
 func code(err error) lodge.Code {
 	if err == nil {
 		return ""
@@ -166,7 +166,7 @@ func code(err error) lodge.Code {
 	return lodge.FromError(err).Code
 }
 
-// both runs the two ends of a product on shares.
+// both runs the two ends of a product on shares concurrently.
 func both(ask, answer func() (*client.Shares, error)) (asked, answered *client.Shares, askErr, answerErr error) {
 	var group sync.WaitGroup
 	group.Go(func() { asked, askErr = ask() })
@@ -175,13 +175,13 @@ func both(ask, answer func() (*client.Shares, error)) (asked, answered *client.S
 	return asked, answered, askErr, answerErr
 }
 
-// raw sends messages as Multiply does and gives the terms, the bytes that came back and the error.
+// raw sends messages as Multiply does. It returns the terms, the received bytes and the error.
 func raw(ctx context.Context, conn *grpc.ClientConn, h *linearv1.MultiplyHeader, chunks ...[]byte) ([]byte, error) {
 	stream, err := linearv1.NewLinearServiceClient(conn).Multiply(ctx)
 	if err != nil {
 		return nil, err
 	}
-	_ = stream.Send(&linearv1.MultiplyRequest{Header: h}) // Recv says what went wrong
+	_ = stream.Send(&linearv1.MultiplyRequest{Header: h}) // Recv returns the error
 	for _, c := range chunks {
 		_ = stream.Send(&linearv1.MultiplyRequest{Chunk: c})
 	}
@@ -199,7 +199,8 @@ func raw(ctx context.Context, conn *grpc.ClientConn, h *linearv1.MultiplyHeader,
 	}
 }
 
-// through is a client whose connections are cut so many times, each after so many bytes have come from the party.
+// through returns a client whose connections are cut the given number of times, each after the
+// given number of bytes from the party.
 func (w *world) through(name string, cuts int, after int64) *client.Client {
 	w.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -208,7 +209,7 @@ func (w *world) through(name string, cuts int, after int64) *client.Client {
 	}
 	w.Cleanup(func() { l.Close() })
 	target := w.net.Roster.Parties[0].Address
-	w.connect(name) // which waits until the party serves
+	w.connect(name) // this waits until the party serves
 	go func() {
 		for i := 0; ; i++ {
 			in, err := l.Accept()
@@ -245,13 +246,14 @@ func (w *world) through(name string, cuts int, after int64) *client.Client {
 	return client.New("p0", conn)
 }
 
-// asking is an end of a run that has sent its input, by hand. Its side of the stream is open.
+// asking returns an asking end, built by the test, that has sent its input. Its side of the stream
+// stays open.
 func asking(ctx context.Context, t testing.TB, conn *grpc.ClientConn, h *linearv1.RunHeader) (linearv1.LinearService_AskClient, error) {
 	t.Helper()
 	return askingWith(ctx, t, conn, h, func(all []byte) []byte { return all })
 }
 
-// askingWith sends what change makes of the input.
+// askingWith sends the input after change has modified it.
 func askingWith(
 	ctx context.Context, t testing.TB, conn *grpc.ClientConn, h *linearv1.RunHeader, change func(all []byte) []byte,
 ) (linearv1.LinearService_AskClient, error) {
@@ -281,13 +283,13 @@ func askingWith(
 	for i := range in.ProofFrames() {
 		all = append(all, in.ProofFrame(i)...)
 	}
-	_ = stream.Send(&linearv1.AskRequest{Header: h}) // Recv says what went wrong
+	_ = stream.Send(&linearv1.AskRequest{Header: h}) // Recv returns the error
 	_ = stream.Send(&linearv1.AskRequest{Chunk: change(all)})
 	_, err = stream.Recv()
 	return stream, err
 }
 
-// header of a run for a matrix of 3 x 3.
+// header returns the header of a run with a matrix of 3 x 3.
 func header(with string) *linearv1.RunHeader {
 	s, err := linear.Lookup(vectors)
 	if err != nil {
@@ -297,7 +299,7 @@ func header(with string) *linearv1.RunHeader {
 	return &linearv1.RunHeader{Run: run[:], Set: vectors, SetHash: hash[:], With: with, Shape: &linearv1.RunHeader_Vector{Vector: &linearv1.VectorShape{Rows: 3, Cols: 3}}}
 }
 
-// waiting has an end that waits for the other one, until ctx ends.
+// waiting starts an end that waits for the other end until ctx ends.
 func (w *world) waiting(ctx context.Context, conn *grpc.ClientConn) {
 	w.Helper()
 	if _, err := asking(ctx, w, conn, header(devnet.ClientName(0))); err != nil {

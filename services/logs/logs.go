@@ -1,8 +1,9 @@
-// Package logs makes the log of a process: structured lines at a level that can be changed while the process runs, for
-// a while or until it ends.
+// Package logs creates the structured log of a process. Its level can be changed while the process runs,
+// temporarily or until the process ends.
 //
-// Lines about the same thing name it by the same keys: job and ordinal for a session as the coordinator numbers it, session
-// for its id in hexadecimal once its parties have one, protocol, round, and peer for another party by its name.
+// Log lines use common keys: job and ordinal for the coordinator's number of a session, session for the
+// session's id in hexadecimal once its parties have one, protocol, round, and peer for the name of another
+// party.
 package logs
 
 import (
@@ -15,10 +16,10 @@ import (
 	"time"
 )
 
-// Levels by name, the most talkative first.
+// Levels lists the names of the levels, the most verbose first.
 var Levels = []string{"debug", "info", "warn", "error"}
 
-// ParseLevel reads the name of a level.
+// ParseLevel parses the name of a level.
 func ParseLevel(name string) (slog.Level, error) {
 	var l slog.Level
 	for _, known := range Levels {
@@ -29,10 +30,10 @@ func ParseLevel(name string) (slog.Level, error) {
 	return l, fmt.Errorf("%q is not one of %s", name, strings.Join(Levels, ", "))
 }
 
-// LevelName is the name that ParseLevel reads.
+// LevelName returns the name of a level, in the form that ParseLevel accepts.
 func LevelName(l slog.Level) string { return strings.ToLower(l.String()) }
 
-// New is a log that writes text, or JSON, at the level info.
+// New returns a log that writes text or JSON at the level info.
 func New(w io.Writer, asJSON bool) *slog.Logger {
 	level := &Level{}
 	o := &slog.HandlerOptions{Level: &level.now}
@@ -42,7 +43,7 @@ func New(w io.Writer, asJSON bool) *slog.Logger {
 	return slog.New(handler{slog.NewTextHandler(w, o), level})
 }
 
-// handler knows its level.
+// handler is a slog.Handler with access to its level.
 type handler struct {
 	slog.Handler
 	level *Level
@@ -56,7 +57,7 @@ func (h handler) WithGroup(name string) slog.Handler {
 	return handler{h.Handler.WithGroup(name), h.level}
 }
 
-// LevelOf is the level of a log that New made. A log of another make has one that changes nothing.
+// LevelOf returns the level of a log created by New. For any other log it returns a level without effect.
 func LevelOf(log *slog.Logger) *Level {
 	if h, ok := log.Handler().(handler); ok {
 		return h.level
@@ -70,17 +71,17 @@ func LevelOf(log *slog.Logger) *Level {
 	return l
 }
 
-// Level of a log. Its methods are safe for concurrent use.
+// Level is the level of a log. Its methods are safe for concurrent use.
 type Level struct {
 	now slog.LevelVar
 
 	mu         sync.Mutex
 	configured slog.Level
-	until      time.Time // when the configured one is back; zero: it is not left, or for good
+	until      time.Time // when the configured level returns; zero: the level is not temporary
 	timer      *time.Timer
 }
 
-// Configure sets the level to which the log comes back.
+// Configure sets the configured level, to which the log returns after a temporary change.
 func (l *Level) Configure(to slog.Level) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +89,7 @@ func (l *Level) Configure(to slog.Level) {
 	l.set(to)
 }
 
-// Set changes the level for a while, or with 0 until it is changed again.
+// Set changes the level for a span of time, or until the next change if the span is 0.
 func (l *Level) Set(to slog.Level, span time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,7 +109,7 @@ func (l *Level) Set(to slog.Level, span time.Duration) {
 	l.timer = timer
 }
 
-// set changes the level for good. The caller holds the lock.
+// set changes the level without a time limit. The caller must hold the lock.
 func (l *Level) set(to slog.Level) {
 	if l.timer != nil {
 		l.timer.Stop()
@@ -117,7 +118,7 @@ func (l *Level) set(to slog.Level) {
 	l.now.Set(to)
 }
 
-// Now is the level, and until when if it was changed for a while.
+// Now returns the level and, if it is temporary, the time when it ends.
 func (l *Level) Now() (level slog.Level, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A level that was changed for a while comes back by itself, unless it was changed again.
+// A temporary level ends automatically, unless it is changed again.
 func TestLevel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := LevelOf(New(io.Discard, false))
@@ -37,12 +37,12 @@ func TestLevel(t *testing.T) {
 		time.Sleep(time.Hour)
 		is(slog.LevelError, 0)
 		l.Set(slog.LevelDebug, time.Minute)
-		l.Set(slog.LevelWarn, time.Minute) // what is configured needs no end
+		l.Set(slog.LevelWarn, time.Minute) // the configured level needs no time limit
 		is(slog.LevelWarn, 0)
 	})
 }
 
-// Lines that were derived from a log follow its level.
+// Derived logs follow the level of their parent.
 func TestLines(t *testing.T) {
 	var b bytes.Buffer
 	log := New(&b, true)
@@ -73,6 +73,6 @@ func TestNames(t *testing.T) {
 		}
 	}
 	if l, _ := LevelOf(slog.New(slog.NewTextHandler(io.Discard, nil))).Now(); l != slog.LevelInfo {
-		t.Errorf("a log of another make: %v", l)
+		t.Errorf("a log not created by New: %v", l)
 	}
 }

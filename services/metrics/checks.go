@@ -6,9 +6,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The classes of checks that can name a peer.
+// Classes of checks that can name a peer.
 const (
-	classForm       = "form" // not as the protocol has it: length, order, number
+	classForm       = "form" // violations of the message format: length, order, number
 	classSignature  = "signature"
 	classEcho       = "echo"
 	classCommitment = "commitment"
@@ -18,7 +18,7 @@ const (
 
 var checkClasses = []string{classForm, classSignature, classEcho, classCommitment, classProof, classOther}
 
-// classOf a check, by its name.
+// classOf returns the class of a check, by its name.
 func classOf(check string) string {
 	switch check {
 	case "shape", "size", "duplicate":
@@ -32,14 +32,14 @@ func classOf(check string) string {
 	return classOther
 }
 
-// Proofs that are counted.
+// Kinds of proofs that are counted.
 const (
-	ProofPlaintexts = "plaintexts" // of a peer, that it knows what it encrypts
-	ProofKeys       = "keys"       // of a peer, that its shares of keys are well formed
-	ProofClient     = "client"     // of a client
+	ProofPlaintexts = "plaintexts" // a peer's proof of plaintext knowledge
+	ProofKeys       = "keys"       // a peer's proof that its shares of keys are well formed
+	ProofClient     = "client"     // a client's proof
 )
 
-// checks are verifications that are counted.
+// checks holds the counters of verifications.
 type checks struct {
 	proofs       *prometheus.CounterVec
 	mac          *prometheus.CounterVec
@@ -52,7 +52,7 @@ func newChecks(r *register) *checks {
 			"Proofs that were verified: of peers about `plaintexts` and `keys`, and of a `client`. The outcome is `ok` or `refused`.", "proof", "outcome"),
 		mac: r.counter(Party, "lodge_mac_check_failures_total",
 			"Checks of MACs that failed: `offline`, before anything was released, which drops the batch, or `online`, as a client reports, which burns a MAC key.", "phase"),
-		evidenceLost: r.count(Party, "lodge_evidence_lost_total", "Sessions that could not keep all that evidence of a cheat may need."),
+		evidenceLost: r.count(Party, "lodge_evidence_lost_total", "Sessions that could not keep all data that evidence of a cheat may need."),
 	}
 	for _, proof := range []string{ProofPlaintexts, ProofKeys, ProofClient} {
 		c.proofs.WithLabelValues(proof, "ok")
@@ -63,7 +63,7 @@ func newChecks(r *register) *checks {
 	return c
 }
 
-// Proofs counts proofs that were verified.
+// Proofs counts n proofs that were verified.
 func (m *Metrics) Proofs(proof string, ok bool, n int) {
 	if m == nil || n == 0 {
 		return
@@ -75,7 +75,8 @@ func (m *Metrics) Proofs(proof string, ok bool, n int) {
 	m.checks.proofs.WithLabelValues(proof, outcome).Add(float64(n))
 }
 
-// MACCheckFailed counts a check of MACs that failed here, or in an online phase that a client reports.
+// MACCheckFailed counts a MAC check that failed at this party, or in an online phase according to a
+// client's report.
 func (m *Metrics) MACCheckFailed(online bool) {
 	switch {
 	case m == nil:
@@ -86,14 +87,14 @@ func (m *Metrics) MACCheckFailed(online bool) {
 	}
 }
 
-// EvidenceLost counts a session that could not keep all that evidence may need.
+// EvidenceLost counts a session that could not keep all data that evidence may need.
 func (m *Metrics) EvidenceLost() {
 	if m != nil {
 		m.checks.evidenceLost.Inc()
 	}
 }
 
-// conduct is what a party holds against its peers.
+// conduct holds the metrics of a party's record of its peers' cheats.
 type conduct struct {
 	proven, excluded, unnamed, stopped prometheus.Gauge
 	failures, offers                   *prometheus.CounterVec
@@ -104,15 +105,15 @@ func newConduct(r *register) *conduct {
 	return &conduct{
 		proven:   gauge("lodge_accusations", "Accusations of parties of the roster that are proved and not pardoned."),
 		excluded: gauge("lodge_excluded_parties", "Parties of the roster that accusations exclude."),
-		unnamed:  gauge("lodge_unnamed_failures", "Failures with nobody named that count towards stopping generation."),
-		stopped:  gauge("lodge_generation_stopped", "1 while failures with nobody named stop generation, else 0."),
-		failures: r.counter(Party, "lodge_unnamed_failures_total", "Sessions that failed because somebody cheated whom nobody can name.", "check"),
+		unnamed:  gauge("lodge_unnamed_failures", "Failures without a named party that count towards stopping generation."),
+		stopped:  gauge("lodge_generation_stopped", "1 while failures without a named party stop generation, else 0."),
+		failures: r.counter(Party, "lodge_unnamed_failures_total", "Sessions that failed because an unidentified party cheated.", "check"),
 		offers:   r.counter(Party, "lodge_accusations_offered_total", "Files of evidence that peers offered.", "outcome"),
 	}
 }
 
-// Conduct sets how many accusations there are, how many parties they exclude, how many failures count, and whether these
-// stop generation.
+// Conduct sets the number of proved accusations, of excluded parties and of failures that count,
+// and whether these stop generation.
 func (m *Metrics) Conduct(proven, excluded, unnamed int, stopped bool) {
 	if m == nil {
 		return
@@ -123,7 +124,7 @@ func (m *Metrics) Conduct(proven, excluded, unnamed int, stopped bool) {
 	m.conduct.stopped.Set(truth(stopped))
 }
 
-// UnnamedChecks has the counters of these checks begin with 0.
+// UnnamedChecks initialises the counters of these checks to 0.
 func (m *Metrics) UnnamedChecks(checks ...string) {
 	if m == nil {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// evaluators is what a party sees of its evaluators, and an evaluator of its own work.
+// evaluators holds a party's metrics of its evaluators, and an evaluator's metrics of its own work.
 type evaluators struct {
 	requests, bytes, mismatches, local *prometheus.CounterVec
 	seconds, served                    *prometheus.HistogramVec
@@ -19,26 +19,27 @@ func newEvaluators(r *register) *evaluators {
 	}
 	return &evaluators{
 		requests: r.counter(Party, "lodge_evaluator_requests_total",
-			"Evaluations that the party asked an evaluator for, by outcome: `ok`, `stalled`, `slow`, `faulty`, `cancelled` or an error code.", "evaluator", "outcome"),
+			"Evaluations that the party requested from an evaluator, by outcome: `ok`, `stalled`, `slow`, `faulty`, `cancelled` or an error code.", "evaluator", "outcome"),
 		bytes:      r.counter(Party, "lodge_evaluator_bytes_total", "Bytes of frames exchanged with an evaluator.", "evaluator", "direction"),
-		mismatches: r.counter(Party, "lodge_evaluator_mismatches_total", "Results of an evaluator that were not the party's own.", "evaluator"),
+		mismatches: r.counter(Party, "lodge_evaluator_mismatches_total", "Results of an evaluator that differed from the party's own.", "evaluator"),
 		local: r.counter(Party, "lodge_evaluator_local_total",
 			"Evaluations that a party with evaluators computed itself.", "reason"),
-		seconds:  r.histogram(Party, "lodge_evaluator_request_seconds", "Time of an evaluation that an evaluator answered.", "evaluator"),
-		up:       r.gauge(Party, "lodge_evaluator_up", "Addresses at which the evaluator answers the party, which asks every few seconds.", "evaluator"),
-		excluded: r.gauge(Party, "lodge_evaluator_excluded", "1 if the evaluator is not asked any more because it was wrong, else 0.", "evaluator"),
-		served:   r.histogram(Evaluator, "lodge_evaluator_served_seconds", "Time of an evaluation here, by `ok` or an error code.", "outcome"),
+		seconds:  r.histogram(Party, "lodge_evaluator_request_seconds", "Time of an evaluation that an evaluator completed.", "evaluator"),
+		up:       r.gauge(Party, "lodge_evaluator_up", "Addresses at which the evaluator responds to the party, which polls every few seconds.", "evaluator"),
+		excluded: r.gauge(Party, "lodge_evaluator_excluded", "1 if the evaluator is excluded because it was wrong, else 0.", "evaluator"),
+		served:   r.histogram(Evaluator, "lodge_evaluator_served_seconds", "Time of an evaluation at this evaluator, by `ok` or an error code.", "outcome"),
 	}
 }
 
-// loads are what an evaluator measures of itself.
+// loads lists the gauges that an evaluator measures itself.
 var loads = []struct{ name, help string }{
-	{"lodge_evaluator_keys_bytes", "Memory of the keys that are kept."},
-	{"lodge_evaluator_running", "Evaluations that run."},
-	{"lodge_evaluator_running_bytes", "Memory, by estimate, of the evaluations that run."},
+	{"lodge_evaluator_keys_bytes", "Memory of the cached keys."},
+	{"lodge_evaluator_running", "Running evaluations."},
+	{"lodge_evaluator_running_bytes", "Estimated memory of the running evaluations."},
 }
 
-// EvaluatorLoad has what keys take, how many evaluations run and what they take among the metrics.
+// EvaluatorLoad registers gauges for the memory of the keys, the number of running evaluations and
+// their memory.
 func (m *Metrics) EvaluatorLoad(now func() (keys int64, running int, bytes int64)) {
 	for i, g := range loads {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help}, func() float64 {
@@ -48,7 +49,7 @@ func (m *Metrics) EvaluatorLoad(now func() (keys int64, running int, bytes int64
 	}
 }
 
-// Evaluator shows an evaluator of a party from the start.
+// Evaluator initialises the series of a party's evaluator.
 func (m *Metrics) Evaluator(name string) {
 	if m != nil {
 		m.evaluators.up.WithLabelValues(name).Set(0)
@@ -57,21 +58,21 @@ func (m *Metrics) Evaluator(name string) {
 	}
 }
 
-// EvaluatorUp sets at how many addresses an evaluator can be asked.
+// EvaluatorUp sets the number of addresses at which an evaluator is up.
 func (m *Metrics) EvaluatorUp(name string, addresses int) {
 	if m != nil {
 		m.evaluators.up.WithLabelValues(name).Set(float64(addresses))
 	}
 }
 
-// EvaluatorExcluded notes that an evaluator is not asked any more.
+// EvaluatorExcluded records that an evaluator is excluded.
 func (m *Metrics) EvaluatorExcluded(name string) {
 	if m != nil {
 		m.evaluators.excluded.WithLabelValues(name).Set(1)
 	}
 }
 
-// EvaluatorMismatch counts a result that was not the party's own.
+// EvaluatorMismatch counts a result that differed from the party's own.
 func (m *Metrics) EvaluatorMismatch(name string) {
 	if m != nil {
 		m.evaluators.mismatches.WithLabelValues(name).Inc()
@@ -96,8 +97,8 @@ func (m *Metrics) EvaluatorBytes(name, direction string, n int) {
 	}
 }
 
-// EvaluatedLocally counts an evaluation that the party computed itself: because of a "mismatch", to "recompute", or because
-// "nobody" answered.
+// EvaluatedLocally counts an evaluation that the party computed itself: because of a "mismatch", to
+// "recompute", or because "nobody" responded.
 func (m *Metrics) EvaluatedLocally(reason string) {
 	if m != nil {
 		m.evaluators.local.WithLabelValues(reason).Inc()

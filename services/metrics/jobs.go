@@ -7,17 +7,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// JobLabels say how far a job is and what it waits for.
+// JobLabels holds the labels of unfinished jobs: their state and the reason why they wait.
 type JobLabels struct{ State, Reason string }
 
-// JobLevels are the jobs that a coordinator knows.
+// JobLevels holds the state of a coordinator's jobs.
 type JobLevels struct {
-	Open map[JobLabels]int    // jobs that are not over
-	Last map[string]time.Time // when the last one of a kind completed
-	Idle time.Duration        // since the job that runs and has moved least recently has moved
+	Open map[JobLabels]int    // unfinished jobs
+	Last map[string]time.Time // time of the last completion by kind
+	Idle time.Duration        // time since the last progress of the running job that is stalled longest
 }
 
-// jobs collects what there is when it is asked.
+// jobs collects the metrics of jobs at each scrape.
 type jobs struct {
 	open, last, idle *prometheus.Desc
 	levels           atomic.Pointer[func() JobLevels]
@@ -25,10 +25,10 @@ type jobs struct {
 
 func newJobs(r *register) *jobs {
 	j := &jobs{
-		open: r.desc(Coordinator, "lodge_jobs", "Jobs that are not over, by state and what they wait for.", "state", "reason"),
+		open: r.desc(Coordinator, "lodge_jobs", "Unfinished jobs, by state and the reason why they wait.", "state", "reason"),
 		last: r.desc(Coordinator, "lodge_job_last_completed_timestamp_seconds", "When a job last completed, in Unix time.", "kind"),
 		idle: r.desc(Coordinator, "lodge_job_idle_seconds",
-			"Since anything was last heard of the job that runs and has moved least recently; 0 while none runs."),
+			"Time since the last report from the running job that is stalled longest; 0 if none runs."),
 	}
 	r.collector(Coordinator, j)
 	return j
@@ -55,7 +55,8 @@ func (j *jobs) Collect(c chan<- prometheus.Metric) {
 	c <- prometheus.MustNewConstMetric(j.idle, prometheus.GaugeValue, levels.Idle.Seconds())
 }
 
-// JobsFrom has f asked for the jobs at every scrape. The counters of jobs that end begin with 0, for these kinds and states.
+// JobsFrom makes every scrape call f for the jobs. The counters of ended jobs start at 0 for these
+// kinds and states.
 func (m *Metrics) JobsFrom(f func() JobLevels, kinds, states []string) {
 	if m == nil {
 		return

@@ -1,6 +1,6 @@
 package metrics
 
-// The products of two-party linear algebra.
+// Products of two-party linear algebra.
 const (
 	LinearOutsourced = "outsourced" // two encrypted matrices
 	LinearVector     = "vector"     // a matrix times a shared vector
@@ -21,8 +21,8 @@ func (m *Metrics) LinearAnswers(product string, n int) {
 	}
 }
 
-// LinearDistance sets the part of its budget of statistical distance that a pair of clients has spent: the client that asks,
-// and the client with the matrix.
+// LinearDistance sets the fraction of its statistical-distance budget that a pair of clients has
+// spent: the client that asks, and the client with the matrix.
 func (m *Metrics) LinearDistance(client, with string, ratio float64) {
 	if m != nil {
 		m.distances.WithLabelValues(client, with).Set(ratio)

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// ResidentBytes is the resident size of this process, now and at most so far; 0 where the system does not say.
+// ResidentBytes returns the resident size of this process, now and its maximum so far; 0 if the
+// system does not report it.
 func ResidentBytes() (now, peak uint64) {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package metrics is what Lodge's processes count, in Prometheus' terms: names
-// begin with lodge_ and end in a base unit, labels come from fixed sets or the
-// roster, and nothing that is secret is a label or a value.
+// Package metrics defines the Prometheus metrics of Lodge's processes. Names begin with lodge_ and
+// end in a base unit, labels come from fixed sets or the roster, and no label or value is secret.
 package metrics
 
 import (
@@ -17,8 +16,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/health"
 )
 
-// Metrics of one process. Methods are safe for concurrent use; on a nil
-// *Metrics they do nothing.
+// Metrics holds the metrics of one process. Methods are safe for concurrent use; on a nil *Metrics
+// they do nothing.
 type Metrics struct {
 	registry *prometheus.Registry
 	list     []Info
@@ -58,33 +57,33 @@ type Metrics struct {
 	reservationsOpen    *prometheus.GaugeVec
 }
 
-// New makes the metrics of a process, whose version goes into lodge_build_info.
+// New returns the metrics of a process. The version goes into lodge_build_info.
 func New(version string, process Process) *Metrics {
 	r := &register{process: process, registry: prometheus.NewRegistry()}
 	r.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	r.gauge(All, "lodge_build_info", "1, labelled by version.", "version").WithLabelValues(version).Set(1)
 	m := &Metrics{
 		registry:      r.registry,
-		roundDuration: r.histogram(Party, "lodge_round_duration_seconds", "Wall time of a round, waiting included.", "protocol", "round"),
-		roundCompute:  r.histogram(Party, "lodge_round_compute_seconds", "Time of a round's own step, waiting for its turn to compute products included.", "protocol", "round"),
+		roundDuration: r.histogram(Party, "lodge_round_duration_seconds", "Wall time of a round, including waiting.", "protocol", "round"),
+		roundCompute:  r.histogram(Party, "lodge_round_compute_seconds", "Time of a round's own step, including waiting for its turn to compute products.", "protocol", "round"),
 		sessions:      r.counter(Party, "lodge_sessions_total", "Sessions that ended.", "protocol", "outcome"),
-		running:       r.gauge(Party, "lodge_sessions_running", "Sessions that run now.", "protocol"),
+		running:       r.gauge(Party, "lodge_sessions_running", "Running sessions.", "protocol"),
 		sessionTime:   r.histogram(Party, "lodge_session_duration_seconds", "Wall time of a session.", "protocol", "outcome"),
 		sessionLast: r.gauge(Party, "lodge_session_last_success_timestamp_seconds",
-			"When a session last had a result, in Unix time, since this process began.", "protocol"),
-		rpcDuration: r.histogram(All, "lodge_rpc_duration_seconds", "Time of a call that was served.", "method", "role", "code"),
-		rpcStreams:  r.gauge(All, "lodge_rpc_streams", "Streams that callers have open here.", "role"),
-		rpcConns:    r.gauge(All, "lodge_rpc_connections", "Connections of callers whose identity is known.", "role"),
+			"Time when a session last had a result, in Unix time, since this process began.", "protocol"),
+		rpcDuration: r.histogram(All, "lodge_rpc_duration_seconds", "Time of a served call.", "method", "role", "code"),
+		rpcStreams:  r.gauge(All, "lodge_rpc_streams", "Open streams of callers.", "role"),
+		rpcConns:    r.gauge(All, "lodge_rpc_connections", "Open connections of callers with a known identity.", "role"),
 		rpcRefused: r.counter(All, "lodge_rpc_refused_total",
-			"Calls and connections that the limits on callers refused: `calls`, `connections`, `handshakes`, `strangers`, `slow` or `message`.", "reason"),
+			"Calls and connections that exceeded the limits on callers: `calls`, `connections`, `handshakes`, `strangers`, `slow` or `message`.", "reason"),
 		tuples:      r.counter(Party, "lodge_tuples_stored_total", "Tuples that were activated.", "kind", "field"),
-		delivered:   r.counter(Party, "lodge_tuples_delivered_total", "Tuples whose shares went to a client.", "kind", "field"),
+		delivered:   r.counter(Party, "lodge_tuples_delivered_total", "Tuples whose shares were delivered to a client.", "kind", "field"),
 		decryptions: r.counter(Party, "lodge_decryptions_total", "Decryption requests of clients.", "outcome"),
-		threshold:   r.counter(Party, "lodge_threshold_messages_total", "Messages that this party has decrypted with a quorum, repeats aside.", "form"),
+		threshold:   r.counter(Party, "lodge_threshold_messages_total", "Messages that this party has decrypted with a quorum, without repeats.", "form"),
 		oracles:     newOracles(r),
-		products:    r.counter(Party, "lodge_linear_products_total", "Products of `outsourced` matrices, a `vector` or a `batch` that clients had multiplied: `ok`, or an error code.", "product", "outcome"),
+		products:    r.counter(Party, "lodge_linear_products_total", "Products of `outsourced` matrices, a `vector` or a `batch` that clients requested: `ok`, or an error code.", "product", "outcome"),
 		answers:     r.counter(Party, "lodge_linear_answers_total", "Encrypted answers that were computed for such products.", "product"),
-		distances:   r.gauge(Party, "lodge_linear_distance_spent_ratio", "Part of the budget of statistical distance that products on shares have spent on the matrices of client `with` towards `client`, from 0 to 1.", "client", "with"),
+		distances:   r.gauge(Party, "lodge_linear_distance_spent_ratio", "Fraction of the statistical-distance budget that products on shares have spent on the matrices of client `with` towards `client`, from 0 to 1.", "client", "with"),
 		jobsEnded:   r.counter(Coordinator, "lodge_jobs_ended_total", "Jobs that ended.", "kind", "state"),
 
 		peers:               newPeers(r),
@@ -105,18 +104,18 @@ func New(version string, process Process) *Metrics {
 		m.rpcRefused.WithLabelValues(reason)
 	}
 	for _, outcome := range []string{"reserved", "out_of_stock", "unavailable", "internal"} {
-		m.reservations.WithLabelValues(outcome) // a counter that begins with 1 is an increase that nobody sees
+		m.reservations.WithLabelValues(outcome) // Prometheus does not see an increase of a counter that starts at 1
 	}
 	m.reservationTime.WithLabelValues()
 	for _, limit := range []string{"open", "tuples", "share", "lease", "rate"} {
 		m.reservationsRefused.WithLabelValues(limit)
 	}
-	r.note(All, "gauge", "lodge_certificate_expiry_timestamp_seconds", "When the certificate that this process serves expires, in Unix time.")
+	r.note(All, "gauge", "lodge_certificate_expiry_timestamp_seconds", "Expiry of the certificate that this process serves, in Unix time.")
 	m.list = r.list
 	return m
 }
 
-// Round observes one round: its wall time and the part that was its own step.
+// Round observes one round: its wall time and the time of its own step.
 func (m *Metrics) Round(at Place, wall, compute time.Duration) {
 	if m == nil {
 		return
@@ -125,7 +124,8 @@ func (m *Metrics) Round(at Place, wall, compute time.Duration) {
 	m.roundCompute.WithLabelValues(at.Protocol, at.Round).Observe(compute.Seconds())
 }
 
-// SessionStarted counts a session as running; call the result when it ends.
+// SessionStarted counts a session as running. The caller must call the returned function when the
+// session ends.
 func (m *Metrics) SessionStarted(protocol string) func(outcome string) {
 	if m == nil {
 		return func(string) {}
@@ -149,21 +149,21 @@ func (m *Metrics) Call(method, role, code string, took time.Duration) {
 	}
 }
 
-// Streams adds to the streams that callers of a role have open.
+// Streams adds n to the open streams of callers of a role.
 func (m *Metrics) Streams(role string, n int) {
 	if m != nil {
 		m.rpcStreams.WithLabelValues(role).Add(float64(n))
 	}
 }
 
-// Connections adds to the connections that callers of a role have here.
+// Connections adds n to the open connections of callers of a role.
 func (m *Metrics) Connections(role string, n int) {
 	if m != nil {
 		m.rpcConns.WithLabelValues(role).Add(float64(n))
 	}
 }
 
-// Refused counts a call or a connection that the limits on callers refused.
+// Refused counts a call or a connection that exceeded the limits on callers.
 func (m *Metrics) Refused(reason string) {
 	if m != nil {
 		m.rpcRefused.WithLabelValues(reason).Inc()
@@ -177,7 +177,7 @@ func (m *Metrics) Stored(kind, field string, n uint64) {
 	}
 }
 
-// Delivered counts tuples that went to a client for the first time.
+// Delivered counts tuples that were delivered to a client for the first time.
 func (m *Metrics) Delivered(kind, field string, n uint64) {
 	if m != nil {
 		m.delivered.WithLabelValues(kind, field).Add(float64(n))
@@ -198,20 +198,21 @@ func (m *Metrics) ThresholdMessages(form string, n int) {
 	}
 }
 
-// Certificate has the end of the certificate that is served among the metrics.
+// Certificate registers the gauge of the expiry of the served certificate.
 func (m *Metrics) Certificate(notAfter func() time.Time) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "lodge_certificate_expiry_timestamp_seconds", Help: "When the certificate that this process serves expires, in Unix time.",
+		Name: "lodge_certificate_expiry_timestamp_seconds", Help: "Expiry of the certificate that this process serves, in Unix time.",
 	}, func() float64 { return float64(notAfter().Unix()) }))
 }
 
-// Registry is for further collectors of the process.
+// Registry returns the registry, for further collectors of the process.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
-// maxScrapes bounds how many are answered at the same time.
+// maxScrapes limits the number of concurrent scrapes.
 const maxScrapes = 4
 
-// Serve answers GET /metrics on l until ctx is done: anybody, with few connections and answers at a time.
+// Serve serves GET /metrics on l until ctx is done, without authentication, and with few concurrent
+// connections and scrapes.
 func (m *Metrics) Serve(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry, MaxRequestsInFlight: maxScrapes}))

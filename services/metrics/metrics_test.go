@@ -48,7 +48,7 @@ func TestServe(t *testing.T) {
 	m.MultikeyDecrypted(4, 6)
 	m.AnyCiphertextsRules(1)
 	m.AnyCiphertexts(3)
-	m.MultikeyDecrypted(3, 0) // which makes no series
+	m.MultikeyDecrypted(3, 0) // adds no series
 	m.UnnamedChecks("mac")
 	m.JobEnded("scalar", "COMPLETED")
 	m.Reservation("reserved", 2*time.Second, false)
@@ -133,12 +133,12 @@ func TestServe(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, `keys="3"`) {
-		t.Error("a decryption of nothing makes a series")
+		t.Error("decrypting no messages adds a series")
 	}
 	if strings.Contains(text, `tenant="old"`) {
-		t.Error("a stock that is not there any more is shown")
+		t.Error("a stock that no longer exists is shown")
 	}
-	// Base units in the names of everything that has one.
+	// The name of every metric with a unit ends in a base unit.
 	for _, name := range regexp.MustCompile(`(?m)^# TYPE (lodge_\w+) (counter|histogram)$`).FindAllStringSubmatch(text, -1) {
 		if !strings.HasSuffix(name[1], "_total") && !strings.HasSuffix(name[1], "_seconds") {
 			t.Errorf("%s has no unit", name[1])
@@ -188,7 +188,7 @@ func TestNil(t *testing.T) {
 	m.Reservation("", 0, true)
 }
 
-// Whoever holds connections keeps nobody from scraping, and holds few.
+// Clients that hold connections do not prevent scraping, and can hold only few.
 func TestServeBoundsConnections(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -212,9 +212,9 @@ func TestServeBoundsConnections(t *testing.T) {
 	if r.StatusCode != http.StatusOK {
 		t.Error(r.Status)
 	}
-	for _, c := range held[:20] { // ended by the next ones, long before any time is over
+	for _, c := range held[:20] { // closed by later connections, long before any timeout
 		if _, err := c.Read(make([]byte, 1)); err == nil {
-			t.Error("a connection answers what nobody asked")
+			t.Error("a connection responds without a request")
 		}
 	}
 }

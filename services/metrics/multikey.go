@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// multikeys is what a party does with multi-key ciphertexts: its own keys, those that it keeps of others, what it computes with
-// them, and what it decrypts with their owners.
+// multikeys holds a party's metrics of multi-key ciphertexts: its own keys, other parties' keys,
+// evaluations, and decryptions.
 type multikeys struct {
 	own                  *prometheus.GaugeVec
 	fetches, evaluations *prometheus.CounterVec
@@ -25,22 +25,22 @@ func newMultikeys(r *register) *multikeys {
 	return &multikeys{
 		own: r.gauge(Party, "lodge_multikey_own_keys", "Versions of the party's own multi-key keys: `active`, and `retired` ones.", "state"),
 		fetches: r.counter(Party, "lodge_multikey_fetches_total",
-			"Multi-key keys of other parties that were fetched, by outcome: `ok`, `refused` (what came are not the keys of the record) or `failed`.", "outcome"),
+			"Fetches of other parties' multi-key keys, by outcome: `ok`, `refused` (the data did not match the record) or `failed`.", "outcome"),
 		evaluations: r.counter(Party, "lodge_multikey_evaluations_total",
 			"Evaluations on multi-key ciphertexts that have ended, by outcome: `ok`, `cancelled` or an error code.", "outcome"),
 		bootstraps: r.count(Party, "lodge_multikey_bootstraps_total", "Bootstraps of evaluations on multi-key ciphertexts that have succeeded."),
-		published:  r.gauge(Party, "lodge_multikey_published_keys", "Parties whose present multi-key keys this party has."),
+		published:  r.gauge(Party, "lodge_multikey_published_keys", "Parties whose current multi-key keys this party has."),
 		ongoing:    r.gauge(Party, "lodge_multikey_evaluations", "Evaluations on multi-key ciphertexts that are `waiting` or `running`.", "state"),
-		bytes:      r.gauge(Party, "lodge_multikey_evaluations_bytes", "Memory, by estimate, of evaluations on multi-key ciphertexts that wait or run."),
-		took: r.buckets(Party, "lodge_multikey_evaluation_seconds", "Time of an evaluation on multi-key ciphertexts that has succeeded, without waiting.",
+		bytes:      r.gauge(Party, "lodge_multikey_evaluations_bytes", "Estimated memory of evaluations on multi-key ciphertexts that wait or run."),
+		took: r.buckets(Party, "lodge_multikey_evaluation_seconds", "Time of a successful evaluation on multi-key ciphertexts, without waiting.",
 			prometheus.ExponentialBuckets(0.01, 4, 11)), // 10 ms to 3 h
-		rotation:  r.gauge(Party, "lodge_multikey_rotation_seconds", "What a rotation, which is a bootstrap's part of one key, takes on one processor, as it is estimated now; 0: not measured yet."),
+		rotation:  r.gauge(Party, "lodge_multikey_rotation_seconds", "Estimated time of a rotation, which is a bootstrap's part for one key, on one processor; 0: not measured yet."),
 		results:   r.gauge(Party, "lodge_multikey_results_bytes", "Results of evaluations that are kept for clients."),
-		decrypted: r.counter(Party, "lodge_multikey_decrypted_total", "Multi-key ciphertexts that this party has decrypted with a quorum, by how many keys they are under, repeats aside.", "keys"),
+		decrypted: r.counter(Party, "lodge_multikey_decrypted_total", "Multi-key ciphertexts that this party has decrypted with a quorum, by their number of keys, without repeats.", "keys"),
 	}
 }
 
-// MultikeyOwn sets how many versions of its own keys the party has.
+// MultikeyOwn sets the number of versions of the party's own keys.
 func (m *Metrics) MultikeyOwn(active, retired int) {
 	if m != nil {
 		m.multikeys.own.WithLabelValues("active").Set(float64(active))
@@ -55,7 +55,7 @@ func (m *Metrics) MultikeyFetched(outcome string) {
 	}
 }
 
-// MultikeyPublished sets of how many parties the present keys are here.
+// MultikeyPublished sets the number of parties whose current keys this party has.
 func (m *Metrics) MultikeyPublished(parties int) {
 	if m != nil {
 		m.multikeys.published.WithLabelValues().Set(float64(parties))
@@ -70,21 +70,21 @@ func (m *Metrics) MultikeyEvaluated(outcome string, bootstraps int) {
 	}
 }
 
-// MultikeyTook observes how long an evaluation took that has succeeded.
+// MultikeyTook observes the time of a successful evaluation.
 func (m *Metrics) MultikeyTook(d time.Duration) {
 	if m != nil {
 		m.multikeys.took.WithLabelValues().Observe(d.Seconds())
 	}
 }
 
-// MultikeyLevels is what evaluations take at a moment.
+// MultikeyLevels holds the resources of evaluations.
 type MultikeyLevels struct {
 	Waiting, Running   int
 	Bytes, ResultBytes int64
-	Rotation           float64 // seconds
+	Rotation           float64 // in seconds
 }
 
-// MultikeyOngoing sets what evaluations take.
+// MultikeyOngoing sets the resources of evaluations.
 func (m *Metrics) MultikeyOngoing(l MultikeyLevels) {
 	if m != nil {
 		m.multikeys.ongoing.WithLabelValues("waiting").Set(float64(l.Waiting))
@@ -95,7 +95,8 @@ func (m *Metrics) MultikeyOngoing(l MultikeyLevels) {
 	}
 }
 
-// MultikeyDecrypted counts ciphertexts under so many keys that were decrypted with a quorum.
+// MultikeyDecrypted counts ciphertexts under the given number of keys that were decrypted with a
+// quorum.
 func (m *Metrics) MultikeyDecrypted(keys, n int) {
 	if m != nil && n > 0 {
 		m.multikeys.decrypted.WithLabelValues(strconv.Itoa(keys)).Add(float64(n))

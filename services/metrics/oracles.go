@@ -2,8 +2,8 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// oracles counts what clients may have decrypted, and had decrypted, without anybody vouching for the ciphertexts. Such a client
-// can read the key.
+// oracles counts the rules and decryptions that require no provenance for the ciphertexts. A client
+// with such a rule can read the key.
 type oracles struct {
 	rules    prometheus.Gauge
 	messages prometheus.Counter
@@ -13,11 +13,11 @@ func newOracles(r *register) *oracles {
 	return &oracles{
 		rules: r.gauge(Party, "lodge_threshold_any_ciphertexts_rules", "Decryption rules with any_ciphertexts, whose clients can read the keys.").WithLabelValues(),
 		messages: r.count(Party, "lodge_threshold_any_ciphertexts_messages_total",
-			"Messages that were decrypted under rules with any_ciphertexts, repeats aside."),
+			"Messages that were decrypted under rules with any_ciphertexts, without repeats."),
 	}
 }
 
-// AnyCiphertextsRules sets how many rules say any_ciphertexts.
+// AnyCiphertextsRules sets the number of rules with any_ciphertexts.
 func (m *Metrics) AnyCiphertextsRules(n int) {
 	if m != nil {
 		m.oracles.rules.Set(float64(n))

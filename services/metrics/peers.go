@@ -6,10 +6,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Place is where in a protocol something happens: labels of metrics.
+// Place is a position in a protocol, used as labels of metrics.
 type Place struct{ Protocol, Round string }
 
-// peers is how a process gets on with the others.
+// peers holds a process's metrics of its peers.
 type peers struct {
 	bytes   *prometheus.CounterVec
 	resumes *prometheus.CounterVec
@@ -21,18 +21,18 @@ type peers struct {
 func newPeers(r *register) *peers {
 	return &peers{
 		bytes: r.counter(Party, "lodge_peer_bytes_total",
-			"Bytes of frames sent to a peer, resent ones included, and of those taken from it.", "protocol", "round", "peer", "direction"),
+			"Bytes of frames sent to a peer, including resent frames, and of frames received from it.", "protocol", "round", "peer", "direction"),
 		resumes: r.counter(Party, "lodge_peer_resumes_total", "Streams to a peer that were resumed after a broken connection.", "peer"),
 		up: r.gauge(Both, "lodge_peer_up",
-			"1 if the party answers this process, which asks every few seconds, else 0.", "peer"),
-		trip: r.buckets(Both, "lodge_peer_round_trip_seconds", "Time of the question whether a party is there, and its answer.",
+			"1 if the party responds to this process, which polls every few seconds, else 0.", "peer"),
+		trip: r.buckets(Both, "lodge_peer_round_trip_seconds", "Round-trip time of the poll of a party.",
 			prometheus.ExponentialBuckets(0.0002, 2, 15), "peer"), // 0.2 ms to 3.3 s
 		blames: r.counter(Party, "lodge_blames_total",
 			"Sessions that ended with a peer named for certain, by the class of the check that it failed.", "peer", "class"),
 	}
 }
 
-// Peers has the series of peers begin with 0.
+// Peers initialises the series of peers to 0.
 func (m *Metrics) Peers(names ...string) {
 	if m == nil {
 		return
@@ -46,14 +46,14 @@ func (m *Metrics) Peers(names ...string) {
 	}
 }
 
-// Sent counts bytes of frames sent to a peer, resent ones included.
+// Sent counts bytes of frames sent to a peer, including resent frames.
 func (m *Metrics) Sent(at Place, peer string, bytes int) {
 	if m != nil {
 		m.peers.bytes.WithLabelValues(at.Protocol, at.Round, peer, "sent").Add(float64(bytes))
 	}
 }
 
-// Received counts bytes of frames that were taken from a peer.
+// Received counts bytes of frames received from a peer.
 func (m *Metrics) Received(at Place, peer string, bytes int) {
 	if m != nil {
 		m.peers.bytes.WithLabelValues(at.Protocol, at.Round, peer, "received").Add(float64(bytes))
@@ -67,7 +67,7 @@ func (m *Metrics) Resumed(peer string) {
 	}
 }
 
-// Reached sets whether a peer answers. An answer's round trip counts, where it is not 0.
+// Reached sets whether a peer responds. It also observes the round-trip time unless it is 0.
 func (m *Metrics) Reached(peer string, up bool, trip time.Duration) {
 	if m == nil {
 		return

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Process says which processes have a metric.
+// Process is the set of processes that have a metric.
 type Process int
 
 // The processes.
@@ -26,15 +26,15 @@ type Info struct {
 	Of               Process
 }
 
-// List describes all metrics of the process that are Lodge's own, by name. Prometheus' collectors for Go and the process
-// are beside them.
+// List describes all metrics of the process that Lodge defines, by name. Prometheus' collectors for
+// Go and the process are not included.
 func (m *Metrics) List() []Info {
 	list := slices.Clone(m.list)
 	slices.SortFunc(list, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
-// register makes metrics, and registers those that the process has.
+// register creates metrics, and registers those that the process has.
 type register struct {
 	process  Process
 	registry *prometheus.Registry
@@ -57,7 +57,7 @@ func (r *register) counter(of Process, name, help string, labels ...string) *pro
 	return v
 }
 
-// count is a counter without labels, which is there from the beginning.
+// count returns a counter without labels, which starts at 0.
 func (r *register) count(of Process, name, help string) prometheus.Counter {
 	return r.counter(of, name, help).WithLabelValues()
 }
@@ -82,14 +82,14 @@ func (r *register) buckets(of Process, name, help string, buckets []float64, lab
 	return v
 }
 
-// collector registers what describes itself; its gauges are noted one by one.
+// collector registers a collector that describes itself; its gauges are recorded one by one.
 func (r *register) collector(of Process, c prometheus.Collector) {
 	if of&r.process != 0 {
 		r.registry.MustRegister(c)
 	}
 }
 
-// desc notes a gauge of a collector.
+// desc records a gauge of a collector.
 func (r *register) desc(of Process, name, help string, labels ...string) *prometheus.Desc {
 	r.note(of, "gauge", name, help, labels...)
 	return prometheus.NewDesc(name, help, labels, nil)

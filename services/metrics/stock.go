@@ -10,13 +10,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// OtherTenants stands for tenants that no client of the configuration acts for.
+// OtherTenants replaces the tenants that no client of the configuration acts for.
 const OtherTenants = "other"
 
-// maxStockLabels bounds the series of the stock; what is beyond is left out.
+// maxStockLabels limits the series of the stock; further series are dropped.
 const maxStockLabels = 1000
 
-// StockLabels say of what a stock is.
+// StockLabels identifies a stock.
 type StockLabels struct{ Tenant, Kind, Field, Params string }
 
 // StockLevel is the stock of all classes with these labels, in tuples.
@@ -24,25 +24,26 @@ type StockLevel struct {
 	StockLabels
 	Available, Reserved, Consumed, Lost, InProduction uint64
 
-	// Of the policies that are not paused: the sums of their marks, the least share that one has of its low mark, and how
-	// many are held back. High is 0 where there is none.
+	// For the policies that are not paused: the sums of their marks, the smallest share of its low
+	// mark that a policy has in stock, and the number of policies that are held back. High is 0 if
+	// there is no policy.
 	Low, High uint64
 	Ratio     float64
 	Held      int
 
-	// TimeToEmpty of the class that is empty first; the longest time span is never.
+	// TimeToEmpty is that of the class that is empty first; the longest duration means never.
 	TimeToEmpty time.Duration
 }
 
-// MaskLevel is how many masks a quorum can spend.
+// MaskLevel is the number of masks that a quorum can spend.
 type MaskLevel struct {
 	Epoch  uint64
-	Quorum []uint32 // places in the roster
+	Quorum []uint32 // indices in the roster
 	Form   string
 	Free   uint64
 }
 
-// labels are those of the gauge.
+// labels returns the labels of the gauge.
 func (l *MaskLevel) labels() []string {
 	quorum := make([]string, len(l.Quorum))
 	for i, p := range l.Quorum {
@@ -51,13 +52,14 @@ func (l *MaskLevel) labels() []string {
 	return []string{strconv.FormatUint(l.Epoch, 10), strings.Join(quorum, ","), l.Form}
 }
 
-// stock collects what was set last: all of it changes at once.
+// stock collects the levels that were set last, which change atomically.
 type stock struct {
 	tuples, empty, low, high, ratio, held, masks *prometheus.Desc
-	levels                                       chan stockLevels // has one
+	levels                                       chan stockLevels // holds one value
 }
 
-// stockLevels are of tuples and masks, by their labels, and of the masks of each quorum.
+// stockLevels holds the levels of tuples and masks, by their labels, and of the masks of each
+// quorum.
 type stockLevels struct {
 	all   []StockLevel
 	masks []MaskLevel
@@ -66,15 +68,15 @@ type stockLevels struct {
 func newStock(r *register) *stock {
 	labels := []string{"tenant", "kind", "field", "params"}
 	s := &stock{
-		tuples: r.desc(Coordinator, "lodge_stock_tuples", "Tuples at all parties, by what became of them.", append(slices.Clone(labels), "state")...),
+		tuples: r.desc(Coordinator, "lodge_stock_tuples", "Tuples at all parties, by their state.", append(slices.Clone(labels), "state")...),
 		empty: r.desc(Coordinator, "lodge_stock_time_to_empty_seconds",
-			"Until none is left of the class that is empty first, as tuples came and went lately; +Inf for never.", labels...),
+			"Time until the class that is empty first has no tuples left, at the recent rates; +Inf for never.", labels...),
 		low: r.desc(Coordinator, "lodge_stock_low_watermark_tuples",
-			"Below which policies have more made: the sum over the policies of these labels that are not paused.", labels...),
-		high: r.desc(Coordinator, "lodge_stock_high_watermark_tuples", "Up to which policies have more made: the sum over the same policies.", labels...),
+			"Level below which policies make more tuples: the sum over the policies of these labels that are not paused.", labels...),
+		high: r.desc(Coordinator, "lodge_stock_high_watermark_tuples", "Level up to which policies make more tuples: the sum over the same policies.", labels...),
 		ratio: r.desc(Coordinator, "lodge_stock_low_watermark_ratio",
-			"Available tuples over the low mark, of the policy that has least of it; below 1 means that a stock is low.", labels...),
-		held:   r.desc(Coordinator, "lodge_stock_policies_held", "Policies of these labels that make nothing although there is too little.", labels...),
+			"Available tuples divided by the low mark, for the policy with the smallest ratio; below 1 means that a stock is low.", labels...),
+		held:   r.desc(Coordinator, "lodge_stock_policies_held", "Policies of these labels that make no tuples although the stock is low.", labels...),
 		masks:  r.desc(Coordinator, "lodge_stock_masks", "Masks that a quorum can spend.", "epoch", "quorum", "form"),
 		levels: make(chan stockLevels, 1),
 	}
@@ -118,7 +120,7 @@ func (s *stock) Collect(c chan<- prometheus.Metric) {
 	}
 }
 
-// Stock sets what there is: of each quorum, form and epoch one level of masks.
+// Stock sets the levels, with one level of masks for each quorum, form and epoch.
 func (m *Metrics) Stock(levels []StockLevel, masks ...MaskLevel) {
 	if m == nil {
 		return
@@ -127,8 +129,8 @@ func (m *Metrics) Stock(levels []StockLevel, masks ...MaskLevel) {
 	m.stock.levels <- stockLevels{levels[:min(len(levels), maxStockLabels)], masks[:min(len(masks), maxStockLabels)]}
 }
 
-// Reservation counts an attempt to reserve, by outcome: "reserved" or an error code. What it took counts for those that
-// did not wait for stock.
+// Reservation counts an attempt to reserve, by outcome: "reserved" or an error code. The time is
+// observed only for attempts that did not wait for stock.
 func (m *Metrics) Reservation(outcome string, took time.Duration, waited bool) {
 	if m == nil {
 		return

@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// store is where a process keeps things.
+// store holds the metrics of a process's storage.
 type store struct {
 	bytes, quarantined, fault prometheus.Gauge
 	records                   *prometheus.GaugeVec
@@ -14,20 +14,20 @@ type store struct {
 func newStore(r *register) *store {
 	gauge := func(name, help string) prometheus.Gauge { return r.gauge(Party, name, help).WithLabelValues() }
 	return &store{
-		bytes:       gauge("lodge_store_bytes", "What the party's store takes: files of the embedded one, or the PostgreSQL database."),
+		bytes:       gauge("lodge_store_bytes", "Size of the party's store: files of the embedded store, or the PostgreSQL database."),
 		quarantined: gauge("lodge_store_quarantined", "1 while the store is in quarantine, else 0."),
-		fault:       gauge("lodge_store_fault", "1 while nothing may be written to the store, else 0."),
+		fault:       gauge("lodge_store_fault", "1 while writing to the store is not possible, else 0."),
 		records:     r.gauge(Party, "lodge_store_records", "Records in the store, by kind.", "kind"),
 		free: r.gauge(Both, "lodge_disk_free_bytes",
-			"Free on the file system of the `store` (where it is embedded), the `audit` log, or the coordinator's `data`.", "volume"),
+			"Free space on the file system of the `store` (where it is embedded), the `audit` log, or the coordinator's `data`.", "volume"),
 		size:  r.gauge(Both, "lodge_disk_size_bytes", "Size of the same file system.", "volume"),
-		least: r.gauge(Both, "lodge_disk_min_free_bytes", "What must be free on the same file system, or the process refuses new work.", "volume"),
-		low:   r.gauge(Both, "lodge_disk_low", "1 while the process refuses new work because the same file system has too little free, else 0.", "volume"),
-		audit: gauge("lodge_audit_fault", "1 while nothing can be written to the audit log, else 0."),
+		least: r.gauge(Both, "lodge_disk_min_free_bytes", "Minimum free space on the same file system, below which the process refuses new work.", "volume"),
+		low:   r.gauge(Both, "lodge_disk_low", "1 while the process refuses new work because the same file system has too little free space, else 0.", "volume"),
+		audit: gauge("lodge_audit_fault", "1 while writing to the audit log is not possible, else 0."),
 	}
 }
 
-// Store sets how a party's store is.
+// Store sets the state of a party's store.
 func (m *Metrics) Store(quarantined, fault bool) {
 	if m != nil {
 		m.store.quarantined.Set(truth(quarantined))
@@ -35,7 +35,7 @@ func (m *Metrics) Store(quarantined, fault bool) {
 	}
 }
 
-// StoreSize sets what a party's store takes, and its records by kind.
+// StoreSize sets the size of a party's store, and the number of its records by kind.
 func (m *Metrics) StoreSize(bytes int64, records map[string]int) {
 	if m == nil {
 		return
@@ -57,7 +57,7 @@ func (m *Metrics) Disk(volume string, free, size, least uint64, low bool) {
 	}
 }
 
-// AuditFault sets whether nothing can be written to the audit log.
+// AuditFault sets whether writing to the audit log is not possible.
 func (m *Metrics) AuditFault(fault bool) {
 	if m != nil {
 		m.store.audit.Set(truth(fault))

@@ -1,5 +1,5 @@
-// Package multikey is what the services of multi-key ciphertexts have in common at a party: the context that the roster
-// pins, and the records by which parties publish their keys and take them back.
+// Package multikey holds the parts that the services for multi-key ciphertexts share at a party:
+// the context that the roster pins, and the records by which parties publish and revoke their keys.
 package multikey
 
 import (
@@ -11,14 +11,16 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Context is the set and the common reference string that all keys of a roster are of. It is immutable and may be shared.
+// Context is the parameter set and the common reference string of all keys of a roster. It is
+// immutable and may be shared.
 type Context struct {
 	*multikey.Scheme
 	set, crs [32]byte
 }
 
-// ContextOf prepares what a roster pins. Whether a set that is insecure is allowed is for whoever holds its pin. The error is
-// an *rpc.Error if the roster has no context, or names a set that there is not.
+// ContextOf prepares the context that a roster pins. The caller, which holds the pin, must decide
+// whether insecure sets are allowed. The error is an *rpc.Error if the roster has no context or
+// names an unknown set.
 func ContextOf(m *config.Multikey) (*Context, error) {
 	if m == nil {
 		return nil, NotConfigured()
@@ -42,20 +44,21 @@ func newContext(set *multikey.Set, seed [multikey.SeedSize]byte) (*Context, erro
 	return &Context{s, s.Hash(), s.CRS()}, nil
 }
 
-// NotConfigured refuses what takes a context.
+// NotConfigured returns the error of calls that need a context.
 func NotConfigured() *rpc.Error {
-	return rpc.Errorf(rpc.Invalid, "write multikey, with set and seed, into the roster of all parties; docs/multikey.md says how",
+	return rpc.Errorf(rpc.Invalid, "add multikey, with set and seed, to the roster of all parties; docs/multikey.md says how",
 		"the roster of this party has no context of multi-key ciphertexts")
 }
 
-// Digest names the context: it is the SHA-256 of a tag, the set's hash, and the digest of the common reference string.
+// Digest identifies the context: it is the SHA-256 of a tag, the set's hash, and the digest of the
+// common reference string.
 func (c *Context) Digest() [32]byte {
 	b := append([]byte("lodge multikey context 1"), c.set[:]...)
 	return sha256.Sum256(append(b, c.crs[:]...))
 }
 
-// Same refuses keys, or what is under keys, of another set or reference string. The error wraps multikey.ErrSet or
-// multikey.ErrCRS.
+// Same returns an error unless the set and the reference string of keys or ciphertexts are those of
+// the context. The error wraps multikey.ErrSet or multikey.ErrCRS.
 func (c *Context) Same(set, crs [32]byte) error {
 	switch {
 	case set != c.set:

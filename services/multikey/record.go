@@ -13,23 +13,25 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey"
 )
 
-// Record is what a party says of its keys to everybody: that they are its version so and so, or that they are revoked. Key is the
-// digest of the keys, header and chunks, so a record speaks for all of them. The owner is whoever has the signing key: places in
-// the roster change when parties join and leave.
+// Record is a party's signed statement about its keys: that they are a certain version of its keys,
+// or that they are revoked. Key is the digest of header and chunks, so a record covers the complete
+// keys. The owner is identified by its signing key, because indices in the roster change when
+// parties join and leave.
 //
 // The encoding is fixed, with numbers least significant byte first:
 //
 //	owner's signing key 32, version 8, hash of the set 32, digest of the common reference string 32, name of the keys 32,
 //	size 8, seconds since 1970 8, 1 if they are revoked 1, the salt 32, and the Ed25519 signature of the tag and all of these 64
 //
-// The keys themselves must name the owner too, or anybody could sign that another party's keys are its own. Their public seed is
-// OwnerSeed of the signing key and the salt, and the name of the keys is a digest of the seed: whoever claims them needs a second
-// preimage of SHA-256. Records of older versions have no salt and another tag. Keys under them name their owner by OwnerNumber,
-// which has 32 bits, so 2^32 signing keys suffice to claim them (Weak). Such records remain readable until their owner makes
-// other keys.
+// The keys must also name their owner; otherwise a party could sign that another party's keys are
+// its own. Their public seed is OwnerSeed of the signing key and the salt, and the identifier of
+// the keys is a digest of the seed: to claim them, another party needs a second preimage of
+// SHA-256. Records of older versions have no salt and another tag. Keys under them name their owner
+// by OwnerNumber, which has 32 bits, so 2^32 signing keys suffice to claim them (Weak). Such
+// records remain readable until their owner makes other keys.
 type Record struct {
-	Signer  [ed25519.PublicKeySize]byte // the owner's signing key, as rosters have it
-	Version uint64                      // 1, 2, ... of this owner, never the same for two keys
+	Signer  [ed25519.PublicKeySize]byte // the owner's signing key, as in rosters
+	Version uint64                      // 1, 2, ... for this owner, never reused for other keys
 	Set     [32]byte
 	CRS     [32]byte
 	Key     multikey.KeyID
@@ -55,29 +57,30 @@ const (
 	maxCreated = 253402300799
 )
 
-// Why a record is refused.
+// Reasons for which a record is rejected.
 var (
 	ErrRecord    = errors.New("multikey: malformed record of keys")
-	ErrSignature = errors.New("multikey: a record of keys that its owner has not signed")
+	ErrSignature = errors.New("multikey: the signature of a record of keys does not verify")
 	ErrOwner     = errors.New("multikey: keys of a party that is not, or no longer, in the roster")
 )
 
 // OwnerInSeed is the owner's number in the header of keys whose seed names the owner.
 const OwnerInSeed = 0
 
-// OwnerSeed is the public seed of a party's keys: the SHA-256 of a tag, its signing key and a salt, which is random.
+// OwnerSeed returns the public seed of a party's keys: the SHA-256 of a tag, its signing key and a
+// random salt.
 func OwnerSeed(signer ed25519.PublicKey, salt [32]byte) [multikey.SeedSize]byte {
 	return sha256.Sum256(slices.Concat([]byte("lodge multikey owner 2"), signer, salt[:]))
 }
 
-// OwnerNumber is the owner's number in the header of keys made by older versions: the first four bytes of the SHA-256 of a tag
-// and its signing key, least significant first.
+// OwnerNumber returns the owner's number in the header of keys made by older versions: the first
+// four bytes of the SHA-256 of a tag and the signing key, least significant first.
 func OwnerNumber(signer ed25519.PublicKey) uint32 {
 	sum := sha256.Sum256(append([]byte("lodge multikey owner 1"), signer...))
 	return binary.LittleEndian.Uint32(sum[:])
 }
 
-// Owner is the owner's number in the header of the keys.
+// Owner returns the owner's number in the header of the keys.
 func (r *Record) Owner() uint32 {
 	if r.Bound {
 		return OwnerInSeed
@@ -85,18 +88,18 @@ func (r *Record) Owner() uint32 {
 	return OwnerNumber(r.Signer[:])
 }
 
-// Weak reports whether the keys name their owner by 32 bits only, as those of older versions do.
+// Weak reports whether the keys name their owner by only 32 bits, as keys of older versions do.
 func (r *Record) Weak() bool { return !r.Bound }
 
-// CheckHeader returns an error unless a header is that of keys of a context and of the record's owner. The error is that of
-// Scheme.CheckHeader, or wraps multikey.ErrOwner.
+// CheckHeader returns an error unless the header is that of keys of the context and of the record's
+// owner. The error is that of Scheme.CheckHeader, or wraps multikey.ErrOwner.
 func (r *Record) CheckHeader(c *Context, header []byte) error {
 	if err := c.CheckHeader(r.Owner(), header); err != nil {
 		return err
 	}
-	//lodge:check multikey/owner-in-seed [tests=./services/multikey/registry] [run=TestCollidingOwners] who signs a record for another party's keys becomes their owner
+	//lodge:check multikey/owner-in-seed [run=TestCollidingOwners] a party that signs a record for another party's keys becomes their owner
 	if r.Bound && multikey.HeaderSeed(header) != OwnerSeed(r.Signer[:], r.Salt) {
-		return fmt.Errorf("%w: their seed is not of the signing key %.8x", multikey.ErrOwner, r.Signer[:])
+		return fmt.Errorf("%w: their seed does not match the signing key %.8x", multikey.ErrOwner, r.Signer[:])
 	}
 	if !r.Bound {
 		return CheckWeakOwner(r.Owner())
@@ -114,7 +117,7 @@ func CheckWeakOwner(number uint32) error {
 	return nil
 }
 
-// Place is the owner's place in a roster with these signing keys. The error wraps ErrOwner.
+// Place returns the owner's index in a roster with these signing keys. The error wraps ErrOwner.
 func (r *Record) Place(keys []ed25519.PublicKey) (int, error) {
 	for i, k := range keys {
 		if bytes.Equal(k, r.Signer[:]) {
@@ -124,7 +127,7 @@ func (r *Record) Place(keys []ed25519.PublicKey) (int, error) {
 	return 0, fmt.Errorf("%w: the owner of version %d, with the signing key %.8x", ErrOwner, r.Version, r.Signer[:])
 }
 
-// body is the encoding without the signature.
+// body returns the encoding without the signature.
 func (r *Record) body() []byte {
 	b := append(make([]byte, 0, RecordSize), r.Signer[:]...)
 	b = binary.LittleEndian.AppendUint64(b, r.Version)
@@ -141,7 +144,7 @@ func (r *Record) body() []byte {
 	return b
 }
 
-// signedPart is what the owner signs: the tag of the record's form, and its body.
+// signedPart returns the bytes that the owner signs: the tag of the record's form, and its body.
 func signedPart(body []byte) []byte {
 	if len(body) == recordBody {
 		return append([]byte(weakRecordTag), body...)
@@ -149,14 +152,15 @@ func signedPart(body []byte) []byte {
 	return append([]byte(recordTag), body...)
 }
 
-// Sign sets the signer, and gives the encoding with its signature.
+// Sign sets the signer, and returns the encoding with its signature.
 func (r *Record) Sign(key ed25519.PrivateKey) []byte {
 	copy(r.Signer[:], key.Public().(ed25519.PublicKey))
 	b := r.body()
 	return append(b, ed25519.Sign(key, signedPart(b))...)
 }
 
-// ParseRecord reads exactly one record of either form, and does not verify its signature. The error wraps ErrRecord.
+// ParseRecord decodes exactly one record of either form. It does not verify the signature. The
+// error wraps ErrRecord.
 func ParseRecord(b []byte) (*Record, error) {
 	if len(b) != RecordSize && len(b) != WeakRecordSize {
 		return nil, fmt.Errorf("%w: %d bytes, want %d, or %d of an older version", ErrRecord, len(b), RecordSize, WeakRecordSize)
@@ -171,18 +175,18 @@ func ParseRecord(b []byte) (*Record, error) {
 	created, revoked := binary.LittleEndian.Uint64(b[144:]), b[152]
 	switch {
 	case r.Version == 0:
-		return nil, fmt.Errorf("%w: version 0; they begin with 1", ErrRecord)
+		return nil, fmt.Errorf("%w: version 0; versions start at 1", ErrRecord)
 	case created > maxCreated:
-		return nil, fmt.Errorf("%w: made %d seconds after 1970", ErrRecord, created)
+		return nil, fmt.Errorf("%w: the time %d seconds after 1970 is out of range", ErrRecord, created)
 	case revoked > 1:
-		return nil, fmt.Errorf("%w: revoked is %d", ErrRecord, revoked)
+		return nil, fmt.Errorf("%w: the revoked byte is %d", ErrRecord, revoked)
 	}
 	r.Created, r.Revoked = time.Unix(int64(created), 0).UTC(), revoked == 1
 	return r, nil
 }
 
-// VerifyRecord reads a record that is signed with the key that it names. Place says whose key that is. The error wraps ErrRecord
-// or ErrSignature.
+// VerifyRecord decodes a record and verifies its signature with the key that it contains. Place
+// tells whether that key is in the roster. The error wraps ErrRecord or ErrSignature.
 func VerifyRecord(b []byte) (*Record, error) {
 	r, err := ParseRecord(b)
 	if err != nil {
@@ -195,14 +199,14 @@ func VerifyRecord(b []byte) (*Record, error) {
 	return r, nil
 }
 
-// Check refuses the record of keys that are not of this context. The error wraps multikey.ErrSet or multikey.ErrCRS, or
-// ErrRecord if the size is not that of keys of the set.
+// Check returns an error if the record's keys are not of this context. The error wraps
+// multikey.ErrSet or multikey.ErrCRS, or ErrRecord if the size is not that of keys of the set.
 func (r *Record) Check(c *Context) error {
 	if err := c.Same(r.Set, r.CRS); err != nil {
 		return fmt.Errorf("version %d of the keys of %.8x: %w", r.Version, r.Signer[:], err)
 	}
 	if want := uint64(c.KeySize()); r.Size != want {
-		return fmt.Errorf("%w: version %d of the keys of %.8x has %d bytes, and keys of %s have %d", ErrRecord, r.Version, r.Signer[:], r.Size, c.Name, want)
+		return fmt.Errorf("%w: version %d of the keys of %.8x has %d bytes, but keys of %s have %d", ErrRecord, r.Version, r.Signer[:], r.Size, c.Name, want)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func record(c *Context) *Record {
 	}
 }
 
-// weakRecord is record in the form of an older version.
+// weakRecord returns a record in the form of an older version.
 func weakRecord(c *Context) *Record {
 	r := record(c)
 	r.Bound, r.Salt = false, [32]byte{}
@@ -70,7 +70,7 @@ func TestRecord(t *testing.T) {
 			t.Errorf("the owner is %d, at %d, %v", got.Owner(), place, err)
 		}
 		if _, err := got.Place(signers()[:1]); !errors.Is(err, ErrOwner) {
-			t.Errorf("of a party that has left: %v", err)
+			t.Errorf("of a party that left the roster: %v", err)
 		}
 		if *got != *r || got.Check(c) != nil {
 			t.Errorf("%+v, want %+v", got, r)
@@ -78,7 +78,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// Whatever bit of a record is flipped, it is refused: it is malformed, or its owner has not signed it.
+// A record with any flipped bit is rejected: it is malformed, or its signature does not verify.
 func TestRecordsAreSigned(t *testing.T) {
 	c := testContext(t, "insecure-M8-32", config.StandardSeed)
 	signed := weakRecord(c).Sign(signer(1))
@@ -103,7 +103,7 @@ func TestRecordsAreSigned(t *testing.T) {
 		"short":                     {signed[1:], ErrRecord},
 		"long":                      {append(bytes.Clone(signed), 0), ErrRecord},
 		"nothing":                   {nil, ErrRecord},
-		"without its salt": {func() []byte { // whose signature is for another form
+		"without its salt": {func() []byte { // the signature is for another form
 			b := record(c).Sign(signer(1))
 			return append(bytes.Clone(b[:recordBody]), b[recordBody+saltSize:]...)
 		}(), ErrSignature},
@@ -141,7 +141,7 @@ func TestRecordsOfAnotherContext(t *testing.T) {
 	}
 }
 
-// The encoding is pinned: releases read each other's records.
+// The encoding is pinned, because different releases exchange records.
 func TestRecordIsPinned(t *testing.T) {
 	r := &Record{Version: 2, Set: [32]byte{3}, CRS: [32]byte{4}, Key: multikey.KeyID{5}, Size: 6, Created: time.Unix(7, 0), Revoked: true}
 	zeros := func(n int) string { return hex.EncodeToString(make([]byte, n)) }
@@ -178,12 +178,12 @@ func TestContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if standard.CRS() != s.CRS() || standard.Hash() != s.Hash() {
-		t.Error("the standard seed is another one")
+		t.Error("the standard seed has changed")
 	}
 	if standard.Digest() == tossed.Digest() || standard.Digest() == other.Digest() || standard.Digest() != testContext(t, "insecure-M8-32", config.StandardSeed).Digest() {
-		t.Error("contexts are not told apart by their digests")
+		t.Error("different contexts have the same digest")
 	}
-	for name, m := range map[string]*config.Multikey{"none": nil, "no such set": {Set: "M99-1", Seed: config.StandardSeed}} {
+	for name, m := range map[string]*config.Multikey{"none": nil, "an unknown set": {Set: "M99-1", Seed: config.StandardSeed}} {
 		if _, err := ContextOf(m); rpc.FromError(err).Code != rpc.Invalid {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -202,7 +202,7 @@ func FuzzRecord(f *testing.F) {
 			return
 		}
 		if !bytes.Equal(r.body(), b[:len(b)-ed25519.SignatureSize]) {
-			t.Errorf("%x is read as %x", b, r.body())
+			t.Errorf("%x is decoded as %x", b, r.body())
 		}
 	})
 }

@@ -1,7 +1,6 @@
-// Package pki makes what a roster pins: a certificate authority, leaf
-// certificates whose identity is a URI or DNS name, and Ed25519 signing keys.
-// It serves development rosters and tests; a deployment brings its own PKI and
-// needs from this package at most the signing keys.
+// Package pki creates the credentials that a roster pins: a certificate authority, leaf certificates whose
+// identity is a URI or DNS name, and Ed25519 signing keys. It is for development rosters and tests. A
+// deployment uses its own PKI and needs at most the signing keys from this package.
 package pki
 
 import (
@@ -36,11 +35,11 @@ type Authority struct {
 // Leaf describes a certificate to issue.
 type Leaf struct {
 	Identity string        // URI (has "://") or DNS name
-	Hosts    []string      // further DNS names and IP addresses; not identities of a roster
-	Lifetime time.Duration // from now
+	Hosts    []string      // additional DNS names and IP addresses; they are not roster identities
+	Lifetime time.Duration // starts now
 }
 
-// NewAuthority makes a self-signed authority.
+// NewAuthority creates a self-signed authority.
 func NewAuthority(name string, lifetime time.Duration) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -77,10 +76,10 @@ func template(name string, lifetime time.Duration) (*x509.Certificate, error) {
 	}, nil
 }
 
-// PEM is the authority's certificate.
+// PEM returns the authority's certificate.
 func (a *Authority) PEM() []byte { return a.pem }
 
-// Issue makes a leaf that can serve and call; certificate and key as PEM.
+// Issue creates a leaf certificate for servers and clients, and returns the certificate and its key as PEM.
 func (a *Authority) Issue(l Leaf) (cert, key []byte, err error) {
 	t, err := template(l.Identity, l.Lifetime)
 	if err != nil {
@@ -123,8 +122,8 @@ func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// NewSigningKey makes an Ed25519 key: the private half as PEM (PKCS #8), and
-// the public half as a roster writes it.
+// NewSigningKey creates an Ed25519 key and returns the private key as PEM (PKCS #8) and the public key in
+// the format of a roster.
 func NewSigningKey() (private []byte, public string, err error) {
 	pub, priv, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -137,19 +136,20 @@ func NewSigningKey() (private []byte, public string, err error) {
 	return encode("PRIVATE KEY", der), EncodePublic(pub), nil
 }
 
-// EncodePublic is the roster's form of a signing key: standard base64.
+// EncodePublic returns a signing key in the format of a roster, standard base64.
 func EncodePublic(k ed25519.PublicKey) string { return base64.StdEncoding.EncodeToString(k) }
 
-// ParsePublic reads a roster's signing key.
+// ParsePublic parses a signing key in the format of a roster.
 func ParsePublic(s string) (ed25519.PublicKey, error) {
 	b, err := base64.StdEncoding.Strict().DecodeString(s)
-	if err != nil || len(b) != ed25519.PublicKeySize || EncodePublic(b) != s { // the decoder skips line ends
+	if err != nil || len(b) != ed25519.PublicKeySize || EncodePublic(b) != s { // the decoder ignores line breaks
 		return nil, errors.New("pki: a signing key is 32 bytes in base64")
 	}
 	return b, nil
 }
 
-// LoadSigningKey reads a private signing key from a file that only its owner can read.
+// LoadSigningKey reads a private signing key from a file. It returns an error if other users can read the
+// file.
 func LoadSigningKey(path string) (ed25519.PrivateKey, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -169,7 +169,8 @@ func LoadSigningKey(path string) (ed25519.PrivateKey, error) {
 	return k, nil
 }
 
-// parseSigningKey reads one private key. Its errors end a sentence about the file, and show nothing of it.
+// parseSigningKey parses one private key. Its errors continue a sentence about the file and do not reveal
+// its contents.
 func parseSigningKey(b []byte) (ed25519.PrivateKey, error) {
 	block, rest := pem.Decode(b)
 	if block == nil || block.Type != "PRIVATE KEY" || len(bytes.TrimSpace(rest)) > 0 {
@@ -186,7 +187,8 @@ func parseSigningKey(b []byte) (ed25519.PrivateKey, error) {
 	return ed, nil
 }
 
-// NewRequest makes a key and asks for a certificate for it; the request and the key as PEM. Whoever signs it does not see the key.
+// NewRequest creates a key and a certificate request for it, and returns both as PEM. The signer of the
+// request does not see the key.
 func NewRequest(identity string, hosts []string) (request, key []byte, err error) {
 	var t x509.CertificateRequest
 	t.Subject.CommonName = identity

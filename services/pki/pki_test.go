@@ -24,7 +24,7 @@ func TestSigningKeysAreWrittenAndRead(t *testing.T) {
 	}
 	p, err := ParsePublic(public)
 	if err != nil || !k.Public().(ed25519.PublicKey).Equal(p) {
-		t.Fatalf("the halves of a key do not belong together: %v", err)
+		t.Fatalf("the private and the public key do not match: %v", err)
 	}
 	a, err := NewAuthority("test", time.Hour)
 	if err != nil {
@@ -44,7 +44,7 @@ func TestSigningKeysAreWrittenAndRead(t *testing.T) {
 	}
 }
 
-// A key that others can read is no longer one's own.
+// A key that other users can read is rejected.
 func TestSigningKeyFile(t *testing.T) {
 	private, _, err := NewSigningKey()
 	if err != nil {
@@ -68,7 +68,7 @@ func TestSigningKeyFile(t *testing.T) {
 	}
 }
 
-// A roster's signing key is refused or is the one text of 32 bytes.
+// A roster's signing key is either refused or the only encoding of 32 bytes.
 func FuzzParsePublic(f *testing.F) {
 	valid := base64.StdEncoding.EncodeToString(make([]byte, 32))
 	for _, s := range []string{valid, valid[1:], valid + "\n", strings.TrimRight(valid, "="), valid[:42] + "B=", ""} {
@@ -82,7 +82,7 @@ func FuzzParsePublic(f *testing.F) {
 	})
 }
 
-// A file is refused as a signing key, or signs.
+// A file is either refused as a signing key or contains a working one.
 func FuzzSigningKey(f *testing.F) {
 	private, _, err := NewSigningKey()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package plan says what a session computes with: a function of its spec and of what is known about the epoch's keys, the same at
-// every party and for whoever judges the session afterwards.
+// Package plan derives the inputs of a session's computation from its spec and the public data of the
+// epoch's keys. The result is the same at every party and for later verifiers of the session.
 package plan
 
 import (
@@ -11,19 +11,19 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// The protocols as terms and signatures name them.
+// The names of the protocols in terms and signatures.
 const (
 	Keygen  = "keygen"
 	Popk    = "popk"
 	Triples = "triples"
-	// Threshold is all that has to do with threshold keys.
+	// Threshold covers all sessions with threshold keys.
 	Threshold = "threshold"
 )
 
-// StepProof is the step of the proof of a session of proofs.
+// StepProof is the step name of the proof in a proof session.
 const StepProof = "popk"
 
-// Name is that of a spec's protocol, empty for none.
+// Name returns the name of a spec's protocol, or "" if the protocol is unknown.
 func Name(p jobv1.Protocol) string {
 	switch p {
 	case jobv1.Protocol_PROTOCOL_KEYGEN:
@@ -38,14 +38,14 @@ func Name(p jobv1.Protocol) string {
 	return ""
 }
 
-// Kinds are the kinds of jobs as the engine calls them.
+// Kinds maps the kinds of jobs to the engine's kinds.
 var Kinds = map[jobv1.Kind]triple.Kind{
 	jobv1.Kind_KIND_SCALAR: triple.Scalar, jobv1.Kind_KIND_MATRIX: triple.Matrix, jobv1.Kind_KIND_SQUARE: triple.Square,
 	jobv1.Kind_KIND_RANDOM: triple.Random, jobv1.Kind_KIND_BIT: triple.Bit, jobv1.Kind_KIND_INVERSE: triple.Inverse,
 	jobv1.Kind_KIND_INPUT: triple.Input, jobv1.Kind_KIND_CONVOLUTION: triple.Convolution,
 }
 
-// Convolution is the shape of a convolution as the engine has it.
+// Convolution converts the shape of a convolution to the engine's type.
 func Convolution(c *jobv1.Convolution) triple.ConvolutionShape {
 	return triple.ConvolutionShape{
 		Channels: int(c.GetChannels()), Height: int(c.GetHeight()), Width: int(c.GetWidth()),
@@ -55,8 +55,9 @@ func Convolution(c *jobv1.Convolution) triple.ConvolutionShape {
 	}
 }
 
-// Batch is the plan of a session of triples, and the instance of the proof of a MAC key. The set resolves instances under the
-// keys of the epoch, whose rotations serve blocks of keyDim; choose has the plan choose the block of matrices and convolutions.
+// Batch returns the plan of a triple session and the instance of the proof of a MAC key. The set resolves
+// instances under the keys of the epoch, whose rotations support blocks of dimension keyDim. If choose is
+// set, the plan chooses the block dimension for matrices and convolutions.
 func Batch(spec *jobv1.SessionSpec, set *params.Set, parties, keyDim int, choose bool) (*triple.Plan, *params.Instance, error) {
 	kind, dim := Kinds[spec.GetKind()], 0
 	var shape triple.Shape
@@ -88,12 +89,13 @@ func Batch(spec *jobv1.SessionSpec, set *params.Set, parties, keyDim int, choose
 	return p, mac, err
 }
 
-// Proof is the instance of a session of proofs.
+// Proof returns the instance of a proof session.
 func Proof(spec *jobv1.SessionSpec, set *params.Set, parties int) (*params.Instance, error) {
 	return popk.ClientInstance(set, spec.GetField(), parties, int(min(spec.GetCount(), 1<<30)))
 }
 
-// Terms is the hash of what a session computes with: the instance, and the key under which its parties prove and decrypt.
+// Terms returns the hash of a session's inputs: the instance, and the key under which its parties prove and
+// decrypt.
 func Terms(protocol string, i *params.Instance, key round.Digest) round.Digest {
 	h := i.Hash()
 	return round.Hash("lodge "+protocol+" terms", h[:], key[:])

@@ -11,18 +11,18 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Set is what services ask of a parameter set, of whichever scheme it is.
+// Set has the properties of a parameter set that services need, for all schemes.
 type Set struct {
 	Name     string
 	Hash     [32]byte
 	Insecure bool // for tests only
-	// Proved says that keys are proved as they are made, so that their generation is not only passively secure.
+	// Proved is set if key generation proves the keys and is therefore more than passively secure.
 	Proved bool
-	// Threshold says that the set is one of threshold keys.
+	// Threshold is set for sets of threshold keys.
 	Threshold bool
-	// Multikey says that every party makes keys of the set by itself: what parties make together for it are masks alone.
+	// Multikey is set if every party makes its own keys of the set. Parties jointly make only masks for it.
 	Multikey bool
-	// Fields that the set serves; of threshold keys none.
+	// Fields lists the supported fields; empty for threshold keys.
 	Fields []params.FieldSpec
 	// Legacy is a *hardness.LegacyError if the set makes no new keys, and nil otherwise. Existing keys work.
 	Legacy error
@@ -54,7 +54,7 @@ func Warnings(names ...string) (list []string) {
 	return list
 }
 
-// Lookup finds a set by its name. The error names the sets that there are.
+// Lookup returns the set with the given name. The error lists the known sets.
 func Lookup(name string) (Set, error) {
 	s, err := params.Lookup(name)
 	if err == nil {

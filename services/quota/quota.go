@@ -1,10 +1,11 @@
-// Package quota bounds what a client draws in a day: tuples of each kind, and bytes. A day begins at 00:00 UTC. What was
-// drawn is kept by a Store, so that it outlives the process, and is charged in the same transaction as what is drawn:
-// either both happen or neither.
+// Package quota limits the tuples of each kind and the bytes that a client draws per day. A day starts at
+// 00:00 UTC. A Store persists the usage. The charge and the draw are in the same transaction: either both
+// happen or neither.
 //
-// The day is that of the party's clock at the moment of the charge. A clock that goes back finds what was drawn on that
-// day, and one that comes back to the present finds the present's: whatever the clock does, nobody draws more than its
-// limit for each day that the clock has shown, as long as the Store remembers that day.
+// The day is determined by the party's clock at the time of the charge. If the clock goes back, charges
+// count towards the usage of the earlier day, and after it returns, towards the current day's usage. So
+// however the clock changes, no client draws more than its limit for each day that the clock has shown, as
+// long as the Store remembers that day.
 package quota
 
 import (
@@ -20,7 +21,7 @@ type Day int64
 
 const seconds = 24 * 60 * 60
 
-// DayOf is the day of a moment.
+// DayOf returns the day of a time.
 func DayOf(t time.Time) Day {
 	s := t.Unix()
 	if s < 0 {
@@ -29,30 +30,31 @@ func DayOf(t time.Time) Day {
 	return Day(s / seconds)
 }
 
-// Start is when the day begins.
+// Start returns the start of the day.
 func (d Day) Start() time.Time { return time.Unix(int64(d)*seconds, 0).UTC() }
 
 func (d Day) String() string { return d.Start().Format(time.DateOnly) }
 
-// Usage is what a client has drawn on a day.
+// Usage is the amount that a client has drawn on a day.
 type Usage struct {
 	Tuples map[string]uint64 // by kind
 	Bytes  uint64
 }
 
-// Store keeps usage. Both calls are of one transaction, in which the tuples are also set aside; no other charge of the
-// same client lies between them. Of a client the earliest of very many days may be forgotten.
+// Store persists usage. Both calls belong to one transaction, which also reserves the tuples; no other
+// charge of the same client may happen between them. The Store may forget the earliest of very many days of
+// a client.
 type Store interface {
-	// Load gives what the client has drawn on the day: nothing, if there is no record.
+	// Load returns the client's usage on the day, or an empty Usage if there is no record.
 	Load(client string, day Day) (Usage, error)
-	// Add adds to it.
+	// Add adds to the client's usage on the day.
 	Add(client string, day Day, kind string, tuples, bytes uint64) error
 }
 
-// Limits of a client. What is not there is not bounded, and 0 is nothing.
+// Limits are the daily limits of a client. A missing entry means no limit; 0 allows nothing.
 type Limits struct {
-	Tuples map[string]uint64 // a day, by kind
-	Bytes  *uint64           // a day
+	Tuples map[string]uint64 // per day, by kind
+	Bytes  *uint64           // per day
 }
 
 // Book charges clients.
@@ -61,7 +63,8 @@ type Book struct {
 	now    func() time.Time
 }
 
-// NewBook has the limits of clients by name; a client that is not there is not bounded, but what it draws is counted.
+// NewBook returns a Book with the limits of clients by name. A client without an entry has no limit, but its
+// usage is counted.
 func NewBook(limits map[string]Limits, now func() time.Time) *Book {
 	if now == nil {
 		now = time.Now
@@ -69,8 +72,8 @@ func NewBook(limits map[string]Limits, now func() time.Time) *Book {
 	return &Book{limits, now}
 }
 
-// Charge adds what a client is about to draw to what it has drawn today, or refuses with rpc.OverQuota and changes
-// nothing. A draw is not split: the error says what would still be given.
+// Charge adds a draw to the client's usage of today, or returns rpc.OverQuota without changes. It never
+// splits a draw; the error states the remaining amount.
 func (b *Book) Charge(s Store, client, kind string, tuples, bytes uint64) error {
 	now := b.now()
 	day := DayOf(now)
@@ -94,14 +97,14 @@ func (b *Book) Charge(s Store, client, kind string, tuples, bytes uint64) error 
 	return nil
 }
 
-// fits says whether used+more is at most the limit.
+// fits reports whether used+more is at most the limit.
 func fits(used, more, limit uint64) bool { return used <= limit && more <= limit-used }
 
 func over(client, what string, used, more, limit uint64, day Day, now time.Time) error {
 	left := limit - min(used, limit)
 	e := rpc.Errorf(rpc.OverQuota, fmt.Sprintf("ask for at most %d, or again after %s", left, (day+1).Start().Format(time.RFC3339)),
 		"client %s may draw %d %s a day, has drawn %d, and asks for %d", client, limit, what, used, more)
-	if more <= limit { // tomorrow it can succeed
+	if more <= limit { // it can succeed tomorrow
 		e.Retry = (day + 1).Start().Sub(now)
 	} else {
 		e.Next = fmt.Sprintf("ask for at most %d", left)

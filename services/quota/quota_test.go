@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// kept is a Store that outlives a Book. A transaction works on a copy, which is dropped when it aborts.
+// kept is a Store that outlives a Book. A transaction works on a copy, which is discarded on abort.
 type kept struct {
 	usage map[string]Usage
 	err   error
@@ -60,12 +60,12 @@ func TestCharge(t *testing.T) {
 		{"mpc", "scalar", 101, 1, "(ask for at most 0)", 0},
 		{"mpc", "scalar", math.MaxUint64, 1, "(ask for at most 0)", 0},
 		{"mpc", "bit", 1, 1, "may draw 0 bit tuples", 0},
-		{"mpc", "matrix", 7, 3900, "", 0}, // not bounded by number
+		{"mpc", "matrix", 7, 3900, "", 0}, // no limit on the number
 		{"mpc", "matrix", 1, 101, "may draw 5000 bytes a day, has drawn 4900, and asks for 101", 2 * time.Hour},
 		{"mpc", "matrix", 1, 100, "", 0},
 		{"mpc", "matrix", 1, 1, "5000 bytes", 2 * time.Hour},
 		{"mpc", "matrix", 1, 0, "", 0},
-		{"web", "scalar", 1 << 60, 1 << 60, "", 0}, // not bounded at all
+		{"web", "scalar", 1 << 60, 1 << 60, "", 0}, // no limits
 		{"web", "scalar", math.MaxUint64, 0, "invalid_request", 0},
 	} {
 		before := s.copy()
@@ -109,8 +109,8 @@ func TestDays(t *testing.T) {
 	}
 }
 
-// Whatever the clock does, and whenever the process starts again or a transaction aborts, a client draws no more than its
-// limit for each day that the clock has shown, and what it has not drawn it can draw.
+// However the clock changes, and across restarts and aborted transactions, a client draws at most its limit
+// for each day that the clock has shown, and it can draw the remaining amount.
 func TestClockJumps(t *testing.T) {
 	const limit = 1000
 	for seed := range uint64(200) {
@@ -141,7 +141,7 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
-// A store that fails gives nothing away.
+// Nothing is drawn if the store fails.
 func TestStoreFails(t *testing.T) {
 	s := newKept()
 	s.err = errors.New("disk")
@@ -150,7 +150,7 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// A limit that was lowered below what was drawn refuses, and does not wrap.
+// A limit below the current usage refuses draws, without integer underflow.
 func TestLoweredLimit(t *testing.T) {
 	s := newKept()
 	now := func() time.Time { return time.Unix(1, 0) }

@@ -9,7 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// Limits on the time that peers may take.
+// Limits bounds the time that peers may take.
 type Limits struct {
 	// Idle is how long a peer may make no progress once it sends.
 	Idle time.Duration
@@ -67,7 +67,7 @@ func (c *clock) pause(d time.Duration) {
 	c.cap = c.cap.Add(d)
 }
 
-// earliest gives the first due time; clocks is not empty.
+// earliest returns the first due time. clocks must not be empty.
 func earliest(clocks map[round.Party]*clock) time.Time {
 	var first time.Time
 	for _, c := range clocks {

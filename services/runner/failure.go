@@ -12,7 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/exchange"
 )
 
-// Outcome says how a session ended. It is the label of metrics and the word on the wire.
+// Outcome is the way in which a session ended. It is used as a label of metrics and on the wire.
 type Outcome string
 
 // The outcomes.
@@ -29,7 +29,7 @@ const (
 // CheckSignature is the check that a message's envelope is signed by its sender.
 const CheckSignature = "signature"
 
-// Failure is how a session ended without a result.
+// Failure describes why a session ended without a result.
 type Failure struct {
 	Outcome  Outcome
 	Round    string // name of the round; empty before the first
@@ -91,7 +91,7 @@ func (d *driver) farewellOf(a *exchange.AbortedError, from round.Party) exchange
 	}
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
 // Proto is the failure on the wire, as reported by a party.

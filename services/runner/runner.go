@@ -1,11 +1,10 @@
-// Package runner is the one loop that drives any protocol over the network: it
-// sends what a round says, collects what it wants, checks every message's
-// envelope, steps, and measures. Protocols have no loops, timeouts, retries or
-// metrics of their own.
+// Package runner drives any protocol over the network. Its loop sends the messages of a round, collects the
+// expected messages, checks every message's envelope, runs the step, and records metrics. Protocols need no
+// loops, timeouts, retries or metrics.
 //
-// A session fails whole: whatever goes wrong, at a peer or here, ends it with a
-// *Failure, tells the peers, and leaves nothing behind. There are no retries
-// here; another attempt is another session with fresh randomness.
+// A session fails as a whole: any error, at a peer or at this party, ends it with a *Failure, notifies the
+// peers, and leaves no state behind. The runner does not retry; another attempt is another session with
+// fresh randomness.
 package runner
 
 import (
@@ -59,7 +58,7 @@ type Progress struct {
 	RoundReceived, RoundLimit int64
 }
 
-// Report is what a session took.
+// Report has the measurements and the transcript of a session.
 type Report struct {
 	Outcome        Outcome
 	SessionID      round.Digest

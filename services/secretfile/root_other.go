@@ -4,5 +4,5 @@ package secretfile
 
 import "io/fs"
 
-// rootOwns is false: files have no owners by number.
+// rootOwns returns false: files have no numeric owners here.
 func rootOwns(fs.FileInfo) bool { return false }

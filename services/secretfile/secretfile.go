@@ -1,10 +1,11 @@
-// Package secretfile says whether others can read a file that holds a secret.
+// Package secretfile checks whether other users can read a file with a secret.
 package secretfile
 
 import "io/fs"
 
-// Exposed says whether others than its owner can read or change a file. One of root's may be read by a group, which is how
-// an orchestrator gives a file to a process that runs as nobody in particular: only root can choose that group.
+// Exposed reports whether users other than its owner can read or change a file. A file of root may be
+// readable by a group: orchestrators pass files this way to processes with an arbitrary user id, and only
+// root can choose the group.
 func Exposed(info fs.FileInfo) bool { return exposed(info.Mode().Perm(), rootOwns(info)) }
 
 func exposed(mode fs.FileMode, root bool) bool {

@@ -20,7 +20,7 @@ func TestExposed(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "key")
-	for _, mode := range []fs.FileMode{0o600, 0o640} { // this process's own: its group is kept out
+	for _, mode := range []fs.FileMode{0o600, 0o640} { // a file of this process: group access is not allowed
 		if err := os.WriteFile(path, nil, mode); err != nil {
 			t.Fatal(err)
 		}

@@ -9,11 +9,12 @@ import (
 	"math"
 )
 
-// ErrMalformed is the error of a record that is not one of a set.
+// ErrMalformed is the error for a record that does not encode a set.
 var ErrMalformed = errors.New("spans: malformed record")
 
-// A set is recorded as pairs of varints, the gap before a span and its length, in base64: with every update of a batch
-// they are written anew, and a batch may come to have a hundred thousand of them.
+// A set is recorded in base64 as pairs of varints: the gap before a span and its length. The format is
+// compact because every update of a batch rewrites the record, and a batch may have a hundred thousand
+// spans.
 
 // MarshalJSON encodes a set.
 func (s Set) MarshalJSON() ([]byte, error) {
@@ -27,7 +28,7 @@ func (s Set) MarshalJSON() ([]byte, error) {
 	return append(base64.RawStdEncoding.AppendEncode(out, b), '"'), nil
 }
 
-// UnmarshalJSON takes what MarshalJSON gives and nothing else.
+// UnmarshalJSON accepts exactly the output of MarshalJSON.
 func (s *Set) UnmarshalJSON(text []byte) error {
 	var encoded string
 	if err := json.Unmarshal(text, &encoded); err != nil {
@@ -52,7 +53,7 @@ func (s *Set) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// canonicalUvarint reads a number in the fewest bytes; n is 0 when there is none.
+// canonicalUvarint reads a number in its shortest encoding; n is 0 on error.
 func canonicalUvarint(b []byte) (x uint64, n int) {
 	if x, n = binary.Uvarint(b); n <= 0 || n > 1 && b[n-1] == 0 {
 		return 0, 0

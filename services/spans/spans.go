@@ -1,5 +1,5 @@
-// Package spans has sets of whole numbers as spans, so that a million tuples in a row are one. A set is recorded as
-// varints.
+// Package spans represents sets of integers as spans, so a million consecutive tuples need one span. A set
+// is recorded as varints.
 package spans
 
 import (
@@ -7,19 +7,20 @@ import (
 	"slices"
 )
 
-// Span is Count numbers from First on.
+// Span contains Count consecutive numbers, starting with First.
 type Span struct {
 	First uint64 `json:"first"`
 	Count uint64 `json:"count"`
 }
 
-// End is the number after the last.
+// End returns the number after the last one of the span.
 func (s Span) End() uint64 { return s.First + s.Count }
 
-// Set has spans that are not empty, in order, and that neither overlap nor touch each other. Its methods do not change it.
+// Set is a sorted list of nonempty spans that neither overlap nor touch. Its methods do not modify it.
 type Set []Span
 
-// Of is the set of the numbers of some spans, in any order: many spans at once, where With would copy the set for each.
+// Of returns the set of the numbers in spans, in any order. For many spans it is faster than With, which
+// copies the set for each.
 func Of(spans ...Span) Set {
 	sorted := slices.Clone(spans)
 	slices.SortFunc(sorted, func(a, b Span) int { return cmp.Compare(a.First, b.First) })
@@ -30,7 +31,7 @@ func Of(spans ...Span) Set {
 	return out
 }
 
-// add appends a span that does not begin before the last one of s does, which it may change.
+// add appends a span that does not start before the last span of s. It may modify that last span.
 func (s Set) add(x Span) Set {
 	if x.Count == 0 {
 		return s
@@ -42,7 +43,7 @@ func (s Set) add(x Span) Set {
 	return append(s, x)
 }
 
-// Count of numbers.
+// Count returns the number of elements.
 func (s Set) Count() (n uint64) {
 	for _, x := range s {
 		n += x.Count
@@ -50,7 +51,7 @@ func (s Set) Count() (n uint64) {
 	return n
 }
 
-// from is the index of the first span that ends after a number.
+// from returns the index of the first span that ends after a number.
 func (s Set) from(n uint64) int {
 	i, _ := slices.BinarySearchFunc(s, n, func(x Span, t uint64) int {
 		if x.End() <= t {
@@ -61,7 +62,7 @@ func (s Set) from(n uint64) int {
 	return i
 }
 
-// Within counts the numbers of a span that are in s.
+// Within returns how many numbers of a span are in s.
 func (s Set) Within(span Span) (n uint64) {
 	for _, x := range s[s.from(span.First):] {
 		if x.First >= span.End() {
@@ -72,7 +73,7 @@ func (s Set) Within(span Span) (n uint64) {
 	return n
 }
 
-// With is s and a span together.
+// With returns the union of s and a span.
 func (s Set) With(span Span) Set {
 	if span.Count == 0 {
 		return s
@@ -89,7 +90,7 @@ func (s Set) With(span Span) Set {
 	return slices.Concat(s[:from], Set{span}, s[to:])
 }
 
-// Without is s less a span.
+// Without returns s without the numbers of a span.
 func (s Set) Without(span Span) Set {
 	if span.Count == 0 {
 		return s
@@ -106,7 +107,7 @@ func (s Set) Without(span Span) Set {
 	return out
 }
 
-// Clip are the numbers of a span that are in s.
+// Clip returns the numbers of a span that are in s.
 func (s Set) Clip(span Span) (out Set) {
 	if span.Count == 0 {
 		return nil
@@ -121,7 +122,7 @@ func (s Set) Clip(span Span) (out Set) {
 	return out
 }
 
-// Missing are the numbers below count that are not in s.
+// Missing returns the numbers below count that are not in s.
 func (s Set) Missing(count uint64) Set {
 	var out Set
 	first := uint64(0)
@@ -137,7 +138,7 @@ func (s Set) Missing(count uint64) Set {
 	return out
 }
 
-// And are the numbers in both.
+// And returns the intersection of s and t.
 func (s Set) And(t Set) Set {
 	var out Set
 	for i, j := 0, 0; i < len(s) && j < len(t); {
@@ -154,7 +155,7 @@ func (s Set) And(t Set) Set {
 	return out
 }
 
-// Or are the numbers in either.
+// Or returns the union of s and t.
 func (s Set) Or(t Set) Set {
 	out := make(Set, 0, len(s)+len(t))
 	for len(s) > 0 && len(t) > 0 {
@@ -164,13 +165,13 @@ func (s Set) Or(t Set) Set {
 			out, t = out.add(t[0]), t[1:]
 		}
 	}
-	for _, x := range slices.Concat(s, t) { // the rest of one
+	for _, x := range slices.Concat(s, t) { // the remaining spans of s or t
 		out = out.add(x)
 	}
 	return out
 }
 
-// AndNot are the numbers of s that are not in t.
+// AndNot returns the numbers of s that are not in t.
 func (s Set) AndNot(t Set) Set {
 	var out Set
 	for _, x := range s {
@@ -191,7 +192,7 @@ func (s Set) AndNot(t Set) Set {
 	return out
 }
 
-// WellFormed: in order, disjoint, not touching, not empty, of the batch.
+// WellFormed reports whether the spans are sorted, disjoint, not touching, nonempty and within the batch.
 func (s Set) WellFormed(count uint64) bool {
 	end := uint64(0)
 	for i, x := range s {

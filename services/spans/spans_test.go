@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// bitmap is an oracle of spans.
+// bitmap is the reference implementation for spans.
 type bitmap []bool
 
 func (b bitmap) set(s Span, value bool) {
@@ -28,7 +28,7 @@ func (b bitmap) count(s Span) (n uint64) {
 	return n
 }
 
-// check finds spans that are not those of the bitmap, or not in their one form.
+// check fails if the spans differ from the bitmap or are not in canonical form.
 func (b bitmap) check(t *testing.T, s Set) {
 	t.Helper()
 	got := make(bitmap, len(b))
@@ -49,7 +49,7 @@ func (b bitmap) check(t *testing.T, s Set) {
 	}
 }
 
-// play runs operations, three numbers each, on spans and on a bitmap.
+// play applies operations, encoded as three numbers each, to spans and to a bitmap.
 func play(t *testing.T, size uint64, ops []byte) {
 	t.Helper()
 	var s Set
@@ -76,7 +76,7 @@ func play(t *testing.T, size uint64, ops []byte) {
 			}
 			inside.check(t, part)
 			if s.Count() != before {
-				t.Fatal("a question changes the spans")
+				t.Fatal("a query modified the spans")
 			}
 		}
 		b.check(t, s)
@@ -88,7 +88,7 @@ func play(t *testing.T, size uint64, ops []byte) {
 	}
 }
 
-// All pairs of operations on a few tuples.
+// Tests all pairs of operations on a few tuples.
 func TestSpansExhaustively(t *testing.T) {
 	const size = 6
 	var all [][]byte
@@ -169,7 +169,7 @@ func FuzzSpansRecorded(f *testing.F) {
 	})
 }
 
-// Sets together, against bitmaps.
+// Compares operations on two sets with bitmaps.
 func TestSetsTogether(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	random := func(size uint64) (list []Span, b bitmap) {
@@ -189,7 +189,7 @@ func TestSetsTogether(t *testing.T) {
 		s := Of(list...)
 		a.check(t, s)
 		if !slices.Equal(list, before) {
-			t.Fatal("Of changes what it is given")
+			t.Fatal("Of modifies its arguments")
 		}
 		other, b := random(size)
 		u := Of(other...)

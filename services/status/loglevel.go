@@ -12,7 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// maxSpan is the longest for which a level can be changed with an end.
+// maxSpan is the maximum duration of a temporary level.
 const maxSpan = 24 * time.Hour
 
 // SetLogLevel implements the service.
@@ -23,7 +23,7 @@ func (s *Service) SetLogLevel(ctx context.Context, q *statusv1.SetLogLevelReques
 	}
 	span := q.GetSpan().AsDuration()
 	if span < 0 || span > maxSpan {
-		return nil, rpc.Errorf(rpc.Invalid, "ask for at most "+maxSpan.String()+", or for 0 to change it for good", "a level for %s", span)
+		return nil, rpc.Errorf(rpc.Invalid, "request at most "+maxSpan.String()+", or 0 for no time limit", "invalid duration %s for a log level", span)
 	}
 	p, _ := rpc.Caller(ctx)
 	level := logs.LevelOf(s.Log)
@@ -31,7 +31,7 @@ func (s *Service) SetLogLevel(ctx context.Context, q *statusv1.SetLogLevelReques
 	if said {
 		s.Log.Warn("log level changes", "level", q.GetLevel(), "for", span, "by", p.Name)
 	}
-	if level.Set(to, span); !said { // it says so now, if it may
+	if level.Set(to, span); !said { // log the change if the new level allows it
 		s.Log.Warn("log level changes", "level", q.GetLevel(), "for", span, "by", p.Name)
 	}
 	return &statusv1.SetLogLevelResponse{LogLevel: s.logLevel()}, nil

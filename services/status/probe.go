@@ -20,24 +20,24 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Bounds of probes, so that nobody can fill the network with them.
+// Limits on probes, which prevent flooding the network.
 const (
-	maxProbe    = 16 << 20               // bytes that go to one peer
-	probeTime   = 2 * time.Second        // that they may take
-	probeWait   = 5 * time.Second        // for a peer that does not answer
-	probeAgain  = 500 * time.Millisecond // for one that was away
-	probePiece  = 64 << 10               // bytes of a message
-	roundTrips  = 5                      // of which the shortest counts
-	probeEvery  = 5 * time.Second        // a call of ProbePeers
-	probeBurst  = 4                      // of those
-	takenRate   = 4 << 20                // bytes a second from a peer, in the long run
+	maxProbe    = 16 << 20               // bytes sent to one peer
+	probeTime   = 2 * time.Second        // maximum duration
+	probeWait   = 5 * time.Second        // timeout for a peer that does not respond
+	probeAgain  = 500 * time.Millisecond // retry interval for an unreachable peer
+	probePiece  = 64 << 10               // bytes per message
+	roundTrips  = 5                      // the shortest is reported
+	probeEvery  = 5 * time.Second        // minimum average interval between calls of ProbePeers
+	probeBurst  = 4                      // burst of such calls
+	takenRate   = 4 << 20                // average bytes per second from a peer
 	takenBurst  = 8 * maxProbe           // bytes
-	takenOfCall = probePiece             // bytes that a probe without any counts for
+	takenOfCall = probePiece             // bytes charged for an empty probe
 )
 
 const probePrefix = "/lodge.status.v1.ProbeService/"
 
-// ProbeRules say who may call what of the probes, which parties alone serve.
+// ProbeRules are the access rules of the probes, which only parties serve.
 var ProbeRules = rpc.Rules{
 	probePrefix + "ProbePeers": rpc.Allow(rpc.Self, rpc.Client).With(config.PermStatus),
 	probePrefix + "Probe":      rpc.Allow(rpc.Peer),
@@ -51,14 +51,14 @@ type Probes struct {
 	bounds bounds
 }
 
-// Peer is a party, as this process reaches it.
+// Peer is this process's connection to a party.
 type Peer struct {
 	Name  string
 	Party int
 	Conn  *grpc.ClientConn
 }
 
-// bounds are what probes may take.
+// bounds limits the resources of probes.
 type bounds struct {
 	mu    sync.Mutex
 	busy  bool
@@ -66,12 +66,12 @@ type bounds struct {
 	taken map[string]*rate.Limiter // by peer, in bytes
 }
 
-// begin admits one call of ProbePeers, which calls end.
+// begin admits one call of ProbePeers. The caller must call end.
 func (p *bounds) begin(now time.Time) (end func(), refused *rpc.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.busy {
-		return nil, rpc.Errorf(rpc.Busy, "try again in a moment", "the peers are being probed")
+		return nil, rpc.Errorf(rpc.Busy, "retry in a moment", "another probe of the peers is running")
 	}
 	if p.calls == nil {
 		p.calls = rate.NewLimiter(rate.Every(probeEvery), probeBurst)
@@ -91,7 +91,7 @@ func (p *bounds) begin(now time.Time) (end func(), refused *rpc.Error) {
 	}, nil
 }
 
-// take admits bytes of a peer's probe.
+// take admits bytes of a probe from a peer.
 func (p *bounds) take(peer string, n int, now time.Time) *rpc.Error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,7 +112,7 @@ func (p *bounds) take(peer string, n int, now time.Time) *rpc.Error {
 // ProbePeers implements the service.
 func (s *Probes) ProbePeers(q *statusv1.ProbePeersRequest, stream grpc.ServerStreamingServer[statusv1.ProbePeersResponse]) error {
 	if q.GetBytes() > maxProbe {
-		return rpc.Errorf(rpc.Invalid, "ask for at most 16 MiB", "%d bytes", q.GetBytes())
+		return rpc.Errorf(rpc.Invalid, "request at most 16 MiB", "probe of %d bytes exceeds the limit", q.GetBytes())
 	}
 	end, refused := s.bounds.begin(time.Now())
 	if refused != nil {
@@ -165,12 +165,12 @@ func probe(ctx context.Context, conn *grpc.ClientConn, bytes int) (*statusv1.Pro
 	if err != nil {
 		return nil, err
 	}
-	took := max(time.Since(begun)-shortest, time.Microsecond) // the last byte's way there, and the answer's back
+	took := max(time.Since(begun)-shortest, time.Microsecond) // exclude the trip of the last byte and of the response
 	out.SentBytes, out.BytesPerSecond = r.GetReceivedBytes(), float64(r.GetReceivedBytes())/took.Seconds()
 	return out, nil
 }
 
-// reach connects, so that no probe has the handshakes in it.
+// reach connects first, so that the measurements do not include handshakes.
 func reach(ctx context.Context, conn *grpc.ClientConn) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()
@@ -178,7 +178,7 @@ func reach(ctx context.Context, conn *grpc.ClientConn) error {
 	if status.Code(err) != codes.Unavailable {
 		return err
 	}
-	again, cancel := context.WithTimeout(ctx, probeAgain) // it may have begun to listen since this party tried last
+	again, cancel := context.WithTimeout(ctx, probeAgain) // the peer may have started since the last attempt
 	defer cancel()
 	conn.ResetConnectBackoff()
 	if _, second := send(again, conn, 0, grpc.WaitForReady(true)); second == nil {
@@ -187,7 +187,7 @@ func reach(ctx context.Context, conn *grpc.ClientConn) error {
 	return err
 }
 
-// send is one probe of so many bytes, or of as many as go in probeTime.
+// send sends one probe of at most the given number of bytes, limited by probeTime.
 func send(ctx context.Context, conn *grpc.ClientConn, n int, how ...grpc.CallOption) (*statusv1.ProbeResponse, error) {
 	stream, err := statusv1.NewProbeServiceClient(conn).Probe(ctx, how...)
 	if err != nil {
@@ -197,7 +197,7 @@ func send(ctx context.Context, conn *grpc.ClientConn, n int, how ...grpc.CallOpt
 	for until := time.Now().Add(probeTime); n > 0 && time.Now().Before(until); n -= len(piece.Padding) {
 		piece.Padding = piece.Padding[:min(n, probePiece)]
 		if err := stream.Send(piece); err != nil {
-			break // CloseAndRecv says why
+			break // CloseAndRecv returns the reason
 		}
 	}
 	return stream.CloseAndRecv()

@@ -11,13 +11,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// How often each peer is asked whether it is there, and how long it may take to answer.
+// Interval of the health checks of each peer, and their timeout.
 const (
 	reachEvery = 5 * time.Second
 	reachWait  = 5 * time.Second
 )
 
-// Reach asks each peer again and again whether it is there, and has the answers among the metrics, until ctx is done.
+// Reach periodically checks whether each peer responds and records the results in the metrics, until ctx is
+// done.
 func Reach(ctx context.Context, peers []Peer, m *metrics.Metrics) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
@@ -42,7 +43,7 @@ func Reach(ctx context.Context, peers []Peer, m *metrics.Metrics) {
 	}
 }
 
-// answers asks a peer for its health. One that refuses to answer is there.
+// answers reports whether a peer responds to a health check. A refusal counts as a response.
 func (p Peer) answers(ctx context.Context) (up bool, trip time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, reachWait)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package status answers what a process is: its name and place in the roster, its version, what it pins, and how it is
-// doing, so that operators can compare processes and find out what is wrong.
+// Package status reports the identity and state of a process: its name and index in the roster, its version,
+// its pins and its condition. Operators use it to compare processes and find problems.
 package status
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// Rules say who may call what: whoever is authenticated may ask.
+// Rules are the access rules: every authenticated caller may request the status.
 var Rules = rpc.Rules{
 	"/lodge.status.v1.StatusService/GetStatus":   rpc.Anyone,
 	"/lodge.status.v1.StatusService/SetLogLevel": rpc.Allow(rpc.Self, rpc.Client).With(config.PermOperate),
@@ -39,19 +39,19 @@ type Service struct {
 	Started time.Time
 	Ready   func() bool
 	Running func() int // sessions that have not ended
-	Peers   []Peer     // the parties that it connects to
-	// Certificate says until when the one that is served is valid.
+	Peers   []Peer     // the parties to which it connects
+	// Certificate returns the expiry of the served certificate.
 	Certificate func() time.Time
 	Log         *slog.Logger // of the process
 	Disks       *disk.Watch
 
-	// Only of parties.
+	// Only set for parties.
 	Vault     *vault.Vault
-	Place     vault.Place // where it is
+	Place     vault.Place // location of the vault
 	Audit     *audit.Log
-	MaxMemory uint64                                  // of sessions
-	Conduct   func() (*accusationsv1.Standing, error) // of the roster's parties
-	// DistanceBudget bounds the statistical distance of products on shares between two clients.
+	MaxMemory uint64                                  // limit for all sessions
+	Conduct   func() (*accusationsv1.Standing, error) // conduct of the roster's parties
+	// DistanceBudget limits the statistical distance of products on shares between two clients.
 	DistanceBudget float64
 }
 
@@ -78,7 +78,7 @@ func (s *Service) GetStatus(ctx context.Context, _ *statusv1.GetStatusRequest) (
 	return out, nil
 }
 
-// details adds what is not for everybody.
+// details adds the fields that are not for all callers.
 func (s *Service) details(out *statusv1.GetStatusResponse) {
 	for _, p := range s.Peers {
 		out.Links = append(out.Links, &statusv1.Link{Name: p.Name, Party: uint32(p.Party), State: linkState(p)})
@@ -103,7 +103,7 @@ func (s *Service) details(out *statusv1.GetStatusResponse) {
 	}
 }
 
-// conduct says whether parties cheat.
+// conduct returns the recorded misconduct of the parties.
 func (s *Service) conduct() *statusv1.Conduct {
 	x, err := s.Conduct()
 	if err != nil {
@@ -112,7 +112,8 @@ func (s *Service) conduct() *statusv1.Conduct {
 	return &statusv1.Conduct{Refusal: x.GetRefusal(), Excluded: x.GetExcluded(), Failures: x.GetFailures(), MaxFailures: x.GetMaxFailures()}
 }
 
-// distances says what products on shares have spent. A store that cannot be read shows in Store.
+// distances returns the statistical distance spent by products on shares. Read errors of the store are
+// reported in Store.
 func (s *Service) distances() (out []*statusv1.LinearDistance) {
 	all, err := s.Vault.Distances()
 	if err != nil {
@@ -126,7 +127,7 @@ func (s *Service) distances() (out []*statusv1.LinearDistance) {
 	return out
 }
 
-// linkState is how a peer is connected. One that is not in use is woken.
+// linkState returns the state of the connection to a peer, and wakes an idle connection.
 func linkState(p Peer) statusv1.LinkState {
 	switch p.Conn.GetState() {
 	case connectivity.Ready:
@@ -140,10 +141,10 @@ func linkState(p Peer) statusv1.LinkState {
 	return statusv1.LinkState_LINK_STATE_FAILING
 }
 
-// store says how the vault is doing.
+// store returns the state of the vault.
 func (s *Service) store() *statusv1.Store {
 	out := &statusv1.Store{Postgres: s.Place.PostgresDSNFile != ""}
-	v, err := s.Vault.Version(s.Party) // what is told to peers about themselves does not matter here
+	v, err := s.Vault.Version(s.Party) // the part about a specific peer is not used here
 	if err == nil {
 		out.Id, out.Generation = v.ID, v.Generation
 		out.Quarantine, err = s.Vault.Quarantined()

@@ -12,7 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// find gives a reservation of the caller's tenants.
+// find returns a reservation of one of the caller's tenants.
 func (s *Service) find(ctx context.Context, id string) (*tuplesv1.Reservation, error) {
 	caller, _ := rpc.Caller(ctx)
 	r, err := s.records.get(id)
@@ -20,7 +20,7 @@ func (s *Service) find(ctx context.Context, id string) (*tuplesv1.Reservation, e
 		err = errNoReservation
 	}
 	if errors.Is(err, errNoReservation) {
-		return nil, rpc.Errorf(rpc.NotFound, "`lodge reservations list` names those that there are", "no reservation %q", id)
+		return nil, rpc.Errorf(rpc.NotFound, "`lodge reservations list` lists the reservations", "no reservation %q", id)
 	}
 	return r, err
 }
@@ -53,8 +53,8 @@ func (s *Service) GetReservation(ctx context.Context, q *stockv1.GetReservationR
 	return out, nil
 }
 
-// maxListed is about how many reservations of a list the parties are asked; what is known of the others is some seconds
-// old.
+// maxListed is about the number of reservations per list for which the parties are asked; the state
+// of the others may be some seconds old.
 const (
 	maxListed = 32
 	listTime  = time.Second
@@ -68,11 +68,11 @@ func (s *Service) ListReservations(ctx context.Context, q *stockv1.ListReservati
 	case limit == 0:
 		limit = 100
 	case limit > 1000:
-		return nil, rpc.Errorf(rpc.Invalid, "ask for at most 1000 and go on before the last", "limit %d", limit)
+		return nil, rpc.Errorf(rpc.Invalid, "request at most 1000 reservations a page and continue with the next page", "limit %d", limit)
 	}
-	//lodge:check stock/before run=TestListBefore any text goes into a scan of the records
+	//lodge:check stock/before run=TestListBefore arbitrary text reaches a scan of the records
 	if b := q.GetBefore(); b != "" && !validToken(b) {
-		return nil, rpc.Errorf(rpc.Invalid, "give `next` of the page before, or nothing for the first page", "before is not the end of a page")
+		return nil, rpc.Errorf(rpc.Invalid, "pass `next` from the previous page, or no value for the first page", "before is not the end of a page")
 	}
 	out := &stockv1.ListReservationsResponse{}
 	last := ""
@@ -111,12 +111,12 @@ func (s *Service) Release(ctx context.Context, q *stockv1.ReleaseRequest) (*stoc
 		return nil, err
 	}
 	if r.GetOwner() != caller.Name {
-		return nil, rpc.Errorf(rpc.Forbidden, "its owner can release it, or its lease will end", "reservation %s is of client %s", r.GetId(), r.GetOwner())
+		return nil, rpc.Errorf(rpc.Forbidden, "its owner can release it, or wait for the end of its lease", "reservation %s belongs to client %s", r.GetId(), r.GetOwner())
 	}
 	if open(r) {
 		if _, err := s.settle(ctx, []string{r.GetId()}); err != nil {
 			if unreachable(err) {
-				return nil, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached; the lease ends it otherwise", "%v", err)
+				return nil, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached; otherwise it ends with its lease", "%v", err)
 			}
 			return nil, err
 		}

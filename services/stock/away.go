@@ -7,17 +7,18 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// awayError says why parties could not be asked: a reason at the place of each of them, and none at those of the others.
+// awayError holds why parties did not respond to a poll: a reason at the index of each unreachable
+// party, and nil at the others.
 type awayError []error
 
 func (e awayError) Error() string { return errors.Join(e...).Error() }
 
-// Unwrap gives the reasons.
+// Unwrap returns the reasons.
 func (e awayError) Unwrap() []error {
 	return slices.DeleteFunc(slices.Clone(e), func(err error) bool { return err == nil })
 }
 
-// or is the error, or none if all parties could be asked.
+// or returns the error, or nil if all parties responded.
 func (e awayError) or() error {
 	if errors.Join(e...) == nil {
 		return nil
@@ -25,7 +26,8 @@ func (e awayError) or() error {
 	return e
 }
 
-// awayFor is what of an error keeps it unknown what there is of a class: masks are their quorum's, whoever else is away.
+// awayFor returns the part of an error that makes the stock of a class unknown: stock of masks
+// depends only on its quorum.
 func awayFor(err error, c *tuplesv1.Class) error {
 	var away awayError
 	if !masks(c) || !errors.As(err, &away) {

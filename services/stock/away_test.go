@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Who waits in vain hears that there is too little only if all parties could be asked.
+// A client that waits without success receives out_of_stock only if all parties responded.
 func TestWaitingInVain(t *testing.T) {
 	s := testService(t, nil, nil)
 	caller := rpc.Principal{Role: rpc.Client, Name: "mpc", Tenants: []string{"demo"}}

@@ -10,7 +10,7 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// The jobs of a policy make tuples of its class, whatever a class says.
+// The jobs of a policy make tuples of the policy's class, for every valid class.
 func TestJobsOfAPolicyMakeItsClass(t *testing.T) {
 	class := &tuplesv1.Class{
 		Tenant: "t", Kind: jobv1.Kind_KIND_MATRIX, Params: "S", Field: "p128", Shape: &jobv1.Shape{Rows: 1, Inner: 2, Columns: 3},
@@ -26,13 +26,13 @@ func TestJobsOfAPolicyMakeItsClass(t *testing.T) {
 	convolutions.Kind, convolutions.Shape = jobv1.Kind_KIND_CONVOLUTION, &jobv1.Shape{Convolution: &jobv1.Convolution{Channels: 3, StrideWidth: 2}}
 	for _, class := range []*tuplesv1.Class{class, convolutions} {
 		if made := ClassOf(request(&stockv1.Policy{Class: class, Batch: 1}, 1)); !proto.Equal(made, class) {
-			t.Errorf("jobs make %v, and the policy is for %v", made, class)
+			t.Errorf("jobs make %v, but the policy is for %v", made, class)
 		}
 		if q := request(&stockv1.Policy{Class: class, Batch: 1, Dim: 4}, 1); q.GetDim() != 4 {
 			t.Errorf("jobs of kind %v are made in blocks of %d", class.GetKind(), q.GetDim())
 		}
 	}
 	if keyOf(class) == keyOf(convolutions) {
-		t.Error("two classes have one key")
+		t.Error("two classes have the same key")
 	}
 }

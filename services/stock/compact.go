@@ -9,17 +9,19 @@ import (
 
 const (
 	compactEvery = time.Minute
-	keepReleased = 1000 // of each client, the newest, for people to look at
+	keepReleased = 1000 // newest reservations kept for each client, for users to look at
 	compactStep  = 256  // records in one transaction
 )
 
-// compact forgets reservations that were released: no party delivered them, so they say nothing about a tuple that
-// anybody has. It keeps the newest of each owner, those that are still due at a party, and while the lease of one with an
-// idempotency key lasts, that one: the key must give the same answer. It returns how many it forgot.
+// compact deletes records of released reservations: no party delivered them, so they contain no
+// information about a tuple that a client has. It keeps the newest of each owner, those that are
+// still due at a party, and those with an idempotency key while their lease lasts, because a
+// repeated request must get the same response. It returns the number of deleted records.
 //
-// No tuple can be given out twice because a record is missing here. The parties enforce that, by the spans of every batch
-// that are taken and gone, which nothing here changes. A request that comes again after its record was forgotten is a
-// new one, and takes other tuples or those that are back in stock.
+// Deleting records cannot cause a tuple to be delivered twice. The parties prevent that with each
+// batch's spans of taken and erased tuples, which this function does not change. A request that is
+// repeated after its record was deleted is a new request, and takes other tuples or tuples that
+// returned to the stock.
 func (r *records) compact(now time.Time, keep int) (dropped int, err error) {
 	type entry struct{ key, idempotency string }
 	var old []entry
@@ -59,14 +61,15 @@ func (r *records) compact(now time.Time, keep int) (dropped int, err error) {
 	return dropped, err
 }
 
-// dropSettled forgets a released reservation, unless it is to be settled once more because a party had not heard of it.
+// dropSettled deletes the record of a released reservation, unless it must be settled again because
+// a party did not know it.
 func dropSettled(tx store.Tx, key, idempotency string) error {
 	x := new(tuplesv1.Reservation)
 	if err := read(tx, reservationPrefix+key[len(timePrefix)+21:], x); err != nil {
 		return err
 	}
 	due, err := tx.Get(dueKey(x))
-	//lodge:check stock/compact-due run=TestCompact a reservation that a party may still hear of is never settled
+	//lodge:check stock/compact-due run=TestCompact a reservation whose proposal may still reach a party is never settled
 	if err != nil || due != nil {
 		return err
 	}

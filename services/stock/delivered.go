@@ -13,13 +13,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Parties give tuples out without the coordinator, which therefore asks what became of reservations. One that all parties
-// delivered is CONSUMED in its records from then on. It has not ended: its clients may fetch again until the lease does.
+// Parties deliver tuples without the coordinator, so the coordinator polls them for the state of
+// reservations. When all parties have delivered a reservation, the coordinator records it as
+// CONSUMED. The reservation has not ended: its clients may fetch again until the lease ends.
 
 const (
 	followEvery = 2 * time.Second
-	maxFollowed = 256 // reservations about which the parties are asked in a row
-	followers   = 8   // that ask at the same time
+	maxFollowed = 256 // maximum number of reservations per poll
+	followers   = 8   // concurrent requests
 )
 
 // open reports whether a reservation has not ended.
@@ -27,14 +28,14 @@ func open(r *tuplesv1.Reservation) bool {
 	return r.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_RESERVED || r.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED
 }
 
-// follow asks about open reservations until ctx is done.
+// follow polls the parties for open reservations until ctx is done.
 func (s *Service) follow(ctx context.Context) {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for after := ""; ctx.Err() == nil; {
 		var err error
 		if after, err = s.followSome(ctx, after); err != nil {
-			s.log.Error("looking for open reservations", "error", err)
+			s.log.Error("cannot read open reservations", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -43,7 +44,8 @@ func (s *Service) follow(ctx context.Context) {
 	}
 }
 
-// followSome asks about some of them, and says where the next are to begin.
+// followSome polls the parties for up to maxFollowed open reservations, and returns the position
+// from which to continue.
 func (s *Service) followSome(ctx context.Context, after string) (next string, err error) {
 	ask, next, err := s.records.undelivered(after, maxFollowed)
 	if err != nil {
@@ -53,7 +55,7 @@ func (s *Service) followSome(ctx context.Context, after string) (next string, er
 	return next, nil
 }
 
-// recallDelivered counts what was delivered of the reservations that are open.
+// recallDelivered counts the delivered tuples of open reservations.
 func (s *Service) recallDelivered() {
 	err := s.records.open(func(_ string, r *tuplesv1.Reservation) bool {
 		if r.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED {
@@ -62,12 +64,12 @@ func (s *Service) recallDelivered() {
 		return true
 	})
 	if err != nil {
-		s.log.Error("looking for open reservations", "error", err)
+		s.log.Error("cannot read open reservations", "error", err)
 	}
 }
 
-// lookAt asks the parties about reservations, and records and gives those that all of them have delivered, by id. When a
-// party does not answer it does not ask on, and it takes no longer than the time that it is given.
+// lookAt asks the parties about reservations. It records those that all parties have delivered and
+// returns them by id. It stops at the first party that does not respond, and after the given time.
 func (s *Service) lookAt(ctx context.Context, list []*tuplesv1.Reservation, most time.Duration) map[string]*tuplesv1.Reservation {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -104,7 +106,8 @@ func (s *Service) lookAt(ctx context.Context, list []*tuplesv1.Reservation, most
 	return found
 }
 
-// askParties gives what the parties say of a reservation, up to the first that has not delivered it, or not heard of it.
+// askParties returns what the parties report about a reservation, up to the first party that has
+// not delivered it or does not know it.
 func (s *Service) askParties(ctx context.Context, id string) (said []*tuplesv1.Reservation, err error) {
 	for _, p := range s.parties {
 		x, err := p.client().GetReservation(ctx, &tuplesv1.GetReservationRequest{Id: id})
@@ -122,7 +125,8 @@ func (s *Service) askParties(ctx context.Context, id string) (said []*tuplesv1.R
 	return said, nil
 }
 
-// consumed records that a reservation is delivered if that is what all parties say, and gives it then.
+// consumed records that a reservation is delivered if all parties report so. It returns the
+// reservation, or nil if it is not delivered.
 func (s *Service) consumed(id string, said []*tuplesv1.Reservation) (*tuplesv1.Reservation, error) {
 	var clients []string
 	var last time.Time
@@ -145,7 +149,8 @@ func (s *Service) consumed(id string, said []*tuplesv1.Reservation) (*tuplesv1.R
 	return r, err
 }
 
-// deliver notes that the tuples of an open reservation were delivered, or that a reservation whose tuples were has ended.
+// deliver records that the tuples of an open reservation were delivered, or that a delivered
+// reservation has ended.
 func (v *view) deliver(r *tuplesv1.Reservation, open bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

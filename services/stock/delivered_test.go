@@ -10,7 +10,8 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// Every open reservation is asked about in its turn, those that were delivered no more, and what has ended stays so.
+// Every open reservation is polled in turn, delivered reservations are not polled again, and ended
+// reservations stay ended.
 func TestUndelivered(t *testing.T) {
 	s := testService(t, nil, nil)
 	now := time.Now()
@@ -53,7 +54,7 @@ func TestUndelivered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if x, _, err := s.records.deliver("r2", "a,b", timestamppb.New(now)); x != nil || err != nil {
-		t.Errorf("one that has ended: %v, %v", x, err)
+		t.Errorf("a reservation that has ended: %v, %v", x, err)
 	}
 	check("r0r3r5r6", "r7r8r9")
 	for id, want := range map[string]tuplesv1.ReservationState{
@@ -68,11 +69,12 @@ func TestUndelivered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if x, err := s.records.get("r1"); err != nil {
-		t.Errorf("an open reservation is forgotten: %v, %v", x, err)
+		t.Errorf("an open reservation was dropped: %v, %v", x, err)
 	}
 }
 
-// Tuples that were delivered are not reserved any more, whatever the parties still hold of them.
+// Delivered tuples do not count as reserved, even if the parties still hold them for the
+// reservation.
 func TestDeliveredLevels(t *testing.T) {
 	report := func() []*tuplesv1.Batch { return []*tuplesv1.Batch{batch("a", "dev", 0, nil)} } // 10 are reserved, 10 were delivered
 	s := testService(t, report(), report())

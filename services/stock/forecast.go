@@ -5,20 +5,21 @@ import (
 	"time"
 )
 
-// window is over how long rates are averaged: what happened a window ago counts 1/e of what happens now.
+// window is the time constant of the averaged rates: an event one window ago has the weight 1/e of
+// an event now.
 const window = 5 * time.Minute
 
-// leastWindow is the shortest time that a rate is taken over, when counting has only just begun.
+// leastWindow is the minimum averaging time, for a process that has just begun to count.
 const leastWindow = 10 * time.Second
 
-// average is an exponential average of how many tuples a second come or go.
+// average is an exponential average of the number of tuples per second.
 type average struct {
-	since time.Time // when counting began
+	since time.Time // beginning of the counting
 	last  time.Time
-	sum   float64 // tuples, each with its weight at last
+	sum   float64 // weighted number of tuples, as of last
 }
 
-// add counts n tuples at a time. Times that go back count as no time.
+// add counts n tuples at a time. A time before the last one counts as the last one.
 func (a *average) add(n uint64, at time.Time) {
 	if a.since.IsZero() {
 		a.since, a.last = at, at
@@ -26,12 +27,13 @@ func (a *average) add(n uint64, at time.Time) {
 	a.sum, a.last = a.at(at)+float64(n), later(a.last, at)
 }
 
-// at is the sum at a time.
+// at returns the weighted sum at a time.
 func (a *average) at(t time.Time) float64 {
 	return a.sum * math.Exp(-max(0, t.Sub(a.last).Seconds())/window.Seconds())
 }
 
-// rate is tuples a second at a time: the sum, over the weight of the time that was counted.
+// rate returns the tuples per second at a time: the weighted sum divided by the weight of the
+// counted time.
 func (a *average) rate(t time.Time) float64 {
 	if a.since.IsZero() {
 		return 0
@@ -47,10 +49,10 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// flow is what comes and goes of a class in an epoch.
+// flow holds the rates at which tuples of a class in an epoch are made and reserved.
 type flow struct{ made, reserved average }
 
-// flows are those of all places since counting began.
+// flows holds the flows of all places since counting began.
 type flows struct {
 	began time.Time
 	at    map[place]*flow
@@ -65,7 +67,7 @@ func (f *flows) of(p place) *flow {
 	return f.at[p]
 }
 
-// forget drops places of which nothing has been heard for many windows.
+// forget drops places without tuples for many windows.
 func (f *flows) forget(now time.Time) {
 	for p, x := range f.at {
 		if now.Sub(x.made.last) > 20*window && now.Sub(x.reserved.last) > 20*window {
@@ -74,11 +76,11 @@ func (f *flows) forget(now time.Time) {
 	}
 }
 
-// never is a time span that does not end.
+// never is an infinite duration.
 const never = time.Duration(math.MaxInt64)
 
-// forecast says when none of the tuples that are available is left, and when there are as many as high, if they come
-// and go at these rates.
+// forecast returns when the available tuples are used up, and when their number reaches high, if
+// tuples are made and reserved at these rates.
 func forecast(available, high uint64, made, reserved float64) (empty, full time.Duration) {
 	empty, full = never, never
 	switch {
@@ -97,7 +99,7 @@ func forecast(available, high uint64, made, reserved float64) (empty, full time.
 	return empty, full
 }
 
-// span is so many seconds; what is longer than a hundred years is never.
+// span returns a duration in seconds; more than a hundred years becomes never.
 func span(seconds float64) time.Duration {
 	if !(seconds < 100*365*24*3600) {
 		return never

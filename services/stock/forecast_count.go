@@ -8,7 +8,7 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// recall counts what came and went in the last minutes before this process began.
+// recall counts the tuples that were made and reserved in the minutes before this process began.
 func (s *Service) recall() {
 	now := time.Now()
 	began := now
@@ -34,14 +34,15 @@ func (s *Service) recall() {
 		return true
 	})
 	if err != nil {
-		s.log.Error("reading earlier reservations", "error", err)
+		s.log.Error("cannot read earlier reservations", "error", err)
 	}
 	for _, d := range slices.Backward(draws) {
 		s.flows.of(place{keyOf(d.r.GetClass()), d.r.GetEpoch()}).reserved.add(d.r.GetCount(), d.at)
 	}
 }
 
-// completed are the jobs whose tuples are at the parties by now. Those that are seen for the first time are counted.
+// completed returns the jobs whose tuples are at the parties by now, and counts those that it sees
+// for the first time.
 func (s *Service) completed() map[string]bool {
 	done := map[string]bool{}
 	var fresh []Job

@@ -14,8 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// levels counts the tuples of each class and epoch, as of the last time that no party was away, and masks as of the last time
-// that none of their quorum was.
+// levels counts the tuples of each class and epoch. The counts are as of the last time when all
+// parties responded, or all parties of the quorum for masks.
 func (v *view) levels() (found map[place]*stockv1.Stock, of seen) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -29,21 +29,21 @@ func (v *view) levels() (found map[place]*stockv1.Stock, of seen) {
 		x, free := found[at], s.free.Count()
 		x.Available += free
 		x.Lost += b.GetLost()
-		if b.GetStranded() && b.GetState() == tuplesv1.BatchState_BATCH_STATE_AVAILABLE { // what is left of it is of no use
+		if b.GetStranded() && b.GetState() == tuplesv1.BatchState_BATCH_STATE_AVAILABLE { // the rest of it is unusable
 			x.Lost += b.GetCount() - min(b.GetCount(), b.GetErased())
 		}
 		switch {
 		case b.GetState() != tuplesv1.BatchState_BATCH_STATE_REVOKED:
 			x.Consumed += b.GetErased() - min(b.GetErased(), b.GetLost())
-		case b.GetLost() > 0 || b.GetErased() > 0: // it was in stock; what reservations hold of it is lost when they end
+		case b.GetLost() > 0 || b.GetErased() > 0: // it was in stock; tuples in reservations are lost when these end
 			kept := b.GetCount() - min(b.GetCount(), b.GetLost())
 			consumed := min(b.GetErased(), kept)
 			x.Consumed += consumed
 			x.Reserved += kept - consumed
 		}
-		if s.alike && !b.GetStranded() && b.GetState() == tuplesv1.BatchState_BATCH_STATE_AVAILABLE { // what a party lacks yet nobody can reserve
+		if s.alike && !b.GetStranded() && b.GetState() == tuplesv1.BatchState_BATCH_STATE_AVAILABLE { // tuples that a party lacks cannot be reserved
 			held := b.GetCount() - min(b.GetCount(), free+b.GetErased())
-			if masks(b.GetClass()) { // one of the quorum has spent them, and so nobody can
+			if masks(b.GetClass()) { // a party of the quorum has used them, which makes them unusable
 				x.Consumed += held
 			} else {
 				x.Reserved += held
@@ -60,13 +60,13 @@ func (v *view) levels() (found map[place]*stockv1.Stock, of seen) {
 	return found, seen{v.asOf, v.away}
 }
 
-// seen says when what is known was seen.
+// seen tells the age of a view.
 type seen struct {
 	asOf time.Time            // zero: never
-	away []*stockv1.AwayParty // since then
+	away []*stockv1.AwayParty // since asOf
 }
 
-// at is that time, if there is one.
+// at returns asOf, or nil if it is zero.
 func (x seen) at() *timestamppb.Timestamp {
 	if x.asOf.IsZero() {
 		return nil
@@ -74,15 +74,15 @@ func (x seen) at() *timestamppb.Timestamp {
 	return timestamppb.New(x.asOf)
 }
 
-// counts are what the view has of each place, for a plan.
+// counts holds the view's counts of each place, for a plan.
 type counts struct {
 	available map[place]uint64 // tuples that can be reserved
-	batches   map[string]bool  // batches that these were, or still are, of
-	used      uint64           // bytes that the tuples of all batches take at the party that has most
+	batches   map[string]bool  // the batches that contain, or contained, these tuples
+	used      uint64           // bytes of the tuples of all batches at the party that stores most
 }
 
-// counts counts the batches that jobs have completed, or will have once all parties say the same of them. Those that are
-// being made are left to whoever knows the jobs.
+// counts counts batches of completed jobs, and batches that will be complete once all parties
+// report the same state. Batches that are being made are counted by their jobs.
 func (v *view) counts() counts {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -98,12 +98,12 @@ func (v *view) counts() counts {
 	return c
 }
 
-// order sorts what is shown: by epoch, tenant and class.
+// order compares entries of a list: by epoch, tenant and class.
 func order(a *tuplesv1.Class, epochA uint64, b *tuplesv1.Class, epochB uint64) int {
 	return cmp.Or(cmp.Compare(epochA, epochB), cmp.Compare(a.GetTenant(), b.GetTenant()), cmp.Compare(keyOf(a), keyOf(b)))
 }
 
-// all is the stock of everybody, with policies and forecast.
+// all returns the stock of all tenants, with policies and forecast.
 func (s *Service) all() (list []*stockv1.Stock, of seen) {
 	found, of := s.view.levels()
 	s.keeping.Lock()
@@ -127,7 +127,7 @@ func (s *Service) all() (list []*stockv1.Stock, of seen) {
 	s.flowing.Unlock()
 	for _, x := range found {
 		if list = append(list, x); of.asOf.IsZero() {
-			continue // nothing is known that could come to an end
+			continue // no basis for a forecast
 		}
 		empty, full := forecast(x.GetAvailable(), x.GetPolicy().GetHigh(), x.GetMadePerSecond(), x.GetReservedPerSecond())
 		if empty != never {
@@ -141,7 +141,7 @@ func (s *Service) all() (list []*stockv1.Stock, of seen) {
 	return list, of
 }
 
-// stock is what a client may know of.
+// stock returns the stock that a client may see.
 func (s *Service) stock(caller rpc.Principal, epoch uint64) ([]*stockv1.Stock, seen) {
 	all, of := s.all()
 	return slices.DeleteFunc(all, func(x *stockv1.Stock) bool {
@@ -169,7 +169,7 @@ func (s *Service) WatchStock(q *stockv1.WatchStockRequest, stream stockv1.StockS
 			select {
 			case <-c:
 			case <-s.stopped:
-				return rpc.Errorf(rpc.Unavailable, "watch again", "the coordinator stops")
+				return rpc.Errorf(rpc.Unavailable, "watch again", "the coordinator is stopping")
 			case <-stream.Context().Done():
 				return stream.Context().Err()
 			}
@@ -177,10 +177,10 @@ func (s *Service) WatchStock(q *stockv1.WatchStockRequest, stream stockv1.StockS
 	}
 }
 
-// watchEvery is the least time between two messages to one who watches.
+// watchEvery is the minimum time between two messages to a watcher.
 const watchEvery = time.Second
 
-// after is time.After without the time.
+// after is time.After without the time value.
 func after(d time.Duration) <-chan struct{} {
 	c := make(chan struct{})
 	time.AfterFunc(d, func() { close(c) })

@@ -29,7 +29,7 @@ func batch(id, tenant string, owner uint32, change func(*tuplesv1.Batch)) *tuple
 	return b
 }
 
-// testService has a view of two parties and follows no policies.
+// testService returns a service with a view of two parties and without policies.
 func testService(t *testing.T, reports ...[]*tuplesv1.Batch) *Service {
 	t.Helper()
 	in, err := store.OpenDir(t.TempDir())
@@ -51,13 +51,13 @@ func TestStockOfATenant(t *testing.T) {
 		return []*tuplesv1.Batch{
 			batch("a", "dev", 0, func(b *tuplesv1.Batch) {
 				if owns {
-					b.TupleBytes = 14 // the values in clear
+					b.TupleBytes = 14 // the plaintext values as well
 				}
 			}),
 			batch("b", "dev", 0, func(b *tuplesv1.Batch) { b.Free, b.Erased, b.Lost = []*tuplesv1.Span{{Count: 100}}, 0, 0 }),
 			batch("c", "others", 0, nil), batch("d", "dev", 1, nil),
 			batch("e", "dev", 0, func(b *tuplesv1.Batch) {
-				if owns { // one party is late
+				if owns { // the batch is still locked at one party
 					b.State = tuplesv1.BatchState_BATCH_STATE_LOCKED
 				}
 				b.Epoch = 2
@@ -91,17 +91,17 @@ func TestStockOfATenant(t *testing.T) {
 	}
 }
 
-// What a batch had is told apart also when it is revoked.
+// The tuples of a batch are classified also after the batch is revoked.
 func TestStockOfARevokedBatch(t *testing.T) {
 	for _, c := range []struct{ erased, lost, consumed, reserved uint64 }{
 		{0, 0, 0, 0},     // it was never in stock
-		{30, 70, 30, 0},  // 30 were delivered, the others free
+		{30, 70, 30, 0},  // 30 were delivered, the others are free
 		{0, 60, 0, 40},   // 40 are reserved
 		{30, 50, 30, 20}, // 30 were delivered, 20 are reserved
-		{50, 60, 40, 0},  // 10 of those that are erased were not delivered
-		{100, 100, 0, 0}, // none was
-		{100, 0, 100, 0}, // all were
-		{200, 150, 0, 0}, // a party that lies
+		{50, 60, 40, 0},  // 10 of the erased tuples were not delivered
+		{100, 100, 0, 0}, // none was delivered
+		{100, 0, 100, 0}, // all were delivered
+		{200, 150, 0, 0}, // a false report of a party
 	} {
 		report := func() []*tuplesv1.Batch {
 			return []*tuplesv1.Batch{batch("a", "dev", 0, func(b *tuplesv1.Batch) {
@@ -117,7 +117,7 @@ func TestStockOfARevokedBatch(t *testing.T) {
 	}
 }
 
-// Metrics sum up what only shapes, epochs and parties tell apart, and name no tenant that nobody acts for.
+// Metrics aggregate over shapes, epochs and parties, and do not name tenants without a client.
 func TestMeasure(t *testing.T) {
 	report := func() []*tuplesv1.Batch {
 		return []*tuplesv1.Batch{batch("a", "dev", 0, nil), batch("b", "dev", 1, nil), batch("c", "x", 0, nil), batch("d", "y", 0, nil)}
@@ -138,18 +138,18 @@ func TestMeasure(t *testing.T) {
 		`lodge_stock_tuples{field="p128",kind="input",params="S14-32",state="available",tenant="dev"} 120`,
 		`lodge_stock_tuples{field="p128",kind="input",params="S14-32",state="lost",tenant="other"} 40`,
 		`lodge_stock_time_to_empty_seconds{field="p128",kind="input",params="S14-32",tenant="other"} +Inf`,
-		`lodge_stock_time_to_empty_seconds{field="p128",kind="input",params="S14-32",tenant="dev"} 5.`, // 60 at 11 a second
+		`lodge_stock_time_to_empty_seconds{field="p128",kind="input",params="S14-32",tenant="dev"} 5.`, // 60 tuples at 11 per second
 	} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("no %s in\n%s", want, b)
 		}
 	}
 	if strings.Contains(string(b), `tenant="x"`) {
-		t.Error("a tenant that nobody acts for")
+		t.Error("a tenant without a client")
 	}
 }
 
-// Of a batch that other parties made than those of now, what is left is lost.
+// The rest of a batch that was made by other parties than the present ones is lost.
 func TestStrandedStock(t *testing.T) {
 	stranded := []*tuplesv1.Batch{batch("a", "dev", 0, func(b *tuplesv1.Batch) { b.Stranded, b.Free = true, nil })}
 	s := testService(t, stranded, stranded)

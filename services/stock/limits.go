@@ -103,9 +103,9 @@ func (l *limiter) account(o owner) *account {
 // lease returns an error if a lease is too long.
 func (l *limiter) lease(o owner, asked time.Duration) *refusal {
 	most := l.limits(o).Lease
-	//lodge:check stock/reserve-lease run=TestReserveLimits a client keeps stock from all others for a week
+	//lodge:check stock/reserve-lease run=TestReserveLimits a client withholds stock from all others for a week
 	if most > 0 && asked > most {
-		return &refusal{rpc.Errorf(rpc.OverQuota, fmt.Sprintf("ask for at most %s", most), "client %s may reserve for at most %s, and asks for %s", o.client, most, asked), limitLease}
+		return &refusal{rpc.Errorf(rpc.OverQuota, fmt.Sprintf("request at most %s", most), "the lease limit of client %s is %s, but the request is for %s", o.client, most, asked), limitLease}
 	}
 	return nil
 }
@@ -123,7 +123,7 @@ func (l *limiter) take(r *tuplesv1.Reservation, free uint64, now time.Time) *ref
 	//lodge:check stock/reserve-open run=TestReserveLimits a client makes reservations without end
 	case x.Open > 0 && len(a.holds) >= x.Open:
 		return a.over(h, now, limitOpen, x.Open, len(a.holds), 1, "open reservations")
-	//lodge:check stock/reserve-tuples run=TestReserveLimits a client reserves all that there is
+	//lodge:check stock/reserve-tuples run=TestReserveLimits a client reserves the whole stock
 	case x.Tuples > 0 && (a.tuples > x.Tuples || n > x.Tuples-a.tuples):
 		return a.over(h, now, limitTuples, x.Tuples, a.tuples, n, "reserved tuples")
 	//lodge:check stock/reserve-share run=TestReserveLimits a client reserves all of a class that other clients need
@@ -172,7 +172,7 @@ func (a *account) spend(x Limits, now time.Time) (wait time.Duration) {
 		a.tokens = min(most, a.tokens+x.PerSecond*max(0, now.Sub(a.filled).Seconds()))
 	}
 	a.filled = now
-	//lodge:check stock/reserve-rate run=TestReserveLimits a client reserves and releases without end, and fills the disks of all parties
+	//lodge:check stock/reserve-rate run=TestReserveLimits a client reserves and releases in a loop, and fills the disks of all parties
 	if a.tokens < 1 {
 		return max(time.Millisecond, time.Duration((1-a.tokens)/x.PerSecond*float64(time.Second)))
 	}
@@ -260,7 +260,7 @@ func (l *limiter) open() map[string]int {
 	return counts
 }
 
-// recallHolds counts the open reservations of the records as held.
+// recallHolds counts the open reservations in the records as held.
 func (s *Service) recallHolds() {
 	err := s.records.open(func(_ string, r *tuplesv1.Reservation) bool {
 		if r.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_RESERVED {
@@ -269,7 +269,7 @@ func (s *Service) recallHolds() {
 		return true
 	})
 	if err != nil {
-		s.log.Error("looking for open reservations", "error", err)
+		s.log.Error("cannot read open reservations", "error", err)
 	}
 }
 
@@ -305,7 +305,7 @@ func (s *Service) refused(why *refusal) error {
 	return why.Error
 }
 
-// freeOf is how many tuples of a class can be reserved, under all epochs and MAC keys.
+// freeOf returns the number of available tuples of a class, under all epochs and MAC keys.
 func (v *view) freeOf(c key) (n uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -19,8 +19,8 @@ func reserved(id, owner, field string, count uint64, lease time.Time) *tuplesv1.
 		Lease: timestamppb.New(lease), State: tuplesv1.ReservationState_RESERVATION_STATE_RESERVED}
 }
 
-// Each limit refuses what is beyond it with its code, says what is used and when to try again, and holds for one client
-// alone. What was delivered, has ended or was refused counts no more.
+// Each limit rejects requests beyond it with its code, reports the usage and when to try again, and
+// applies to one client only. Delivered, ended and refused reservations do not count.
 func TestReserveLimits(t *testing.T) {
 	now := time.Now()
 	end := now.Add(time.Minute)
@@ -125,7 +125,7 @@ func testRecords(t *testing.T) (*records, store.Store) {
 	return &records{in}, in
 }
 
-// A coordinator that starts again knows what clients hold.
+// A restarted coordinator knows the reservations that clients hold.
 func TestHoldsAfterRestart(t *testing.T) {
 	r, in := testRecords(t)
 	end := time.Now().Add(time.Hour)
@@ -145,9 +145,9 @@ func TestHoldsAfterRestart(t *testing.T) {
 	}
 }
 
-// Releasing again and again does not let the records grow: of those that were released the newest stay, those with an
-// idempotency key while their lease lasts, and those that a party may still hear of. Nothing that was delivered or is open
-// is forgotten.
+// Repeated releases do not make the records grow. Of the released reservations, compact keeps the
+// newest, those with an idempotency key while their lease lasts, and those whose proposal may still
+// reach a party. It deletes no delivered or open reservation.
 func TestCompact(t *testing.T) {
 	r, _ := testRecords(t)
 	now := time.Now()
@@ -183,7 +183,7 @@ func TestCompact(t *testing.T) {
 		return true
 	})
 	if err != nil || left > 10+4 {
-		t.Errorf("%d are left, %v", left, err)
+		t.Errorf("%d are kept, %v", left, err)
 	}
 	for _, id := range []string{"zzopen", "zzerased", "zzdue", "zzkeyed"} {
 		if _, err := r.get(id); err != nil {
@@ -191,7 +191,7 @@ func TestCompact(t *testing.T) {
 		}
 	}
 	if x, err := r.keyed("c/k"); err != nil || x.GetId() != "zzkeyed" {
-		t.Errorf("the key gives %v, %v", x, err)
+		t.Errorf("the key returns %v, %v", x, err)
 	}
 	if ids, err := r.due(now.Add(2*time.Hour), 100); err != nil || len(ids) != 2 {
 		t.Errorf("due are %q, %v", ids, err)

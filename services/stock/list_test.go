@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// A page begins where the page before has ended, and nowhere else.
+// A page continues exactly where the previous page ended.
 func TestListBefore(t *testing.T) {
 	s := testService(t)
 	now := time.Now()

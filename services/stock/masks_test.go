@@ -27,7 +27,7 @@ func masksOf(quorum ...uint32) *tuplesv1.Class {
 	return &tuplesv1.Class{Kind: jobv1.Kind_KIND_MASKS, Params: "L", Quorum: quorum, Form: exact}
 }
 
-// maskBatch has 100 masks, of which those from first on are free.
+// maskBatch returns a batch of 100 masks, free from index first on.
 func maskBatch(id string, first uint64, quorum ...uint32) *tuplesv1.Batch {
 	return &tuplesv1.Batch{
 		Id: id, State: tuplesv1.BatchState_BATCH_STATE_AVAILABLE, Epoch: 1, Count: 100, TupleBytes: 10, Class: masksOf(quorum...),
@@ -35,7 +35,8 @@ func maskBatch(id string, first uint64, quorum ...uint32) *tuplesv1.Batch {
 	}
 }
 
-// What all parties of a quorum have is its stock, whatever the others say; what one of them has spent is spent.
+// Masks are in stock if all parties of their quorum have them, whatever other parties report. A
+// mask that one party of the quorum has used is consumed.
 func TestStockOfMasks(t *testing.T) {
 	type reports = [][]*tuplesv1.Batch
 	report := func(list ...*tuplesv1.Batch) []*tuplesv1.Batch { return list }
@@ -43,10 +44,10 @@ func TestStockOfMasks(t *testing.T) {
 		reports             reports
 		available, consumed uint64
 	}{
-		"the quorum":         {reports{nil, report(maskBatch("a", 10, 1, 2)), report(maskBatch("a", 10, 1, 2))}, 90, 10},
-		"one has spent more": {reports{nil, report(maskBatch("a", 10, 1, 2)), report(maskBatch("a", 30, 1, 2))}, 70, 30},
-		"one is missing":     {reports{nil, report(maskBatch("a", 10, 1, 2)), nil}, 0, 10},
-		"a third has it": {
+		"the quorum":              {reports{nil, report(maskBatch("a", 10, 1, 2)), report(maskBatch("a", 10, 1, 2))}, 90, 10},
+		"one party has used more": {reports{nil, report(maskBatch("a", 10, 1, 2)), report(maskBatch("a", 30, 1, 2))}, 70, 30},
+		"one party lacks it":      {reports{nil, report(maskBatch("a", 10, 1, 2)), nil}, 0, 10},
+		"a party outside the quorum has it": {
 			reports{report(maskBatch("a", 0, 1, 2)), report(maskBatch("a", 10, 1, 2)), report(maskBatch("a", 10, 1, 2))}, 0, 10},
 		"of other quorums": {reports{nil, report(maskBatch("a", 10, 1, 2)), report(maskBatch("a", 10, 0, 2))}, 0, 10},
 	} {
@@ -89,7 +90,8 @@ func TestStockOfMasks(t *testing.T) {
 	}
 }
 
-// While a party is away, what the others have of masks is known, and nothing new of what it has a part in.
+// While a party is away, masks of quorums without the party stay up to date, and masks of its
+// quorums keep their last counts.
 func TestMasksWithAPartyAway(t *testing.T) {
 	type reports = [][]*tuplesv1.Batch
 	of := func(first uint64) reports {
@@ -120,14 +122,14 @@ func TestMasksWithAPartyAway(t *testing.T) {
 			t.Errorf("%d free of %s, want %d", free(name), name, want)
 		}
 	}
-	later[0], later[1] = nil, nil // they have none any more
+	later[0], later[1] = nil, nil // these parties have no masks any more
 	s.view.lose(away, later)
 	if s.view.shelves["a"] != nil || s.view.shelves["b"] == nil || s.view.shelves["c"] == nil || len(s.view.away) != 1 {
 		t.Errorf("%v", s.view.shelves)
 	}
 }
 
-// Who is away holds back what has a part of it: masks of its quorums, and all tuples.
+// An unreachable party makes only the masks of its quorums and all tuples unknown.
 func TestAwayFor(t *testing.T) {
 	gone := awayError{nil, errors.New("p1 is gone"), nil}
 	scalars := &tuplesv1.Class{Kind: jobv1.Kind_KIND_SCALAR}
@@ -140,7 +142,7 @@ func TestAwayFor(t *testing.T) {
 		{gone, masksOf(0, 2), false}, {gone, masksOf(0, 7), false}, {context.Canceled, masksOf(0, 2), true}, {fmt.Errorf("asking: %w", gone), masksOf(0, 2), false},
 	} {
 		if err := awayFor(c.err, c.class); (err != nil) != c.holds || c.holds && err.Error() != c.err.Error() {
-			t.Errorf("%v holds %v back: %v", c.err, c.class, err)
+			t.Errorf("%v makes %v unknown: %v", c.err, c.class, err)
 		}
 	}
 	if err := make(awayError, 3).or(); err != nil {
@@ -151,19 +153,19 @@ func TestAwayFor(t *testing.T) {
 	}
 }
 
-// takes is a queue that takes every job.
+// takes is a queue that accepts every job.
 type takes struct{ idle }
 
 func (takes) Check(*coordinatorv1.JobRequest) error { return nil }
 
-// Masks are nobody's: nobody reserves them, and policies for them are of no tenant.
+// Masks belong to no tenant: they cannot be reserved, and their policies have no tenant.
 func TestMasksAreNotReserved(t *testing.T) {
 	s := testService(t)
 	s.queue = takes{}
 	caller := rpc.Principal{Name: "app", Role: rpc.Client, Tenants: []string{"dev"}}
 	scalars := &tuplesv1.Class{Tenant: "dev", Kind: jobv1.Kind_KIND_SCALAR, Params: "S", Field: "p128"}
 	for word, c := range map[string]*tuplesv1.Class{
-		"never reserved": masksOf(0, 1),
+		"cannot be reserved": masksOf(0, 1),
 		"only masks have": {
 			Tenant: "dev", Kind: jobv1.Kind_KIND_SCALAR, Params: "S", Field: "p128", Quorum: []uint32{0, 1}},
 	} {
@@ -179,7 +181,7 @@ func TestMasksAreNotReserved(t *testing.T) {
 		t.Error(err)
 	}
 	if err := checkClass(rpc.Principal{}, scalars); rpc.FromError(err).Code != rpc.Forbidden {
-		t.Errorf("tuples of others: %v", err)
+		t.Errorf("tuples of another tenant: %v", err)
 	}
 	p := &stockv1.Policy{Class: masksOf(0, 2), Low: 1, High: 2, Batch: 3}
 	q := request(p, 7)
@@ -191,8 +193,8 @@ func TestMasksAreNotReserved(t *testing.T) {
 	}
 }
 
-// A policy of masks is for the newest threshold epoch of its set that all of its quorum hold, and one of tuples for an
-// epoch that all parties have.
+// A policy for masks applies to the newest threshold epoch of its set that all parties of its
+// quorum hold. A policy for tuples applies to an epoch that all parties have.
 func TestEpochsOfPolicies(t *testing.T) {
 	in, err := store.OpenDir(t.TempDir())
 	if err != nil {
@@ -236,7 +238,8 @@ func TestEpochsOfPolicies(t *testing.T) {
 	}
 }
 
-// Masks serve all tenants, so a client that acts for one of two neither sets nor deletes a policy of masks.
+// Masks serve all tenants, so a client that acts for only one of two tenants can neither set nor
+// delete a policy for masks.
 func TestMaskPolicyNeedsEveryTenant(t *testing.T) {
 	s := testService(t)
 	s.tenants = []string{"dev", "other"}

@@ -9,8 +9,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/metrics"
 )
 
-// measure sets the metrics: of each tenant, kind, field and set, whatever the shape, the epoch and the party of input
-// masks. Masks of quorums have their form for a field and no tenant, and are counted by quorum besides.
+// measure sets the metrics by tenant, kind, field and parameter set. It aggregates over the shape,
+// the epoch and the party of input masks. Masks of quorums have their form as field and no tenant,
+// and are counted by quorum in addition.
 func (s *Service) measure() {
 	if s.metrics == nil {
 		return
@@ -18,7 +19,7 @@ func (s *Service) measure() {
 	type class struct {
 		available uint64
 		rates     rates
-		wanted    bool // a policy keeps it
+		wanted    bool // a policy keeps it in stock
 	}
 	levels := map[metrics.StockLabels]*metrics.StockLevel{}
 	classes := map[metrics.StockLabels]map[key]*class{}
@@ -74,7 +75,7 @@ func (s *Service) measure() {
 		level.TimeToEmpty = never
 		for _, c := range classes[l] {
 			if c.available == 0 && c.rates.reserved == 0 && !c.wanted {
-				continue // it is used up, and nobody wants more
+				continue // it is used up, and no policy keeps it in stock
 			}
 			empty, _ := forecast(c.available, 0, c.rates.made, c.rates.reserved)
 			level.TimeToEmpty = min(level.TimeToEmpty, empty)
@@ -85,4 +86,4 @@ func (s *Service) measure() {
 	s.metrics.Stock(list, slices.Collect(maps.Values(quorums))...)
 }
 
-type rates struct{ made, reserved float64 } // tuples a second
+type rates struct{ made, reserved float64 } // in tuples per second

@@ -8,13 +8,15 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// A reservation is put to the parties and recorded at the same time, so a coordinator that dies meanwhile may not know it
-// when it is back. Its tuples would wait at the parties, which cannot tell whether one of them has delivered it. So the
-// parties are asked, once after the start, what they hold; what is unknown here when its lease has ended is settled.
+// A reservation is proposed to the parties and recorded concurrently, so a coordinator that crashes
+// meanwhile may have no record of it. Its tuples would stay reserved at the parties, because a
+// party cannot tell whether another has delivered it. After its start the coordinator therefore
+// asks every party once for the reservations that it holds, and settles unknown reservations when
+// their leases have ended.
 
-// adopt settles those reservations, and returns when there are none or ctx is done.
+// adopt settles these reservations. It returns when there are none left or ctx is done.
 func (s *Service) adopt(ctx context.Context) {
-	orphans := map[string]time.Time{} // by id, with the end of the lease
+	orphans := map[string]time.Time{} // end of the lease by id
 	ask := s.parties
 	tick := time.NewTicker(dueEvery)
 	defer tick.Stop()
@@ -22,7 +24,7 @@ func (s *Service) adopt(ctx context.Context) {
 		var away []*proposer
 		for _, p := range ask {
 			if err := s.unknownAt(ctx, p, orphans); err != nil {
-				s.log.Debug("what a party holds is unknown", "party", p.Name, "error", err)
+				s.log.Debug("cannot list the reservations of a party", "party", p.Name, "error", err)
 				away = append(away, p)
 			}
 		}
@@ -39,7 +41,7 @@ func (s *Service) adopt(ctx context.Context) {
 	}
 }
 
-// unknownAt notes what a party holds and this coordinator does not know.
+// unknownAt adds the reservations that a party holds and this coordinator does not know.
 func (s *Service) unknownAt(ctx context.Context, p *proposer, orphans map[string]time.Time) error {
 	return p.held(ctx, func(r *tuplesv1.Reservation) error {
 		_, err := s.records.get(r.GetId())
@@ -50,7 +52,8 @@ func (s *Service) unknownAt(ctx context.Context, p *proposer, orphans map[string
 	})
 }
 
-// settleOrphans settles those whose leases have ended and forgets those that are known by now.
+// settleOrphans settles the orphans whose leases have ended, and removes those that are known by
+// now.
 func (s *Service) settleOrphans(ctx context.Context, orphans map[string]time.Time) {
 	var due []string
 	for id, lease := range orphans {
@@ -65,17 +68,17 @@ func (s *Service) settleOrphans(ctx context.Context, orphans map[string]time.Tim
 		return
 	}
 	if _, err := s.settle(ctx, due); err != nil {
-		s.log.Debug("reservations that nobody knows are still held by a party", "error", err)
+		s.log.Debug("a party still holds reservations without a record", "error", err)
 		return
 	}
 	for _, id := range due {
 		delete(orphans, id)
 	}
-	s.log.Info("reservations of before a crash are settled", "count", len(due))
+	s.log.Info("settled reservations from before a crash", "count", len(due))
 	s.Sync()
 }
 
-// held calls f with the reservations that wait at the party: for their clients, or for what becomes of them.
+// held calls f with the party's reservations that are reserved or withdrawn and not yet ended.
 func (p *proposer) held(ctx context.Context, f func(r *tuplesv1.Reservation) error) error {
 	for after := ""; ; {
 		call, cancel := context.WithTimeout(ctx, callTime)

@@ -21,29 +21,30 @@ import (
 const (
 	maxPolicies = 256
 	maxPriority = 100
-	maxMark     = 1 << 50 // tuples
+	maxMark     = 1 << 50 // in tuples
 )
 
-// policy is one that is kept, with what the plan remembers of it.
+// policy is a stored policy with the state that the plan keeps for it.
 type policy struct {
 	id  string
 	msg *stockv1.Policy
 	policyState
 }
 
-// policyState is what is recorded beside a policy.
+// policyState is recorded together with a policy.
 type policyState struct {
-	Since   uint64 `json:"since"`   // number of its first job since it was set: those before count as no failures
+	Since   uint64 `json:"since"`   // number of its first job since it was set; failures of earlier jobs do not count
 	Filling bool   `json:"filling"` // see wish
 }
 
-// policyID names the policy of a class and epoch, in records and in the keys of its jobs.
+// policyID returns the identifier of the policy of a class and epoch, for the records and the keys
+// of its jobs.
 func policyID(class *tuplesv1.Class, epoch uint64) string {
 	sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("lodge stock policy\x00"+keyOf(class)), epoch))
 	return hex.EncodeToString(sum[:12])
 }
 
-// ClassOf is the class of the tuples or masks that a job makes.
+// ClassOf returns the class of the tuples or masks that a job makes.
 func ClassOf(q *coordinatorv1.JobRequest) *tuplesv1.Class {
 	return &tuplesv1.Class{
 		Tenant: q.GetTenant(), Kind: q.GetKind(), Params: q.GetParams(), Field: q.GetField(), Shape: q.GetShape(), InputParty: q.GetInputParty(),
@@ -51,7 +52,7 @@ func ClassOf(q *coordinatorv1.JobRequest) *tuplesv1.Class {
 	}
 }
 
-// request is a job of a policy, for an epoch.
+// request returns the request for a policy's job in an epoch.
 func request(p *stockv1.Policy, epoch uint64) *coordinatorv1.JobRequest {
 	c, purpose := p.GetClass(), jobv1.Purpose_PURPOSE_TRIPLES
 	if masks(c) {
@@ -64,7 +65,8 @@ func request(p *stockv1.Policy, epoch uint64) *coordinatorv1.JobRequest {
 	}
 }
 
-// blockOf is the block dimension of a policy's jobs; 0: a party chooses, or there are no blocks.
+// blockOf returns the block dimension of a policy's jobs; 0 if a party chooses it or the class has
+// no blocks.
 func blockOf(p *stockv1.Policy) uint32 {
 	if c := p.GetClass(); !job.Shaped(c.GetKind()) && !masks(c) {
 		return 1
@@ -72,43 +74,44 @@ func blockOf(p *stockv1.Policy) uint32 {
 	return p.GetDim()
 }
 
-// checkClass refuses a class that is not the caller's to decide about.
+// checkClass returns an error unless the caller may set policies for the class.
 func checkClass(caller rpc.Principal, class *tuplesv1.Class) error {
 	if !shows(caller, class) {
 		return rpc.Errorf(rpc.Forbidden, "add the tenant to this client in the coordinator's configuration",
 			"client %s does not act for tenant %q", caller.Name, class.GetTenant())
 	}
 	if !job.Stocked(class.GetKind()) {
-		return rpc.Errorf(rpc.Invalid, "name a kind of tuples, or masks", "%s", job.NoTuples(class.GetKind()))
+		return rpc.Errorf(rpc.Invalid, "request a kind of tuples, or masks", "%s", job.NoTuples(class.GetKind()))
 	}
 	return nil
 }
 
-// checkShared returns an error if a policy of masks, which serve every tenant, is set by a client that does not act for all.
+// checkShared returns an error if the policy is for masks, which serve every tenant, and the client
+// does not act for all tenants.
 func (s *Service) checkShared(caller rpc.Principal, class *tuplesv1.Class) error {
-	//lodge:check stock/masks-tenants run=TestMaskPolicyNeedsEveryTenant one tenant's client stops the masks that all tenants decrypt with
+	//lodge:check stock/masks-tenants run=TestMaskPolicyNeedsEveryTenant one tenant's client stops the production of masks that all tenants need for decryption
 	if masks(class) {
 		return caller.CheckShared("the policy of a quorum's masks", s.tenants)
 	}
 	return nil
 }
 
-// checkPolicy refuses a policy that no stock could follow.
+// checkPolicy rejects policies that no stock could follow.
 func (s *Service) checkPolicy(p *stockv1.Policy) error {
 	invalid := func(next, format string, args ...any) error { return rpc.Errorf(rpc.Invalid, next, format, args...) }
 	switch {
 	case p.GetHigh() == 0 || p.GetLow() == 0:
-		return invalid("delete the policy, or pause it, to make nothing", "both marks are at least 1")
+		return invalid("to make nothing, delete or pause the policy", "both marks must be at least 1")
 	case p.GetLow() > p.GetHigh():
-		return invalid("jobs start below the low mark and go on to the high one", "low %d is above high %d", p.GetLow(), p.GetHigh())
+		return invalid("jobs start below the low mark and continue up to the high mark", "low %d is above high %d", p.GetLow(), p.GetHigh())
 	case p.GetHigh() > maxMark:
-		return invalid("", "high %d is above %d", p.GetHigh(), uint64(maxMark))
+		return invalid("", "high %d is above the maximum %d", p.GetHigh(), uint64(maxMark))
 	case p.GetBatch() == 0:
-		return invalid("say how many tuples a job makes at least", "no batch")
+		return invalid("give the minimum number of tuples per job", "no batch")
 	case p.GetPriority() > maxPriority:
-		return invalid("", "priority %d is above %d", p.GetPriority(), maxPriority)
+		return invalid("", "priority %d is above the maximum %d", p.GetPriority(), maxPriority)
 	case p.GetDim() > 1 && !job.Shaped(p.GetClass().GetKind()) || p.GetDim()&(p.GetDim()-1) != 0:
-		return invalid("leave it out for the best", "only matrices and convolutions have a dim, and it is a power of two, not %d", p.GetDim())
+		return invalid("omit it to let the parties choose", "only matrices and convolutions have a dim, which must be a power of two, not %d", p.GetDim())
 	}
 	q := request(p, max(1, p.GetEpoch()))
 	if !masks(p.GetClass()) {
@@ -138,7 +141,7 @@ func (s *Service) SetPolicy(ctx context.Context, q *stockv1.SetPolicyRequest) (*
 	case old != nil && proto.Equal(old.msg, msg):
 		return &stockv1.SetPolicyResponse{Policy: msg}, nil
 	case old == nil && len(s.policies) >= maxPolicies:
-		return nil, rpc.Errorf(rpc.PolicyRefused, "delete one that is not needed", "there are %d policies already", maxPolicies)
+		return nil, rpc.Errorf(rpc.PolicyRefused, "delete an unneeded policy", "there are %d policies already, the maximum", maxPolicies)
 	}
 	p := &policy{id: id, msg: msg, policyState: policyState{Since: s.nextJob(id)}}
 	if old != nil {
@@ -148,11 +151,12 @@ func (s *Service) SetPolicy(ctx context.Context, q *stockv1.SetPolicyRequest) (*
 		return nil, err
 	}
 	s.policies[id] = p
-	s.Sync() // which finds the epoch, too
+	s.Sync() // this also finds the epoch
 	return &stockv1.SetPolicyResponse{Policy: msg}, nil
 }
 
-// nextJob is the number of the next job of a policy, whether it is kept or was.
+// nextJob returns the number of the next job of a policy, whether the policy exists now or existed
+// earlier.
 func (s *Service) nextJob(id string) uint64 {
 	p := &policy{id: id}
 	if old := s.policies[id]; old != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// epochFor is the epoch that a policy is for at this moment, or why there is none.
+// epochFor returns the epoch to which a policy applies now, or the reason why there is none.
 func (s *Service) epochFor(p *policy, away error) (epoch uint64, problem string) {
-	if err := awayFor(away, p.msg.GetClass()); err != nil { // the epoch is that of the last time that they were asked, if there was one
+	if err := awayFor(away, p.msg.GetClass()); err != nil { // otherwise the epoch of the last successful poll applies, if there was one
 		problem = "not all parties can be asked: " + oneLine(rpc.FromError(err).What)
 	}
 	for _, e := range s.epochs {
@@ -38,8 +38,8 @@ func (s *Service) epochFor(p *policy, away error) (epoch uint64, problem string)
 	return 0, "no epoch is active " + use
 }
 
-// activeEpoch is an epoch, with the parties at which it is active, ascending. All parties have the keys of an epoch for
-// triples, and the holders alone those of a threshold epoch.
+// activeEpoch is an epoch with the parties at which it is active, in ascending order. All parties
+// have the keys of an epoch for triples; only the holders have those of a threshold epoch.
 type activeEpoch struct {
 	*keygenv1.Epoch
 	at []uint32
@@ -61,8 +61,9 @@ func (s *Service) serves(e activeEpoch, c *tuplesv1.Class) bool {
 	return e.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD
 }
 
-// findEpochs asks the parties for their epochs, for policies, and keeps those that are active, newest first. Those that are
-// away are not asked: what they said last holds. The error says who is away, with those that are by now.
+// findEpochs asks the parties for their epochs and keeps the active ones, newest first. It does not
+// ask parties that are away: their last report stays valid. The error lists the parties that are
+// away, including those that became unreachable.
 func (s *Service) findEpochs(ctx context.Context, away error) error {
 	s.keeping.Lock()
 	none := len(s.policies) == 0
@@ -96,7 +97,7 @@ func (s *Service) findEpochs(ctx context.Context, away error) error {
 	return errs.or()
 }
 
-// activeEpochs are those of what the parties report, newest first.
+// activeEpochs returns the active epochs in the parties' reports, newest first.
 func activeEpochs(found [][]*keygenv1.Epoch) (list []activeEpoch) {
 	active := map[uint64]activeEpoch{}
 	for party, epochs := range found {

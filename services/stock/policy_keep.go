@@ -19,20 +19,21 @@ import (
 
 // Queue is the coordinator's queue of jobs, as policies use it.
 type Queue interface {
-	// Check refuses a request that no party could take.
+	// Check returns an error for requests that no party could accept.
 	Check(q *coordinatorv1.JobRequest) error
-	// Tuples lists all jobs that make tuples or masks, in the order of submission.
+	// Tuples returns all jobs that make tuples or masks, in the order of submission.
 	Tuples() []Job
-	// Submit queues a job of a policy under a key: the same key is the same job, also after a restart.
+	// Submit queues a job of a policy under a key. The same key always refers to the same job, also
+	// after a restart.
 	Submit(key string, q *coordinatorv1.JobRequest) error
-	// Estimate says what a job would make and take.
+	// Estimate returns the output and the cost of a job.
 	Estimate(ctx context.Context, q *coordinatorv1.JobRequest) (*coordinatorv1.EstimateJobResponse, error)
 }
 
-// idle is a queue that takes no jobs.
+// idle is a queue that accepts no jobs.
 type idle struct{}
 
-var errIdle = rpc.Errorf(rpc.PolicyRefused, "", "no jobs are taken here")
+var errIdle = rpc.Errorf(rpc.PolicyRefused, "", "this service accepts no jobs")
 
 func (idle) Check(*coordinatorv1.JobRequest) error          { return errIdle }
 func (idle) Tuples() []Job                                  { return nil }
@@ -44,28 +45,30 @@ func (idle) Estimate(context.Context, *coordinatorv1.JobRequest) (*coordinatorv1
 // Job is a job that makes tuples or masks.
 type Job struct {
 	ID      string
-	Key     string // under which it was submitted
+	Key     string // idempotency key of the job
 	Request *coordinatorv1.JobRequest
 	State   jobv1.JobState
-	Batch   string // that it makes; empty before parties have it
-	Made    uint64 // tuples, once parties have them
+	Batch   string // the batch that it makes; empty before parties have it
+	Made    uint64 // number of tuples, once parties have them
 	Created time.Time
 	Ended   time.Time
-	Why     string // how it failed
-	// Interrupted: it ended with the coordinator, which says nothing of the next.
+	Why     string // reason of its failure
+	// Interrupted tells that the job ended because the coordinator stopped, which does not predict
+	// the outcome of the next job.
 	Interrupted bool
 }
 
 // completed reports whether the tuples of a job are at the parties.
 func (j *Job) completed() bool { return j.State == jobv1.JobState_JOB_STATE_COMPLETED }
 
-// jobPrefix begins the keys of the jobs of policies: those of clients begin with a name, which has no such character.
-// The policy's id follows, and the job's number.
+// jobPrefix is the prefix of the keys of policies' jobs, followed by the policy's id and the job's
+// number. It cannot collide with a client's key: that begins with the client's name, which cannot
+// contain a slash.
 const jobPrefix = "/stock/"
 
 func jobKey(id string, number uint64) string { return fmt.Sprintf("%s%s/%d", jobPrefix, id, number) }
 
-// ofPolicy reads the key of a policy's job.
+// ofPolicy parses the key of a policy's job.
 func ofPolicy(key string) (id string, number uint64, ok bool) {
 	rest, ok := strings.CutPrefix(key, jobPrefix)
 	id, digits, found := strings.Cut(rest, "/")
@@ -73,7 +76,7 @@ func ofPolicy(key string) (id string, number uint64, ok bool) {
 	return id, number, ok && found && err == nil
 }
 
-// How many estimates are remembered, and for how long: parties may change their policies.
+// How many estimates are cached, and for how long: parties may change their policies.
 const (
 	maxEstimates  = 4096
 	estimatedFor  = 10 * time.Minute
@@ -81,7 +84,7 @@ const (
 	unansweredFor = 2 * time.Second
 )
 
-// estimate is what parties have said of a request.
+// estimate is the parties' cached estimate for a request.
 type estimate struct {
 	cost
 	block uint32
@@ -89,19 +92,19 @@ type estimate struct {
 	until time.Time
 }
 
-// kept is what keeping found last, for those who ask what there is.
+// kept holds the results of the last plan, for requests for the stock.
 type kept struct {
 	making   map[place]uint64
 	policies map[place]shown
 }
 
-// shown is a policy as it stands, at the place that it is for at this moment.
+// shown is a policy with its state, at the place to which it applies now.
 type shown struct {
 	policy *policy
 	held   string
 }
 
-// history is what the jobs say of a policy.
+// history is a policy's state, derived from its jobs.
 type history struct {
 	next     uint64 // number of its next job
 	failures int
@@ -109,8 +112,9 @@ type history struct {
 	why      string
 }
 
-// keep makes a plan and submits its jobs. It is called by one goroutine. known are the jobs whose tuples are in the view
-// if they are anywhere: those that were complete before the parties were asked last. away says who could not be.
+// keep makes a plan and submits its jobs. Only one goroutine may call it. known holds the jobs that
+// were complete before the last poll of the parties; the view has their tuples unless these no
+// longer exist. away holds the parties that did not respond.
 func (s *Service) keep(ctx context.Context, known map[string]bool, away error) {
 	jobs := s.queue.Tuples()
 	now := time.Now()
@@ -126,12 +130,13 @@ func (s *Service) keep(ctx context.Context, known map[string]bool, away error) {
 	has := s.view.counts()
 	making := map[place]uint64{}
 	for _, j := range jobs {
-		// With a party away nobody knows of completed jobs whether the view has their tuples, and no policy acts on it.
+		// While a party is away, the coordinator cannot tell whether the view has the tuples of a
+		// completed job, and no policy that depends on the party submits jobs.
 		away := awayFor(away, ClassOf(j.Request))
 		if job.Final(j.State) && (!j.completed() || known[j.ID] || away != nil) || has.batches[j.Batch] {
 			continue
 		}
-		e := s.estimates[estimateKey(j.Request)] // no party may be there to ask
+		e := s.estimates[estimateKey(j.Request)] // used if no party can be asked
 		if away == nil {
 			e = s.estimateOf(ctx, proto.CloneOf(j.Request), now)
 		}
@@ -159,7 +164,7 @@ func (s *Service) keep(ctx context.Context, known map[string]bool, away error) {
 			if e.err != nil {
 				w.problem = "no party takes such a job: " + rpc.FromError(e.err).What
 				if unreachable(e.err) {
-					w.problem = "no party says what a job takes: " + rpc.FromError(e.err).What
+					w.problem = "no party reports the cost of a job: " + rpc.FromError(e.err).What
 				}
 			}
 		}
@@ -180,7 +185,7 @@ func (s *Service) keep(ctx context.Context, known map[string]bool, away error) {
 	s.remember(list, wishes, verdicts, making, now)
 }
 
-// remember records which policies are filling up, and shows what was found.
+// remember records which policies are filling, and publishes the results of the plan.
 func (s *Service) remember(list []*policy, wishes []wish, verdicts []verdict, making map[place]uint64, now time.Time) {
 	s.keeping.Lock()
 	defer s.keeping.Unlock()
@@ -192,10 +197,10 @@ func (s *Service) remember(list []*policy, wishes []wish, verdicts []verdict, ma
 		if p.Filling != verdicts[i].filling {
 			p.Filling = verdicts[i].filling
 			if err := s.records.setPolicy(p); err != nil {
-				s.log.Error("recording the state of a policy", "error", err)
+				s.log.Error("cannot record the state of a policy", "error", err)
 			}
 		}
-		if old, found := k.policies[wishes[i].place]; !found || old.policy.msg.GetEpoch() == 0 { // that of the very epoch goes first
+		if old, found := k.policies[wishes[i].place]; !found || old.policy.msg.GetEpoch() == 0 { // a policy for that specific epoch takes precedence
 			k.policies[wishes[i].place] = shown{p, verdicts[i].held}
 		}
 	}
@@ -206,12 +211,13 @@ func (s *Service) remember(list []*policy, wishes []wish, verdicts []verdict, ma
 	}
 }
 
-// histories reads what became of the jobs of each policy, and how many of them, of any policy, run or wait.
+// histories derives each policy's state from its jobs, and counts the running or waiting jobs of
+// all policies.
 func histories(jobs []Job, list []*policy) (past map[string]*history, running int) {
 	past = map[string]*history{}
 	since := map[string]uint64{}
 	for _, p := range list {
-		past[p.id], since[p.id] = &history{next: p.Since}, p.Since // also where the records of its jobs are lost
+		past[p.id], since[p.id] = &history{next: p.Since}, p.Since // applies also if the records of its jobs are lost
 	}
 	for _, j := range jobs {
 		id, number, ok := ofPolicy(j.Key)
@@ -240,7 +246,7 @@ func histories(jobs []Job, list []*policy) (past map[string]*history, running in
 	return past, running
 }
 
-// estimateOf asks what a request makes and takes, once.
+// estimateOf returns the cached estimate of a request, or requests one from the parties.
 func (s *Service) estimateOf(ctx context.Context, q *coordinatorv1.JobRequest, now time.Time) estimate {
 	k := estimateKey(q)
 	e, found := s.estimates[k]
@@ -262,14 +268,14 @@ func (s *Service) estimateOf(ctx context.Context, q *coordinatorv1.JobRequest, n
 		clear(s.estimates)
 	}
 	s.estimates[k] = e
-	if err == nil { // jobs name the block
+	if err == nil { // jobs give the block explicitly
 		q.Dim = r.GetDim()
 		s.estimates[estimateKey(q)] = e
 	}
 	return e
 }
 
-// estimateKey tells requests apart by what their estimates depend on.
+// estimateKey returns a map key of the fields on which an estimate depends.
 func estimateKey(q *coordinatorv1.JobRequest) string {
 	return fmt.Sprintf("%s/%d/%d/%d", keyOf(ClassOf(q)), q.GetEpoch(), q.GetDim(), q.GetCount())
 }

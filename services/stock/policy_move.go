@@ -9,14 +9,15 @@ import (
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
-// Keys are an epoch and its set.
+// Keys identifies an epoch and its parameter set.
 type Keys struct {
 	Epoch  uint64
 	Params string
 }
 
-// moved is a policy of the old keys as it is for the new, or nil when it is not of the old ones. One for the newest epoch
-// of a set finds an epoch of the same set by itself.
+// moved returns a policy of the old keys adapted to the new keys, or nil if the policy does not
+// apply to the old keys. A policy for the newest epoch of a set needs no change if the set stays
+// the same.
 func moved(p *stockv1.Policy, from, to Keys, isNewest bool) *stockv1.Policy {
 	newest := p.GetEpoch() == 0
 	switch {
@@ -31,9 +32,10 @@ func moved(p *stockv1.Policy, from, to Keys, isNewest bool) *stockv1.Policy {
 	return out
 }
 
-// MovePolicies has the policies of an epoch, of all tenants, keep the stock of another instead, at once, and counts them;
-// newest says whether it is the newest of its set, so that policies for that one go with it to another set. Where there is
-// a policy of that class and epoch already, that one stays. Doing it again does nothing.
+// MovePolicies atomically changes the policies of an epoch, for all tenants, to keep the stock of
+// another epoch instead, and returns their number. newest tells whether the old epoch is the newest
+// of its set: policies for the newest epoch then move to the other set too. An existing policy of
+// the same class and epoch stays. The call is idempotent.
 func (s *Service) MovePolicies(from, to Keys, newest bool) (n int, err error) {
 	s.keeping.Lock()
 	defer s.keeping.Unlock()
@@ -59,11 +61,11 @@ func (s *Service) MovePolicies(from, to Keys, newest bool) (n int, err error) {
 	for id, p := range fresh {
 		s.policies[id] = p
 	}
-	s.Sync() // which finds the epoch, too
+	s.Sync() // this also finds the epoch
 	return len(old), nil
 }
 
-// movePolicies records that some policies have taken the place of others.
+// movePolicies records that policies replace others.
 func (r *records) movePolicies(old []string, fresh map[string]*policy) error {
 	return r.store.Update(func(tx store.Tx) error {
 		var err error

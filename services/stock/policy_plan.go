@@ -9,14 +9,15 @@ import (
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 )
 
-// The plan says which jobs policies make now, and why one makes none: functions of values, without network, clock or
-// disk.
+// This file decides which jobs policies make now, and why a policy makes none, as pure functions of
+// values, without network, clock or disk.
 
-// Ceilings bound what policies make. Jobs of clients are beside them: they are counted, and never held back.
+// Ceilings bounds the jobs of policies. Jobs of clients count towards the ceilings but are never
+// held back.
 type Ceilings struct {
-	Bytes  uint64 // of all tuples at a party, made and being made
+	Bytes  uint64 // of all tuples at a party, stored or being made
 	Memory uint64 // of one job at a party, at its peak
-	Jobs   int    // of policies, that run or wait at the same time
+	Jobs   int    // running or waiting jobs of policies
 }
 
 // place is a class in an epoch.
@@ -25,36 +26,36 @@ type place struct {
 	epoch uint64
 }
 
-// cost is what one job of a policy makes and takes.
+// cost holds the output and the resources of one job of a policy.
 type cost struct {
 	tuples uint64
-	bytes  uint64 // that its tuples take at a party
+	bytes  uint64 // of its tuples at a party
 	memory uint64 // at a party, at its peak
 }
 
-// wish is a policy as the plan sees it.
+// wish is the plan's view of a policy.
 type wish struct {
 	id        string
 	policy    *stockv1.Policy
-	place     place // with the epoch that it is for at this moment; 0: none
+	place     place // with the epoch to which the policy applies now; 0: no epoch
 	available uint64
-	making    uint64 // tuples of the place, by jobs of anybody that run or wait
-	filling   bool   // it was below low, and has not reached high since
+	making    uint64 // tuples of the place in running or waiting jobs of any submitter
+	filling   bool   // the stock fell below low and has not reached high since
 	cost      cost
-	problem   string    // why nothing can be made: no epoch, or no party takes such a job
-	failures  int       // jobs of it that failed, since the last one that did not
-	failed    time.Time // when the last of them did
-	why       string    // how that ended
+	problem   string    // why no job can be made: there is no epoch, or no party accepts such a job
+	failures  int       // failed jobs since the last success
+	failed    time.Time // time of the last failure
+	why       string    // reason of the last failure
 }
 
-// verdict is what the plan says of a wish.
+// verdict is the plan's decision for a wish.
 type verdict struct {
-	jobs    int    // to submit now
-	filling bool   // until the next plan
-	held    string // why nothing, or less than is missing, is made; empty otherwise
+	jobs    int    // number of jobs to submit now
+	filling bool   // value for the next plan
+	held    string // why no job, or fewer than needed, are made; otherwise empty
 }
 
-// The time that a policy waits after its nth job in a row that failed is backOff * 2^(n-1), at most maxBackOff.
+// After n consecutive failed jobs, a policy waits for backOff * 2^(n-1), at most maxBackOff.
 const (
 	backOff    = 5 * time.Second
 	maxBackOff = 10 * time.Minute
@@ -67,16 +68,18 @@ func patience(failures int) time.Duration {
 	return min(backOff<<min(failures-1, 16), maxBackOff)
 }
 
-// plan says what becomes of each wish. used are the bytes that tuples take at a party, with those that jobs are making;
-// running is how many jobs of policies run or wait.
+// plan returns the decision for each wish. used is the number of bytes of tuples at a party,
+// including those that jobs are making; running is the number of running or waiting jobs of
+// policies.
 //
-// Higher priorities go first, and among equals the place that has least of its low mark. A policy that waits for room,
-// on disk or among the jobs, holds back those of lower priority, or these would take the room; one that cannot make
-// anything whatever room there is holds back nobody.
+// Higher priorities go first. Among equal priorities, the place with the smallest share of its low
+// mark goes first. A policy that waits for disk space or for a job slot holds back lower
+// priorities, because they would take the resource. A policy that cannot make jobs even with free
+// resources holds back no other.
 func plan(wishes []wish, c Ceilings, used uint64, running int, now time.Time) []verdict {
 	out := make([]verdict, len(wishes))
 	making := map[place]uint64{}
-	own := map[place]bool{} // places with a policy for their very epoch
+	own := map[place]bool{} // places with a policy for that specific epoch
 	for _, w := range wishes {
 		making[w.place] = max(making[w.place], w.making)
 		own[w.place] = own[w.place] || w.policy.GetEpoch() != 0
@@ -87,7 +90,7 @@ func plan(wishes []wish, c Ceilings, used uint64, running int, now time.Time) []
 		has := w.available + making[w.place]
 		v.filling = has < w.policy.GetHigh() && (w.filling || has < w.policy.GetLow())
 		if v.held = w.stands(c, now); v.held == "" && w.policy.GetEpoch() == 0 && own[w.place] {
-			v.held = fmt.Sprintf("epoch %d has a policy of its own", w.place.epoch)
+			v.held = fmt.Sprintf("epoch %d has its own policy", w.place.epoch)
 		}
 		switch {
 		case !v.filling:
@@ -96,7 +99,7 @@ func plan(wishes []wish, c Ceilings, used uint64, running int, now time.Time) []
 			open = append(open, i)
 		}
 	}
-	waits := uint32(0) // the highest priority that waits for room, and one more
+	waits := uint32(0) // 1 + the highest priority that waits for resources
 	for len(open) > 0 {
 		next := slices.MinFunc(open, func(a, b int) int { return before(wishes[a], wishes[b], making) })
 		w, v := wishes[next], &out[next]
@@ -124,7 +127,7 @@ func plan(wishes []wish, c Ceilings, used uint64, running int, now time.Time) []
 	return out
 }
 
-// stands says why a policy makes nothing whatever room there is; empty when it may.
+// stands returns why a policy cannot make jobs even with free resources; empty if it can.
 func (w *wish) stands(c Ceilings, now time.Time) string {
 	wait := w.failed.Add(patience(w.failures)).Sub(now)
 	switch {
@@ -133,7 +136,7 @@ func (w *wish) stands(c Ceilings, now time.Time) string {
 	case w.problem != "":
 		return w.problem
 	case w.cost.tuples == 0:
-		return "what a job takes is not known yet"
+		return "the cost of a job is not known yet"
 	case w.cost.memory > c.Memory:
 		return fmt.Sprintf("memory ceiling: a job takes %s at a party, and at most %s are allowed", amount(w.cost.memory), amount(c.Memory))
 	case w.cost.bytes > c.Bytes:
@@ -143,13 +146,13 @@ func (w *wish) stands(c Ceilings, now time.Time) string {
 		if w.failures > 1 {
 			jobs = fmt.Sprintf("its last %d jobs", w.failures)
 		}
-		// A clock that went back does not make the wait longer than it is.
+		// If the clock was set back, the message does not show more than the full backoff.
 		return fmt.Sprintf("%s failed: %s; the next begins in %s", jobs, w.why, min(wait, patience(w.failures)).Round(time.Second))
 	}
 	return ""
 }
 
-// before orders wishes: by priority, then by the share of its low mark that a place has.
+// before compares wishes: by priority, then by the share of its low mark that a place has.
 func before(a, b wish, making map[place]uint64) int {
 	share := func(w wish) float64 {
 		return float64(w.available+making[w.place]) / float64(max(1, w.policy.GetLow()))
@@ -157,7 +160,7 @@ func before(a, b wish, making map[place]uint64) int {
 	return cmp.Or(cmp.Compare(b.policy.GetPriority(), a.policy.GetPriority()), cmp.Compare(share(a), share(b)), cmp.Compare(a.id, b.id))
 }
 
-// amount writes bytes for people.
+// amount formats bytes.
 func amount(n uint64) string {
 	for _, u := range []struct {
 		size uint64

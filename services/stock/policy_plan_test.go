@@ -9,7 +9,8 @@ import (
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 )
 
-// low 100, high 300, jobs of 60 tuples, 6000 bytes and 10 of memory.
+// want returns a wish with low mark 100, high mark 300, and jobs of 60 tuples, 6000 bytes and 10
+// bytes of memory.
 func want(id string, change func(*wish)) wish {
 	w := wish{
 		id: id, policy: &stockv1.Policy{Low: 100, High: 300, Batch: 50, Priority: 10}, place: place{key(id), 1}, cost: cost{60, 6000, 10},
@@ -42,7 +43,7 @@ func TestPlan(t *testing.T) {
 	type result struct {
 		jobs    int
 		filling bool
-		held    string // part of
+		held    string // a substring of held
 	}
 	for _, c := range []struct {
 		name    string
@@ -52,33 +53,33 @@ func TestPlan(t *testing.T) {
 		running int
 		want    []result
 	}{
-		{"nothing there: up to high, the last job beyond it", []wish{want("a", nil)}, wide, 0, 0, []result{{5, true, ""}}},
-		{"just below low", []wish{want("a", has(99, 0, false))}, wide, 0, 0, []result{{4, true, ""}}},
+		{"empty: up to the high mark, the last job beyond it", []wish{want("a", nil)}, wide, 0, 0, []result{{5, true, ""}}},
+		{"just below the low mark", []wish{want("a", has(99, 0, false))}, wide, 0, 0, []result{{4, true, ""}}},
 		{"at low", []wish{want("a", has(100, 0, false))}, wide, 0, 0, []result{{0, false, ""}}},
-		{"between the marks on the way up", []wish{want("a", has(100, 0, true))}, wide, 0, 0, []result{{4, true, ""}}},
-		{"between the marks on the way down", []wish{want("a", has(299, 0, false))}, wide, 0, 0, []result{{0, false, ""}}},
-		{"what is being made counts", []wish{want("a", has(50, 240, true))}, wide, 0, 4, []result{{1, true, ""}}},
+		{"between the marks while filling", []wish{want("a", has(100, 0, true))}, wide, 0, 0, []result{{4, true, ""}}},
+		{"between the marks while draining", []wish{want("a", has(299, 0, false))}, wide, 0, 0, []result{{0, false, ""}}},
+		{"tuples being made count", []wish{want("a", has(50, 240, true))}, wide, 0, 4, []result{{1, true, ""}}},
 		{"enough is being made", []wish{want("a", has(0, 300, true))}, wide, 0, 5, []result{{0, false, ""}}},
 		{"at high", []wish{want("a", has(300, 0, true))}, wide, 0, 0, []result{{0, false, ""}}},
 		{"paused", []wish{want("a", func(w *wish) { w.policy.Paused = true })}, wide, 0, 0, []result{{0, true, "paused"}}},
 		{"paused and full: not held back", []wish{want("a", and(has(300, 0, false), func(w *wish) { w.policy.Paused = true }))}, wide, 0, 0, []result{{0, false, ""}}},
 		{"no epoch", []wish{want("a", func(w *wish) { w.problem, w.place.epoch = "no epoch", 0 })}, wide, 0, 0, []result{{0, true, "no epoch"}}},
-		{"no estimate", []wish{want("a", func(w *wish) { w.cost = cost{} })}, wide, 0, 0, []result{{0, true, "not known yet"}}},
+		{"no estimate", []wish{want("a", func(w *wish) { w.cost = cost{} })}, wide, 0, 0, []result{{0, true, "the cost of a job is not known yet"}}},
 		{"memory", []wish{want("a", nil)}, Ceilings{1 << 40, 9, 100}, 0, 0, []result{{0, true, "memory ceiling"}}},
-		{"disk for two", []wish{want("a", nil)}, disk(13000), 500, 0, []result{{2, true, "disk ceiling: a job makes 5.9 KiB, and 12.2 KiB of 12.7 KiB are taken"}}},
-		{"never any disk", []wish{want("a", nil)}, disk(5999), 0, 0, []result{{0, true, "disk ceiling: a job makes 5.9 KiB, and at most 5.9 KiB"}}},
+		{"disk for two jobs", []wish{want("a", nil)}, disk(13000), 500, 0, []result{{2, true, "disk ceiling: a job makes 5.9 KiB, and 12.2 KiB of 12.7 KiB are taken"}}},
+		{"less disk than one job needs", []wish{want("a", nil)}, disk(5999), 0, 0, []result{{0, true, "disk ceiling: a job makes 5.9 KiB, and at most 5.9 KiB"}}},
 		{"slots", []wish{want("a", nil)}, few(2), 0, 0, []result{{2, true, "2 jobs of policies"}}},
-		{"slots that others have", []wish{want("a", nil)}, few(2), 0, 2, []result{{0, true, "at most 2"}}},
+		{"slots taken by other jobs", []wish{want("a", nil)}, few(2), 0, 2, []result{{0, true, "at most 2"}}},
 		{"priority", []wish{want("a", priority(1)), want("b", priority(50))}, few(3), 0, 0,
 			[]result{{0, true, "higher priority"}, {3, true, "at most 3"}}},
-		{"what is left over goes to the next", []wish{want("a", priority(1)), want("b", and(priority(50), has(240, 0, true)))}, few(3), 0, 0,
+		{"remaining slots go to the next policy", []wish{want("a", priority(1)), want("b", and(priority(50), has(240, 0, true)))}, few(3), 0, 0,
 			[]result{{2, true, "at most 3"}, {1, true, ""}}},
-		{"equals take turns, the emptier first", []wish{want("a", has(90, 0, false)), want("b", nil)}, few(3), 0, 0,
+		{"equal priorities alternate, the emptier place first", []wish{want("a", has(90, 0, false)), want("b", nil)}, few(3), 0, 0,
 			[]result{{1, true, "at most 3"}, {2, true, "at most 3"}}},
-		{"who waits for disk holds back the lower, not the equal", []wish{
+		{"a policy that waits for disk holds back lower priorities, but not equal ones", []wish{
 			want("a", priority(1)), want("b", and(priority(50), func(w *wish) { w.cost.bytes = 12000 })), want("c", and(priority(50), has(250, 0, true))),
 		}, disk(13000), 2000, 0, []result{{0, true, "higher priority"}, {0, true, "disk ceiling"}, {1, true, ""}}},
-		{"who can never be served holds back nobody", []wish{
+		{"a policy that can never be served holds back no other", []wish{
 			want("a", priority(1)), want("b", and(priority(50), func(w *wish) { w.policy.Paused = true })),
 			want("c", and(priority(50), func(w *wish) { w.cost.memory = 1 << 41 })), want("d", and(priority(50), func(w *wish) { w.cost.bytes = 1 << 41 })),
 			want("e", and(priority(50), failed(1, 0))), want("f", and(priority(50), func(w *wish) { w.problem = "no epoch" })),
@@ -87,12 +88,12 @@ func TestPlan(t *testing.T) {
 			[]result{{0, true, "its last job failed: party 1 is away; the next begins in 4s"}}},
 		{"a job failed some time ago", []wish{want("a", failed(1, 5*time.Second))}, wide, 0, 0, []result{{5, true, ""}}},
 		{"four failed", []wish{want("a", failed(4, 10*time.Second))}, wide, 0, 0, []result{{0, true, "its last 4 jobs failed: party 1 is away; the next begins in 30s"}}},
-		{"very many failed: bounded", []wish{want("a", failed(1000, 0))}, wide, 0, 0, []result{{0, true, "in 10m0s"}}},
-		{"very many failed, long ago", []wish{want("a", failed(1000, maxBackOff))}, wide, 0, 0, []result{{5, true, ""}}},
-		{"the clock went back: bounded", []wish{want("a", failed(1, -time.Hour))}, wide, 0, 0, []result{{0, true, "in 5s"}}},
+		{"very many failed jobs: bounded", []wish{want("a", failed(1000, 0))}, wide, 0, 0, []result{{0, true, "in 10m0s"}}},
+		{"very many failed jobs, long ago", []wish{want("a", failed(1000, maxBackOff))}, wide, 0, 0, []result{{5, true, ""}}},
+		{"the clock was set back: bounded", []wish{want("a", failed(1, -time.Hour))}, wide, 0, 0, []result{{0, true, "in 5s"}}},
 		{"an epoch with its own policy", []wish{
 			want("a", nil), want("b", func(w *wish) { w.place, w.policy.Epoch, w.policy.High = place{"a", 1}, 1, 120 }),
-		}, wide, 0, 0, []result{{0, true, "epoch 1 has a policy of its own"}, {2, true, ""}}},
+		}, wide, 0, 0, []result{{0, true, "epoch 1 has its own policy"}, {2, true, ""}}},
 	} {
 		got := plan(c.wishes, c.c, c.used, c.running, now)
 		for i, w := range c.want {
@@ -104,8 +105,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Whatever comes and goes, a plan that is repeated with what it asked for made asks for no more, keeps to the ceilings,
-// and fills every place that it can.
+// Under random changes, a plan that is repeated after its jobs completed requests no more jobs,
+// respects the ceilings, and fills every place that it can.
 func TestPlanSettles(t *testing.T) {
 	c := Ceilings{Bytes: 100_000, Memory: 100, Jobs: 3}
 	wishes := []wish{want("a", nil), want("b", func(w *wish) { w.policy.Priority = 20 }), want("c", func(w *wish) { w.available = 120 })}
@@ -138,7 +139,8 @@ func TestPlanSettles(t *testing.T) {
 	t.Error("it does not settle")
 }
 
-// Whether a job counts says its number: no clock that was set makes a policy forget its failures, or remember older ones.
+// The number of a job decides whether it counts. Changing the clock neither makes a policy forget
+// its failures nor count older ones.
 func TestHistoriesSinceThePolicyWasSet(t *testing.T) {
 	var jobs []Job
 	for n := range uint64(4) {
@@ -159,7 +161,7 @@ func TestHistoriesSinceThePolicyWasSet(t *testing.T) {
 		t.Errorf("set again, it counts from %d", n)
 	}
 	if n := s.nextJob("bb"); n != 0 {
-		t.Errorf("a new one counts from %d", n)
+		t.Errorf("a new policy counts from %d", n)
 	}
 	s.queue = recorded{}
 	s.policies["aa"].Since = 4
@@ -168,7 +170,7 @@ func TestHistoriesSinceThePolicyWasSet(t *testing.T) {
 	}
 }
 
-// recorded is a queue with jobs of the past.
+// recorded is a queue with past jobs.
 type recorded struct {
 	idle
 	jobs []Job
@@ -176,7 +178,7 @@ type recorded struct {
 
 func (r recorded) Tuples() []Job { return r.jobs }
 
-// What jobs of the past say of a policy.
+// histories derives a policy's state from its past jobs.
 func TestHistories(t *testing.T) {
 	set := time.Unix(1e9, 0)
 	p := &policy{id: "aa", policyState: policyState{Since: 1}}
@@ -196,14 +198,14 @@ func TestHistories(t *testing.T) {
 	jobs := []Job{
 		job(failed, nil), // before the policy was set
 		job(failed, nil), job(completed, nil),
-		job(failed, func(j *Job) { j.Created = set.Add(-time.Hour) }), // when the clock had gone back
+		job(failed, func(j *Job) { j.Created = set.Add(-time.Hour) }), // after the clock was set back
 		job(jobv1.JobState_JOB_STATE_TIMED_OUT, nil), job(jobv1.JobState_JOB_STATE_CANCELLED, nil),
 		job(failed, func(j *Job) { j.Interrupted = true }),
 		job(failed, func(j *Job) { j.Key = jobKey("bb", 77) }),
 		job(failed, func(j *Job) { j.Key = "client/" + jobKey("aa", 99) }),
 		job(failed, func(j *Job) { j.Key = jobPrefix + "aa/x" }),
 		job(jobv1.JobState_JOB_STATE_PENDING, nil),
-		job(jobv1.JobState_JOB_STATE_ACTIVATING, func(j *Job) { j.Key = jobKey("bb", 78) }), // of a policy that is gone
+		job(jobv1.JobState_JOB_STATE_ACTIVATING, func(j *Job) { j.Key = jobKey("bb", 78) }), // of a deleted policy
 	}
 	past, running := histories(jobs, []*policy{p})
 	h := past["aa"]

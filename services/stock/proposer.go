@@ -11,10 +11,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// maxItems is how many reservations go into one call, at most; parties take no more.
+// maxItems limits the reservations in one call; parties accept no more.
 const maxItems = 256
 
-// proposer puts reservations to one party, those of many callers in one call.
+// proposer sends reservations to one party and combines those of many callers in one call.
 type proposer struct {
 	Party
 	index int
@@ -22,14 +22,14 @@ type proposer struct {
 }
 
 type proposal struct {
-	ctx  context.Context // of who waits
+	ctx  context.Context // context of the waiting caller
 	r    *tuplesv1.Reservation
 	done chan<- error
 }
 
-var errStops = rpc.Errorf(rpc.Unavailable, "try again", "the coordinator stops")
+var errStops = rpc.Errorf(rpc.Unavailable, "try again", "the coordinator is stopping")
 
-// size of the proposal in a request, in bytes, with its tag and length.
+// size returns the size of the proposal in a request, in bytes, including tag and length.
 func (x proposal) size() int { return proto.Size(x.r) + 5 }
 
 func newProposer(index int, p Party) *proposer {
@@ -42,10 +42,11 @@ func (p *proposer) client() tuplesv1.TuplesServiceClient {
 
 func (p *proposer) String() string { return fmt.Sprintf("party %d (%s)", p.index, p.Name) }
 
-// run makes the calls until ctx is done. While one is on its way the next gathers.
+// run makes the calls until ctx is done. While one call is in flight, proposals for the next
+// accumulate.
 func (p *proposer) run(ctx context.Context) {
 	calls := make(chan struct{}, 2)
-	var left []proposal // one that did not fit into the last call
+	var left []proposal // a proposal that did not fit into the last call
 	for {
 		batch := left
 		if left = nil; len(batch) == 0 {
@@ -59,7 +60,7 @@ func (p *proposer) run(ctx context.Context) {
 		select {
 		case calls <- struct{}{}:
 		case <-ctx.Done():
-			return // who waits hears of it
+			return // the waiting callers see that ctx is done
 		}
 		size := batch[0].size()
 	more:
@@ -85,7 +86,7 @@ func (p *proposer) run(ctx context.Context) {
 func (p *proposer) call(ctx context.Context, batch []proposal) {
 	batch = slices.DeleteFunc(batch, func(x proposal) bool {
 		err := x.ctx.Err()
-		if err != nil { // nobody waits any more, and the party need not hear of it
+		if err != nil { // the caller no longer waits, and the party does not need the proposal
 			x.done <- err
 		}
 		return err != nil
@@ -101,7 +102,7 @@ func (p *proposer) call(ctx context.Context, batch []proposal) {
 	}
 	r, err := p.client().Propose(ctx, req)
 	if err == nil && len(r.GetOutcomes()) != len(batch) {
-		err = rpc.Errorf(rpc.Internal, "", "%s answers %d of %d proposals", p, len(r.GetOutcomes()), len(batch))
+		err = rpc.Errorf(rpc.Internal, "", "%s responded to %d of %d proposals", p, len(r.GetOutcomes()), len(batch))
 	}
 	for i, x := range batch {
 		switch {
@@ -119,8 +120,9 @@ func (p *proposer) call(ctx context.Context, batch []proposal) {
 	}
 }
 
-// propose puts a reservation to the party and waits for the answer. When ctx ends, it may be on its way, and so the answer
-// is waited for all the same; every call has a bound of its own.
+// propose sends a reservation to the party and waits for the response. If ctx ends after the
+// reservation was queued, the call may be in flight, so propose still waits for the response; every
+// call has its own timeout.
 func (p *proposer) propose(ctx context.Context, r *tuplesv1.Reservation, stopped <-chan struct{}) error {
 	done := make(chan error, 1)
 	select {
@@ -138,7 +140,7 @@ func (p *proposer) propose(ctx context.Context, r *tuplesv1.Reservation, stopped
 	}
 }
 
-// batches lists those of the party.
+// batches returns the party's batches.
 func (p *proposer) batches(ctx context.Context) (list []*tuplesv1.Batch, err error) {
 	after := ""
 	for {
@@ -155,13 +157,13 @@ func (p *proposer) batches(ctx context.Context) (list []*tuplesv1.Batch, err err
 	}
 }
 
-// withdraw and release say what became of each reservation.
+// withdraw and release return the outcome for each reservation.
 func (p *proposer) withdraw(ctx context.Context, ids []string) ([]*tuplesv1.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	r, err := p.client().Withdraw(ctx, &tuplesv1.WithdrawRequest{Ids: ids})
 	if err == nil && len(r.GetOutcomes()) != len(ids) {
-		err = rpc.Errorf(rpc.Internal, "", "%s answers %d of %d withdrawals", p, len(r.GetOutcomes()), len(ids))
+		err = rpc.Errorf(rpc.Internal, "", "%s responded to %d of %d withdrawals", p, len(r.GetOutcomes()), len(ids))
 	}
 	return r.GetOutcomes(), err
 }

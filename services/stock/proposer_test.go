@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// limited is a party that takes requests as small as the parties' servers do.
+// limited is a party that limits the size of requests like the parties' servers.
 type limited struct {
 	mu    sync.Mutex
 	calls int
@@ -41,7 +41,8 @@ func (l *limited) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.C
 	return nil, rpc.Errorf(rpc.Internal, "", "no streams")
 }
 
-// Many proposals at the same time, some of which lie in many pieces, go in few calls, none of which is too large.
+// Many concurrent proposals, some with many ranges, are sent in few calls, none of which is too
+// large.
 func TestProposalsFitIntoCalls(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

@@ -18,17 +18,17 @@ import (
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
-// records are what the coordinator remembers of reservations, and the policies. Nothing of it is secret, and nothing of
-// it keeps tuples from being given out twice: the parties' records do that.
+// records persists the coordinator's reservations and policies. The records contain no secrets, and
+// preventing double delivery of tuples does not depend on them: the parties' records prevent it.
 type records struct{ store store.Store }
 
 const (
-	reservationPrefix = "reservation/" // then the id
-	keyPrefix         = "key/"         // then the client and its idempotency key; the id
-	duePrefix         = "due/"         // then the time of the lease's end, and the id: open reservations
-	timePrefix        = "time/"        // see timeKey; the client and its idempotency key: all reservations
-	policyPrefix      = "policy/"      // then the policy's id
-	statePrefix       = "state/"       // then the policy's id; policyState
+	reservationPrefix = "reservation/" // followed by the id
+	keyPrefix         = "key/"         // followed by the client and its idempotency key; value: the id
+	duePrefix         = "due/"         // followed by the end of the lease and the id: open reservations
+	timePrefix        = "time/"        // see timeKey; value: the client and its idempotency key; all reservations
+	policyPrefix      = "policy/"      // followed by the policy's id
+	statePrefix       = "state/"       // followed by the policy's id; value: policyState
 )
 
 var errNoReservation = errors.New("stock: no such reservation")
@@ -41,7 +41,7 @@ func dueKey(x *tuplesv1.Reservation) string {
 	return duePrefix + stamp(x.GetLease().AsTime()) + "/" + x.GetId()
 }
 
-// add records an open reservation, and under which key its owner asked for it.
+// add records an open reservation together with its owner's idempotency key.
 func (r *records) add(x *tuplesv1.Reservation, idempotency string, now time.Time) error {
 	b, err := proto.Marshal(x)
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *records) add(x *tuplesv1.Reservation, idempotency string, now time.Time
 	})
 }
 
-// unkey forgets that a reservation was made under a key.
+// unkey removes the record that a reservation was made under a key.
 func (r *records) unkey(idempotency, id string) error {
 	return r.store.Update(func(tx store.Tx) error {
 		has, err := tx.Get(keyPrefix + idempotency)
@@ -67,8 +67,8 @@ func (r *records) unkey(idempotency, id string) error {
 	})
 }
 
-// end records how a reservation ended, and says whether all parties were known to have delivered it; again leaves it due
-// when its lease ends.
+// end records how a reservation ended, and reports whether it was recorded as delivered by all
+// parties. again keeps the reservation due at the end of its lease.
 func (r *records) end(x *tuplesv1.Reservation, again bool) (delivered bool, err error) {
 	b, err := proto.Marshal(x)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *records) get(id string) (*tuplesv1.Reservation, error) {
 
 func read(tx store.Tx, key string, out proto.Message) error {
 	b, err := tx.Get(key)
-	if err == nil && b == nil || errors.Is(err, store.ErrInvalid) { // nothing can be under such a key
+	if err == nil && b == nil || errors.Is(err, store.ErrInvalid) { // no record can have such a key
 		err = errNoReservation
 	}
 	if err == nil {
@@ -104,7 +104,7 @@ func read(tx store.Tx, key string, out proto.Message) error {
 	return err
 }
 
-// keyed gives what was reserved under an idempotency key.
+// keyed returns the reservation made under an idempotency key.
 func (r *records) keyed(idempotency string) (*tuplesv1.Reservation, error) {
 	out := new(tuplesv1.Reservation)
 	return out, r.store.View(func(tx store.Tx) error {
@@ -116,7 +116,7 @@ func (r *records) keyed(idempotency string) (*tuplesv1.Reservation, error) {
 	})
 }
 
-// due lists the ids of open reservations whose leases end by then, at most limit.
+// due returns the ids of at most limit open reservations whose leases end before by.
 func (r *records) due(by time.Time, limit int) (ids []string, err error) {
 	err = r.store.View(func(tx store.Tx) error {
 		ids = nil
@@ -131,8 +131,8 @@ func (r *records) due(by time.Time, limit int) (ids []string, err error) {
 	return ids, err
 }
 
-// open calls f with the reservations that have not ended, those whose leases end first to begin with, and with the place
-// of each in that order.
+// open calls f with the open reservations in the order of their leases' ends, and with each
+// reservation's position in that order.
 func (r *records) open(f func(at string, x *tuplesv1.Reservation) bool) error {
 	return r.openAfter("", f)
 }
@@ -149,8 +149,9 @@ func (r *records) openAfter(after string, f func(at string, x *tuplesv1.Reservat
 	})
 }
 
-// undelivered lists open reservations of which it is not known that all parties delivered them, after a place in their
-// order or from the first, at most limit among so many more that it looks at, and says after which place to go on.
+// undelivered returns at most limit open reservations that are not recorded as delivered, starting
+// after a position (empty: at the beginning). It reads at most maxLooked reservations and returns
+// the position from which to continue.
 func (r *records) undelivered(after string, limit int) (list []*tuplesv1.Reservation, next string, err error) {
 	looked := 0
 	err = r.openAfter(after, func(at string, x *tuplesv1.Reservation) bool {
@@ -165,11 +166,11 @@ func (r *records) undelivered(after string, limit int) (list []*tuplesv1.Reserva
 	return list, next, err
 }
 
-// maxLooked is how many open reservations are looked at in a row.
+// maxLooked limits the open reservations that undelivered reads in one call.
 const maxLooked = 16 * maxFollowed
 
-// deliver records that all parties delivered a reservation, and gives it, unless it has ended; fresh says that it was not
-// known.
+// deliver records that all parties delivered a reservation and returns it. It returns nil if the
+// reservation has ended. fresh reports whether the delivery was not recorded before.
 func (r *records) deliver(id, client string, at *timestamppb.Timestamp) (_ *tuplesv1.Reservation, fresh bool, err error) {
 	x := new(tuplesv1.Reservation)
 	err = r.store.Update(func(tx store.Tx) error {
@@ -191,8 +192,8 @@ func (r *records) deliver(id, client string, at *timestamppb.Timestamp) (_ *tupl
 	return x, fresh, nil
 }
 
-// newest calls f with reservations from the newest on, older than a page token, until it says no, and gives the token
-// of each.
+// newest calls f with reservations, newest first, starting after a page token, until f returns
+// false. token is the page token of each reservation.
 func (r *records) newest(before string, f func(token string, x *tuplesv1.Reservation) bool) error {
 	after := ""
 	if before != "" {
@@ -209,7 +210,8 @@ func (r *records) newest(before string, f func(token string, x *tuplesv1.Reserva
 	})
 }
 
-// forget drops reservations that were made before a time and have ended, at most limit, and says how many it saw.
+// forget deletes at most limit reservations that were made before a time and have ended, and
+// returns how many it read.
 func (r *records) forget(before time.Time, limit int) (seen int, err error) {
 	err = r.store.Update(func(tx store.Tx) error {
 		seen = 0
@@ -230,7 +232,7 @@ func (r *records) forget(before time.Time, limit int) (seen int, err error) {
 	return seen, err
 }
 
-// drop forgets one reservation, unless it is open.
+// drop deletes one reservation, unless it is open.
 func drop(tx store.Tx, key, idempotency string) error {
 	id := key[len(timePrefix)+21:]
 	x := new(tuplesv1.Reservation)
@@ -252,18 +254,19 @@ func drop(tx store.Tx, key, idempotency string) error {
 	return errors.Join(tx.Delete(reservationPrefix+id), tx.Delete(key), tx.Delete(dueKey(x)))
 }
 
-// timeKey is of a reservation made at a time: later ones come first.
+// timeKey returns the key of a reservation by its creation time; later times sort first.
 func timeKey(made time.Time, id string) string {
 	return fmt.Sprintf("%s%020d/%s", timePrefix, math.MaxInt64-made.UnixNano(), id)
 }
 
-// validToken reports whether a page token has the form that newest gives: 20 digits, a slash and a reservation's id.
+// validToken reports whether a page token has the form that newest returns: 20 digits, a slash and
+// a reservation's id.
 func validToken(token string) bool {
 	made, id, ok := strings.Cut(token, "/")
 	return ok && len(made) == 20 && strings.Trim(made, "0123456789") == "" && config.ValidID(id)
 }
 
-// madeAt is the time of a page token.
+// madeAt returns the time in a page token.
 func madeAt(token string) time.Time {
 	n, err := strconv.ParseInt(token[:min(20, len(token))], 10, 64)
 	if err != nil {
@@ -272,7 +275,7 @@ func madeAt(token string) time.Time {
 	return time.Unix(0, math.MaxInt64-n)
 }
 
-// policies lists all, in order.
+// policies returns all policies, sorted by id.
 func (r *records) policies() (list []*policy, err error) {
 	err = r.store.View(func(tx store.Tx) error {
 		list = nil

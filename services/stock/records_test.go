@@ -12,7 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
-// What has ended long ago is forgotten, with its idempotency key; what is open or young is not.
+// Reservations that ended long ago are deleted with their idempotency key; open and recent
+// reservations are kept.
 func TestForget(t *testing.T) {
 	s, err := store.OpenDir(t.TempDir())
 	if err != nil {

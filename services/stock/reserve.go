@@ -25,7 +25,7 @@ import (
 const (
 	defaultLease = 10 * time.Minute
 	maxLease     = 7 * 24 * time.Hour
-	maxTries     = 3 // to find ranges that no party refuses
+	maxTries     = 3 // attempts to find ranges that no party refuses
 	maxRanges    = 1024
 )
 
@@ -63,17 +63,17 @@ func (s *Service) reserveFor(ctx context.Context, q *stockv1.ReserveRequest) (*s
 	key := caller.Name + "/" + q.GetIdempotencyKey()
 	r, err := s.once(ctx, key, func() (*tuplesv1.Reservation, error) { return s.reserve(ctx, caller, q, key) })
 	if err == nil && !asked(r, q) {
-		return nil, rpc.Errorf(rpc.Conflict, "use a new key", "reservation %s was made under this idempotency key, and is of something else", r.GetId())
+		return nil, rpc.Errorf(rpc.Conflict, "use a new key", "reservation %s was made under this idempotency key with a different request", r.GetId())
 	}
 	return &stockv1.ReserveResponse{Reservation: r}, err
 }
 
-// check refuses what no stock could satisfy.
+// check rejects requests that no stock could satisfy.
 func (s *Service) check(caller rpc.Principal, q *stockv1.ReserveRequest) error {
 	class := q.GetClass()
 	switch {
 	case masks(class):
-		return rpc.Errorf(rpc.Invalid, "ask the parties of a quorum to decrypt, which takes them", "masks are never reserved: only their quorum spends them, when it decrypts")
+		return rpc.Errorf(rpc.Invalid, "request a decryption from the parties of a quorum, which consumes masks", "masks cannot be reserved: only their quorum uses them, when it decrypts")
 	case !caller.Serves(class.GetTenant()):
 		return rpc.Errorf(rpc.Forbidden, "add the tenant to this client in the coordinator's configuration", "client %s does not act for tenant %q", caller.Name, class.GetTenant())
 	case !job.MakesTuples(class.GetKind()):
@@ -82,29 +82,29 @@ func (s *Service) check(caller rpc.Principal, q *stockv1.ReserveRequest) error {
 		return rpc.Errorf(rpc.Forbidden, "add the kind to this client in the coordinator's configuration",
 			"client %s may not reserve %s tuples", caller.Name, job.KindName(class.GetKind()))
 	case len(class.GetQuorum()) > 0 || class.GetForm() != 0:
-		return rpc.Errorf(rpc.Invalid, "leave them out", "only masks have a quorum and a form")
+		return rpc.Errorf(rpc.Invalid, "omit them", "only masks have a quorum and a form")
 	case !slices.Contains(config.Fields, class.GetField()):
 		return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(config.Fields, ", "), "field %.20q", class.GetField())
 	case q.GetCount() == 0:
-		return rpc.Errorf(rpc.Invalid, "say how many", "no count")
+		return rpc.Errorf(rpc.Invalid, "set count", "no count")
 	case len(q.GetIdempotencyKey()) > 64:
 		return rpc.Errorf(rpc.TooLarge, "", "an idempotency key has at most 64 characters")
 	case strings.ContainsRune(q.GetIdempotencyKey(), 0):
 		return rpc.Errorf(rpc.Invalid, "", "an idempotency key with a zero byte")
 	case q.GetLease() != nil && (q.GetLease().CheckValid() != nil || q.GetLease().AsDuration() <= 0 || q.GetLease().AsDuration() > maxLease):
-		return rpc.Errorf(rpc.Invalid, "leave it out for 10 minutes", "a lease is between 0 and %s", maxLease)
+		return rpc.Errorf(rpc.Invalid, "omit it for 10 minutes", "a lease is between 0 and %s", maxLease)
 	case len(q.GetClients()) > 1 && len(q.GetClients()) != len(s.parties):
-		return rpc.Errorf(rpc.Invalid, "name none, one, or one for each party", "%d clients for %d parties", len(q.GetClients()), len(s.parties))
+		return rpc.Errorf(rpc.Invalid, "name no client, one client, or one for each party", "%d clients for %d parties", len(q.GetClients()), len(s.parties))
 	}
 	for _, c := range q.GetClients() {
 		if !config.ValidName(c) {
-			return rpc.Errorf(rpc.Invalid, "", "%q is not the name of a client", c)
+			return rpc.Errorf(rpc.Invalid, "", "%q is not a valid client name", c)
 		}
 	}
 	return nil
 }
 
-// asked reports whether a reservation is what a request asks for.
+// asked reports whether a reservation matches a request.
 func asked(r *tuplesv1.Reservation, q *stockv1.ReserveRequest) bool {
 	if len(r.GetClients()) != len(q.GetClients()) {
 		return false
@@ -117,7 +117,8 @@ func asked(r *tuplesv1.Reservation, q *stockv1.ReserveRequest) bool {
 	return proto.Equal(r.GetClass(), q.GetClass()) && r.GetCount() == q.GetCount() && (q.GetEpoch() == 0 || q.GetEpoch() == r.GetEpoch())
 }
 
-// once makes the reservation of a key, or finds the one that was made, or waits for the one that is being made.
+// once makes the reservation of a key, returns the reservation that was already made, or waits for
+// the one being made.
 func (s *Service) once(ctx context.Context, key string, make func() (*tuplesv1.Reservation, error)) (*tuplesv1.Reservation, error) {
 	var p *pending
 	for {
@@ -133,7 +134,7 @@ func (s *Service) once(ctx context.Context, key string, make func() (*tuplesv1.R
 		select {
 		case <-other.done:
 			if other.err != nil && unreachable(other.err) && ctx.Err() == nil {
-				continue // whoever asked first may have given up, or asked for less patience
+				continue // the earlier caller may have given up, or may have had a shorter deadline
 			}
 			return other.r, other.err
 		case <-ctx.Done():
@@ -153,8 +154,9 @@ func (s *Service) once(ctx context.Context, key string, make func() (*tuplesv1.R
 	return p.r, p.err
 }
 
-// held makes sure that all parties hold a reservation that was recorded: this process may have ended in the middle of
-// it. A party that has not heard of it holds it from now on. It gives errNoReservation when that is not to be.
+// held ensures that all parties hold a recorded reservation: this process may have stopped while it
+// was proposing it. A party that does not know the reservation holds it from now on. held returns
+// errNoReservation if a party refuses.
 func (s *Service) held(ctx context.Context, r *tuplesv1.Reservation, key string) error {
 	if r.GetState() != tuplesv1.ReservationState_RESERVATION_STATE_RESERVED || !r.GetLease().AsTime().After(time.Now()) {
 		return nil // it has ended
@@ -169,7 +171,7 @@ func (s *Service) held(ctx context.Context, r *tuplesv1.Reservation, key string)
 
 func newDone() chan struct{} { return make(chan struct{}) }
 
-// reserve finds tuples and holds them at all parties.
+// reserve finds tuples and reserves them at all parties.
 func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.ReserveRequest, key string) (*tuplesv1.Reservation, error) {
 	var last error
 	for try := 0; try < maxTries; {
@@ -180,15 +182,15 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 		case len(ranges) > maxRanges:
 			s.view.settle(ranges)
 			s.Sync()
-			return nil, rpc.Errorf(rpc.OutOfStock, "reserve less at a time", "%d tuples lie in %d pieces; a reservation has at most %d", q.GetCount(), len(ranges), maxRanges)
+			return nil, rpc.Errorf(rpc.OutOfStock, "reserve fewer tuples at a time", "%d tuples consist of %d ranges; a reservation has at most %d", q.GetCount(), len(ranges), maxRanges)
 		case len(ranges) == 0 && last != nil:
 			return nil, last
 		case len(ranges) == 0 && !q.GetWait() && away != nil:
-			s.Sync() // for the next try
+			s.Sync() // for the next attempt
 			return nil, unknown(*away)
 		case len(ranges) == 0 && !q.GetWait():
-			return nil, rpc.Errorf(rpc.OutOfStock, "ask for less, wait, submit a job, or set a policy that keeps more",
-				"%d tuples of this class can be reserved under one MAC key; %d are asked for", has, q.GetCount())
+			return nil, rpc.Errorf(rpc.OutOfStock, "reserve fewer tuples, wait, submit a job, or set a policy with higher marks",
+				"%d tuples of this class are available under one MAC key; the request is for %d", has, q.GetCount())
 		case len(ranges) == 0:
 			select {
 			case <-changed:
@@ -197,8 +199,8 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 				if away = s.away.Load(); away != nil {
 					return nil, unknown(*away)
 				}
-				return nil, rpc.Errorf(rpc.OutOfStock, "wait longer, or see why no job makes more: `lodge stock`",
-					"%d tuples of this class could be reserved by the deadline; %d are asked for", has, q.GetCount())
+				return nil, rpc.Errorf(rpc.OutOfStock, "wait longer, or run `lodge stock` to see why no job makes more",
+					"%d tuples of this class were available by the deadline; the request is for %d", has, q.GetCount())
 			case <-s.stopped:
 				return nil, errStops
 			}
@@ -210,7 +212,7 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 		if n := (proposal{r: r}).size(); n > rpc.MaxRequest {
 			s.view.settle(ranges)
 			s.Sync()
-			return nil, rpc.Errorf(rpc.OutOfStock, "reserve less at a time", "%d tuples lie in %d pieces, too many to name", q.GetCount(), len(ranges))
+			return nil, rpc.Errorf(rpc.OutOfStock, "reserve fewer tuples at a time", "%d tuples consist of %d ranges, too many for a message", q.GetCount(), len(ranges))
 		}
 		if err := s.admit(ctx, r); err != nil {
 			s.view.settle(ranges)
@@ -236,9 +238,10 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 	return nil, last
 }
 
-// unknown says that there may be enough, as not all parties could be asked.
+// unknown returns the error for a stock that is unknown because not all parties responded; it may
+// suffice.
 func unknown(away error) error {
-	return rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached", "what there is is not known: %s", oneLine(away.Error()))
+	return rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached", "the stock is not known: %s", oneLine(away.Error()))
 }
 
 func lease(q *stockv1.ReserveRequest) time.Duration {
@@ -248,8 +251,9 @@ func lease(q *stockv1.ReserveRequest) time.Duration {
 	return q.GetLease().AsDuration()
 }
 
-// newID names a reservation: the same for the same key, so that a coordinator that forgot it asks the parties for the
-// same again, unless an attempt under that name has failed. Nobody can guess those without a key.
+// newID returns the identifier of a reservation. The same key gives the same identifier, so that a
+// coordinator without a record of it proposes the same reservation again, unless an attempt under
+// that identifier has failed. Identifiers without a key cannot be guessed.
 func (s *Service) newID(key string, try int) string {
 	sum := sha256.Sum256(append([]byte("lodge reservation id\x00"+key), byte(try)))
 	id := hex.EncodeToString(sum[:16])
@@ -263,7 +267,7 @@ func (s *Service) newID(key string, try int) string {
 	return hex.EncodeToString(b)
 }
 
-// hold puts a reservation to all parties, as propose does, and records it at the same time.
+// hold proposes a reservation to all parties, as propose does, and records it concurrently.
 func (s *Service) hold(ctx context.Context, r *tuplesv1.Reservation, key string) (answered <-chan struct{}, err error) {
 	recorded := make(chan error, 1)
 	go func() { recorded <- s.records.add(r, key, time.Now()) }()
@@ -271,8 +275,8 @@ func (s *Service) hold(ctx context.Context, r *tuplesv1.Reservation, key string)
 	return answered, cmp.Or(err, <-recorded)
 }
 
-// propose puts a reservation to all parties. When ctx ends before all have answered, calls may still be on their way;
-// answered is closed when none is.
+// propose proposes a reservation to all parties. If ctx ends before all have responded, calls may
+// still be in flight; answered is closed when none is.
 func (s *Service) propose(ctx context.Context, r *tuplesv1.Reservation) (answered <-chan struct{}, err error) {
 	type answer struct {
 		party int
@@ -286,7 +290,7 @@ func (s *Service) propose(ctx context.Context, r *tuplesv1.Reservation) (answere
 	go func() { calls.Wait(); close(all) }()
 	errs := make([]error, len(s.parties))
 	for i, p := range s.parties {
-		errs[i] = rpc.Errorf(rpc.Unavailable, "try again when it can be reached", "%s has not answered in time", p)
+		errs[i] = rpc.Errorf(rpc.Unavailable, "try again when it can be reached", "%s did not respond in time", p)
 	}
 	for waits := len(s.parties); waits > 0; waits-- {
 		select {
@@ -297,7 +301,7 @@ func (s *Service) propose(ctx context.Context, r *tuplesv1.Reservation) (answere
 		}
 		break
 	}
-	for _, err := range errs { // what cannot be mended by other ranges first
+	for _, err := range errs { // first the errors that other ranges cannot avoid
 		if err != nil && rpc.FromError(err).Code == rpc.Unavailable {
 			return all, err
 		}
@@ -305,7 +309,7 @@ func (s *Service) propose(ctx context.Context, r *tuplesv1.Reservation) (answere
 	return all, cmp.Or(errs...)
 }
 
-// proposed says what a party's answer means for the caller.
+// proposed translates a party's response for the caller.
 func proposed(p *proposer, r *tuplesv1.Reservation, err error) error {
 	switch {
 	case err == nil:
@@ -324,9 +328,10 @@ func unreachable(err error) bool {
 	return c == rpc.Unavailable || c == rpc.TimedOut || c == rpc.Cancelled
 }
 
-// abandon ends a reservation that not all parties hold, and frees its key, once no call can make a party hold it any
-// more. If that cannot be done at the parties now, it is when the lease ends. A coordinator that stops leaves it as it is:
-// the next one makes it whole when its client asks again.
+// abandon ends a reservation that not all parties hold, and frees its key, once no call in flight
+// can still make a party hold it. If a party is unreachable now, the reservation is settled when
+// its lease ends. A coordinator that is stopping leaves the reservation unchanged: the next process
+// completes it when the client repeats its request.
 func (s *Service) abandon(r *tuplesv1.Reservation, key string, answered <-chan struct{}) {
 	s.limits.drop(r.GetId())
 	if s.stops() {
@@ -334,7 +339,7 @@ func (s *Service) abandon(r *tuplesv1.Reservation, key string, answered <-chan s
 	}
 	if key != "" {
 		if err := s.records.unkey(key, r.GetId()); err != nil {
-			s.log.Error("freeing the key of a reservation that failed", "reservation", r.GetId(), "error", err)
+			s.log.Error("cannot free the key of a failed reservation", "reservation", r.GetId(), "error", err)
 		}
 	}
 	go func() {
@@ -342,19 +347,20 @@ func (s *Service) abandon(r *tuplesv1.Reservation, key string, answered <-chan s
 		case <-answered:
 		case <-s.stopped:
 		}
-		if s.stops() { // and so nobody waited for the answers
+		if s.stops() { // the caller did not wait for the responses
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), callTime)
 		defer cancel()
 		if _, err := s.settle(ctx, []string{r.GetId()}); err != nil {
-			s.log.Debug("a reservation that failed is still held by a party", "reservation", r.GetId(), "error", err)
+			s.log.Debug("a party still holds a failed reservation", "reservation", r.GetId(), "error", err)
 		}
 		s.Sync()
 	}()
 }
 
-// stops reports whether the coordinator has begun to stop: at once, before calls end because of it.
+// stops reports whether the coordinator has begun to stop. It returns true before calls end because
+// of that.
 func (s *Service) stops() bool {
 	life := s.life.Load()
 	return life != nil && (*life).Err() != nil

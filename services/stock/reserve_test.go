@@ -9,7 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// A client whose configuration names kinds reserves no others.
+// A client whose configuration lists kinds can reserve only these kinds.
 func TestKindsOfAClient(t *testing.T) {
 	some := rpc.Principal{Role: rpc.Client, Name: "mpc", Tenants: []string{"demo"}, Kinds: []string{"scalar", "bit"}}
 	all := some

@@ -10,8 +10,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// settle ends reservations: every party withdraws them; those that none has delivered go back into stock, and the
-// others are discarded everywhere. It says which went back. Until all parties have answered nothing goes back.
+// settle ends reservations: every party withdraws them. Reservations that no party has delivered
+// return to the stock; the others are discarded at all parties. It returns which reservations
+// returned. No reservation returns before all parties have responded.
 func (s *Service) settle(ctx context.Context, ids []string) (returned map[string]bool, err error) {
 	drawn, unheard := map[string]bool{}, map[string]bool{}
 	for _, p := range s.parties {
@@ -51,8 +52,9 @@ func (s *Service) settle(ctx context.Context, ids []string) (returned map[string
 	return returned, s.ended(ids, returned, unheard)
 }
 
-// ended records how reservations ended. What a party has not heard of it may still hear of, if the proposal is late on its
-// way, until the lease ends; then it is settled once more.
+// ended records how reservations ended. If a party does not know a reservation, a delayed proposal
+// may still reach it until the lease ends; the reservation is then settled again at the end of the
+// lease.
 func (s *Service) ended(ids []string, returned, unheard map[string]bool) error {
 	s.limits.drop(ids...)
 	for _, id := range ids {
@@ -79,7 +81,7 @@ func (s *Service) ended(ids []string, returned, unheard map[string]bool) error {
 	return nil
 }
 
-// settleDue settles reservations whose leases have ended, until ctx is done.
+// settleDue settles reservations after the end of their leases, until ctx is done.
 func (s *Service) settleDue(ctx context.Context) {
 	tick := time.NewTicker(dueEvery)
 	defer tick.Stop()
@@ -91,7 +93,7 @@ func (s *Service) settleDue(ctx context.Context) {
 		}
 		if time.Since(compacted) >= compactEvery {
 			if _, err := s.records.compact(time.Now(), keepReleased); err != nil {
-				s.log.Error("compacting the records of reservations", "error", err)
+				s.log.Error("cannot compact the records of reservations", "error", err)
 			}
 			compacted = time.Now()
 		}
@@ -99,25 +101,26 @@ func (s *Service) settleDue(ctx context.Context) {
 			n = s.settleSome(ctx)
 		}
 		if _, err := s.records.forget(time.Now().Add(-rememberFor), maxItems); err != nil {
-			s.log.Error("forgetting old reservations", "error", err)
+			s.log.Error("cannot delete old reservations", "error", err)
 		}
 	}
 }
 
-// rememberFor is how long reservations are remembered after they were made, if they have ended: as long as parties do.
+// rememberFor is how long records of ended reservations are kept, counted from their creation. The
+// parties keep them equally long.
 const rememberFor = maxLease
 
-// settleSome settles some of those, and says how many.
+// settleSome settles some reservations with ended leases, and returns their number.
 func (s *Service) settleSome(ctx context.Context) int {
 	ids, err := s.records.due(time.Now(), maxItems)
 	if err != nil {
-		s.log.Error("looking for leases that have ended", "error", err)
+		s.log.Error("cannot read reservations with ended leases", "error", err)
 	}
 	if len(ids) == 0 {
 		return 0
 	}
 	if _, err := s.settle(ctx, ids); err != nil {
-		s.log.Debug("reservations whose leases have ended are still held by a party", "error", err)
+		s.log.Debug("a party still holds reservations with ended leases", "error", err)
 		return 0
 	}
 	s.Sync()

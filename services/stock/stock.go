@@ -1,6 +1,7 @@
-// Package stock is the coordinator's side of tuples: what there is at the parties, reserving it at all of them at once,
-// and putting back or discarding what reservations leave. It sees no share and decides nothing about safety: each party
-// refuses on its own what it must not give, and the parties compare reservations among themselves.
+// Package stock is the coordinator's service for tuples. It tracks the tuples at the parties,
+// reserves tuples at all parties, and returns or discards the remains of reservations. It sees no
+// shares and makes no security decision: each party independently refuses to deliver tuples that it
+// must not deliver, and the parties compare reservations with each other.
 package stock
 
 import (
@@ -26,7 +27,7 @@ import (
 
 const prefix = "/lodge.stock.v1.StockService/"
 
-// Rules say who may call what.
+// Rules maps each method to the permission that a caller needs.
 var Rules = rpc.Rules{
 	prefix + "Reserve":          rpc.Allow(rpc.Client).With(config.PermReserve),
 	prefix + "Release":          rpc.Allow(rpc.Client).With(config.PermReserve),
@@ -39,7 +40,7 @@ var Rules = rpc.Rules{
 	prefix + "DeletePolicy":     rpc.Allow(rpc.Client).With(config.PermPolicy),
 }
 
-// Party is one party, as the coordinator reaches it.
+// Party is the coordinator's connection to a party.
 type Party struct {
 	Name string
 	Conn grpc.ClientConnInterface
@@ -53,14 +54,14 @@ type Service struct {
 	view    *view
 	log     *slog.Logger
 	resync  chan struct{}
-	life    atomic.Pointer[context.Context] // of Run
-	stopped chan struct{}                   // closed soon after the end of life
+	life    atomic.Pointer[context.Context] // context of Run
+	stopped chan struct{}                   // closed soon after life ends
 
-	syncing chan struct{} // who has put something in asks the parties, alone
-	synced  time.Time     // when the parties were asked last
+	syncing chan struct{} // the goroutine that sends a token polls the parties, exclusively
+	synced  time.Time     // time of the last poll
 	syncErr error
 
-	away atomic.Pointer[error] // why the parties could not all be asked last; nil when they could
+	away atomic.Pointer[error] // why the last poll failed; nil if all parties responded
 
 	mu      sync.Mutex
 	pending map[string]*pending // reservations being made, by client and idempotency key
@@ -69,12 +70,12 @@ type Service struct {
 	queue     Queue
 	ceilings  Ceilings
 	metrics   *metrics.Metrics
-	tenants   []string // that metrics name
+	tenants   []string // tenants that metrics name
 	changed   chan struct{}
-	epochs    []activeEpoch       // newest first; of the goroutine that keeps
-	said      [][]*keygenv1.Epoch // by each party, when it was asked last; of that goroutine
-	estimates map[string]estimate // of the goroutine that keeps
-	counted   map[string]bool     // jobs whose tuples are in flows; of the goroutine that keeps
+	epochs    []activeEpoch       // newest first; used only by the keeping goroutine
+	said      [][]*keygenv1.Epoch // each party's last report; used only by the keeping goroutine
+	estimates map[string]estimate // used only by the keeping goroutine
+	counted   map[string]bool     // jobs whose tuples are in flows; used only by the keeping goroutine
 
 	keeping  sync.Mutex
 	policies map[string]*policy // by id
@@ -84,19 +85,19 @@ type Service struct {
 	flows   *flows
 }
 
-// Options of a service.
+// Options configures a service.
 type Options struct {
-	Dir      string // of its records
+	Dir      string // directory of the records
 	Parties  []Party
 	Queue    Queue
 	Ceilings Ceilings
 	Metrics  *metrics.Metrics
-	Tenants  []string                           // that metrics may name; the others are summed up
-	Limits   func(client, tenant string) Limits // nil: no bounds
+	Tenants  []string                           // tenants that metrics may name; others are aggregated
+	Limits   func(client, tenant string) Limits // nil: no limits
 	Log      *slog.Logger
 }
 
-// Open reads the records in a directory.
+// Open opens the records in a directory.
 func Open(o Options) (*Service, error) {
 	in, err := store.OpenDir(o.Dir)
 	if err != nil {
@@ -115,8 +116,8 @@ func Open(o Options) (*Service, error) {
 	return s, nil
 }
 
-// OpenIn reads the records in a store, which is the service's from then on. Without a queue of jobs it follows no
-// policies.
+// OpenIn opens the records in a store, which the service owns afterwards. Without a queue of jobs
+// the service follows no policies.
 func OpenIn(in store.Store, parties []Party, log *slog.Logger) *Service {
 	s := &Service{
 		records: &records{in}, view: newView(), log: log, resync: make(chan struct{}, 1), stopped: make(chan struct{}), syncing: make(chan struct{}, 1), pending: map[string]*pending{},
@@ -131,19 +132,20 @@ func OpenIn(in store.Store, parties []Party, log *slog.Logger) *Service {
 	return s
 }
 
-// Close ends the use of the records.
+// Close closes the records.
 func (s *Service) Close() error { return s.records.close() }
 
-// The times of the service.
+// Intervals and timeouts of the service.
 const (
 	callTime  = 5 * time.Second
 	syncEvery = 5 * time.Second
 	awayEvery = time.Second // while a party is away
 	dueEvery  = time.Second
-	leastRest = 100 * time.Millisecond // before a look at what policies want, for other changes to be seen, too
+	leastRest = 100 * time.Millisecond // minimum time between two plans, to combine several changes
 )
 
-// Run keeps the view, and settles reservations whose leases have ended, until ctx is done.
+// Run keeps the view up to date, and settles reservations whose leases have ended, until ctx is
+// done.
 func (s *Service) Run(ctx context.Context) {
 	s.life.Store(&ctx)
 	var wg sync.WaitGroup
@@ -166,7 +168,7 @@ func (s *Service) Run(ctx context.Context) {
 			known = s.completed()
 			away = s.findEpochs(ctx, s.sync(ctx))
 			if away != nil && ctx.Err() == nil {
-				s.log.Debug("the stock of a party is unknown", "error", away)
+				s.log.Debug("cannot read the stock of a party", "error", away)
 			}
 		}
 		s.keep(ctx, known, away)
@@ -179,7 +181,7 @@ func (s *Service) Run(ctx context.Context) {
 	wg.Wait()
 }
 
-// rest waits until there is something to do, and reports whether the parties are to be asked.
+// rest waits until there is work, and reports whether to poll the parties.
 func (s *Service) rest(ctx context.Context, tick, again <-chan time.Time) (ask bool) {
 	for gathering := (<-chan struct{})(nil); ; {
 		select {
@@ -201,14 +203,15 @@ func (s *Service) rest(ctx context.Context, tick, again <-chan time.Time) (ask b
 	}
 }
 
-// Refresh asks the parties what they have, so that whoever is told next that a job is complete finds its tuples.
+// Refresh polls the parties, so that the tuples of a job are visible before the job is reported as
+// complete.
 func (s *Service) Refresh(ctx context.Context) {
 	if err := s.sync(ctx); err != nil {
-		s.log.Debug("the stock of a party is unknown", "error", err)
+		s.log.Debug("cannot read the stock of a party", "error", err)
 	}
 }
 
-// Changed has policies looked at soon: a job has begun, has ended, or tuples were reserved.
+// Changed schedules a new plan: a job has begun or ended, or tuples were reserved.
 func (s *Service) Changed() {
 	select {
 	case s.changed <- struct{}{}:
@@ -216,7 +219,7 @@ func (s *Service) Changed() {
 	}
 }
 
-// Sync has the parties asked soon what they have.
+// Sync schedules a poll of the parties.
 func (s *Service) Sync() {
 	select {
 	case s.resync <- struct{}{}:
@@ -224,8 +227,8 @@ func (s *Service) Sync() {
 	}
 }
 
-// sync asks all parties what they have. While one cannot be reached nothing can be reserved, and the error is an awayError.
-// Callers at the same time share the answers that were asked for after they came.
+// sync polls all parties for their stock. If a party cannot be reached, nothing can be reserved and
+// the error is an awayError. Concurrent callers share a poll that started after their calls.
 func (s *Service) sync(ctx context.Context) error {
 	came := time.Now()
 	select {
@@ -237,7 +240,7 @@ func (s *Service) sync(ctx context.Context) error {
 	if s.synced.After(came) {
 		return s.syncErr
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a caller that gives up leaves no view without parties
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a caller that gives up must not leave a view without parties
 	defer cancel()
 	go func() {
 		select {
@@ -277,11 +280,11 @@ func (s *Service) sync(ctx context.Context) error {
 	return err
 }
 
-// reviveTime is how long a party has to take a connection again.
+// reviveTime limits the time for reconnecting to a party.
 const reviveTime = 500 * time.Millisecond
 
-// revive connects at once to a party that could not be reached before. Until the next of its own attempts a connection
-// answers calls with what the last one failed with, although the party may be there again.
+// revive reconnects immediately to a party that was unreachable. Otherwise the connection returns
+// its last error until its next attempt to connect, although the party may be back.
 func revive(ctx context.Context, c grpc.ClientConnInterface) {
 	conn, ok := c.(*grpc.ClientConn)
 	if !ok || conn.GetState() != connectivity.TransientFailure {

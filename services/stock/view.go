@@ -16,13 +16,13 @@ import (
 	"github.com/lodge-mpc/lodge/services/spans"
 )
 
-// key tells classes apart.
+// key is a map key for a class.
 type key string
 
 func keyOf(c *tuplesv1.Class) key {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
 	if err != nil {
-		return "" // a message that came over the wire can be written
+		return "" // a message received over the wire can be encoded
 	}
 	return key(b)
 }
@@ -31,11 +31,11 @@ func keyOf(c *tuplesv1.Class) key {
 type shelf struct {
 	batch *tuplesv1.Batch
 	class key
-	free  spans.Set // at all parties, less what is being reserved
-	alike bool      // all parties report it, in the same state
+	free  spans.Set // free at all parties, minus the ranges being reserved
+	alike bool      // all parties report the batch in the same state
 }
 
-// group is tuples that may go together into a reservation: of one class, under one MAC key.
+// group identifies tuples that one reservation may combine: one class under one MAC key.
 type group struct {
 	class  key
 	epoch  uint64
@@ -44,21 +44,22 @@ type group struct {
 
 func (s *shelf) group() group { return group{s.class, s.batch.GetEpoch(), s.batch.GetMacKeyId()} }
 
-// view is what there is to reserve. It is no more than a guess: the parties decide.
+// view is the coordinator's view of the stock. It is only an estimate: the parties decide.
 type view struct {
 	mu      sync.Mutex
 	shelves map[string]*shelf
-	held    map[string]spans.Set // by batch: in reservations that are being proposed
-	settled []settled            // proposed, perhaps after the parties were asked last
-	asked   uint64               // how often the parties were asked
-	// delivered are the tuples of open reservations that all parties delivered, which these hold until the leases end
+	held    map[string]spans.Set // by batch: ranges of reservations that are being proposed
+	settled []settled            // proposed ranges that the parties' last reports may lack
+	asked   uint64               // number of polls of the parties
+	// delivered counts the tuples of open reservations that all parties delivered. The reservations
+	// hold them until their leases end.
 	delivered map[place]uint64
-	asOf      time.Time            // when all parties answered last; zero: never
-	away      []*stockv1.AwayParty // those that did not answer since; nothing can be reserved while there are any
+	asOf      time.Time            // when all parties last responded; zero: never
+	away      []*stockv1.AwayParty // parties that have not responded since; if not empty, nothing can be reserved
 	changed   chan struct{}
 }
 
-// settled are ranges that were proposed before the parties were asked for the next time.
+// settled holds ranges that were proposed before the given poll of the parties.
 type settled struct {
 	ranges []*tuplesv1.Range
 	asked  uint64
@@ -68,7 +69,7 @@ func newView() *view {
 	return &view{shelves: map[string]*shelf{}, held: map[string]spans.Set{}, delivered: map[place]uint64{}, changed: make(chan struct{})}
 }
 
-// ask notes that the parties are asked from now on, and gives the number of that time.
+// ask starts a poll of the parties and returns its number.
 func (v *view) ask() uint64 {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -76,7 +77,7 @@ func (v *view) ask() uint64 {
 	return v.asked
 }
 
-// set takes what the parties report, each a list of its batches, when they were asked for the nth time.
+// set replaces the stock by the parties' reports of their batches, from the nth poll.
 func (v *view) set(reports [][]*tuplesv1.Batch, n uint64, now time.Time) {
 	shelves := merge(reports)
 	v.mu.Lock()
@@ -100,7 +101,8 @@ func (v *view) set(reports [][]*tuplesv1.Batch, n uint64, now time.Time) {
 	v.touch()
 }
 
-// lose notes that parties are away. What there was remains to be seen, and of masks what their quorums report that are there.
+// lose records that parties are away. The stock stays visible; stock of masks is updated if the
+// whole quorum reported it.
 func (v *view) lose(away []*stockv1.AwayParty, reports [][]*tuplesv1.Batch) {
 	there := func(c *tuplesv1.Class) bool {
 		return masks(c) && !slices.ContainsFunc(away, func(a *stockv1.AwayParty) bool { return slices.Contains(c.GetQuorum(), a.GetParty()) })
@@ -123,11 +125,12 @@ func spanOf(r *tuplesv1.Range) spans.Span {
 	return spans.Span{First: r.GetFirst(), Count: r.GetCount()}
 }
 
-// merge gives the batches that all parties report alike that have them, with what is free at all of these.
+// merge returns the batches that all parties holding them report identically, with the ranges that
+// are free at all of them.
 func merge(reports [][]*tuplesv1.Batch) map[string]*shelf {
 	shelves := map[string]*shelf{}
-	seen := map[string]int{}         // by how many of those that have it
-	strange := map[string]struct{}{} // masks that somebody reports who is not in the quorum
+	seen := map[string]int{}         // number of parties that reported the batch, of those that have it
+	strange := map[string]struct{}{} // masks that a party outside the quorum reports
 	for i, report := range reports {
 		for _, b := range report {
 			turn := turnOf(b, i)
@@ -150,7 +153,7 @@ func merge(reports [][]*tuplesv1.Batch) map[string]*shelf {
 			default:
 				s.free = s.free.And(free)
 				s.batch.Lost = max(s.batch.GetLost(), b.GetLost())
-				s.batch.TupleBytes = max(s.batch.GetTupleBytes(), b.GetTupleBytes()) // the owner of input masks has more
+				s.batch.TupleBytes = max(s.batch.GetTupleBytes(), b.GetTupleBytes()) // the owner of input masks stores more
 			}
 			seen[b.GetId()] = turn + 1
 		}
@@ -167,8 +170,8 @@ func merge(reports [][]*tuplesv1.Batch) map[string]*shelf {
 	return shelves
 }
 
-// turnOf is the place of a party among those that have a batch: all parties, and of masks their quorum; -1: it is not
-// among them.
+// turnOf returns the index of a party among those that hold a batch: all parties, or the quorum of
+// masks. It returns -1 if the party does not hold the batch.
 func turnOf(b *tuplesv1.Batch, party int) int {
 	if !masks(b.GetClass()) {
 		return party
@@ -176,43 +179,45 @@ func turnOf(b *tuplesv1.Batch, party int) int {
 	return slices.Index(b.GetClass().GetQuorum(), uint32(party))
 }
 
-// masks reports whether a class is one of masks, which only their quorum has, and which nobody reserves.
+// masks reports whether a class is one of masks, which only their quorum holds and which cannot be
+// reserved.
 func masks(c *tuplesv1.Class) bool { return c.GetKind() == jobv1.Kind_KIND_MASKS }
 
-// shows reports whether a client may know of the stock of a class: that of its tenants, and masks, which are nobody's.
+// shows reports whether a client may see the stock of a class: the stock of its tenants, and masks,
+// which belong to no tenant.
 func shows(caller rpc.Principal, c *tuplesv1.Class) bool {
 	return masks(c) || caller.Serves(c.GetTenant())
 }
 
-// same reports whether two parties mean the same batch.
+// same reports whether two reports describe the same batch in the same state.
 func same(a, b *tuplesv1.Batch) bool {
 	return a.GetState() == b.GetState() && a.GetEpoch() == b.GetEpoch() && a.GetMacKeyId() == b.GetMacKeyId() && a.GetCount() == b.GetCount() &&
 		string(a.GetDigest()) == string(b.GetDigest()) && proto.Equal(a.GetClass(), b.GetClass())
 }
 
-// touch tells those who watch. The caller holds the lock.
+// touch wakes the watchers. The caller must hold the lock.
 func (v *view) touch() {
 	close(v.changed)
 	v.changed = make(chan struct{})
 }
 
-// show tells those who watch that something else of the stock has changed.
+// show wakes the watchers after another change of the stock.
 func (v *view) show() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.touch()
 }
 
-// watch gives a channel that is closed at the next change.
+// watch returns a channel that is closed at the next change.
 func (v *view) watch() <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.changed
 }
 
-// pick takes count tuples of a class from the view: of the epoch asked for, or else of the newest that has enough under
-// one MAC key, from the oldest batches first. has says how many there are at most under one key. While a party is away
-// there are none.
+// pick takes count tuples of a class from the view, oldest batches first. It uses the given epoch,
+// or otherwise the newest epoch that has enough tuples under one MAC key. has is the largest number
+// available under one key. While a party is away no tuples are available.
 func (v *view) pick(class *tuplesv1.Class, epoch, count uint64) (g group, ranges []*tuplesv1.Range, has uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -261,8 +266,8 @@ func (v *view) pick(class *tuplesv1.Class, epoch, count uint64) (g group, ranges
 	return g, ranges, has
 }
 
-// settle forgets that ranges are being reserved: the parties have recorded them, or whatever they did will be seen when
-// they are asked next.
+// settle removes ranges from the ranges being reserved. Either the parties have recorded them, or
+// the next poll shows their state.
 func (v *view) settle(ranges []*tuplesv1.Range) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

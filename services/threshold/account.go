@@ -10,8 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// spendBudget counts n messages against the total of the request's rule, durably, before they are decrypted. A message whose
-// run fails afterwards stays counted.
+// spendBudget durably counts n messages against the total of the request's rule before they are
+// decrypted. A message whose run fails afterwards stays counted.
 func (s *Service) spendBudget(q *request, n int) error {
 	if q.rule.MaxTotal == 0 || n == 0 {
 		return nil
@@ -23,7 +23,7 @@ func (s *Service) spendBudget(q *request, n int) error {
 		return rpc.Errorf(rpc.Burnt, "make other keys, or have attesters vouch for the ciphertexts: a rule with provenance and without max_total has no budget",
 			"this party's store was restored from a backup, so the total of client %s under keys %.8x counts as used up", q.caller.Name, spent.Key)
 	case errors.As(err, &spent):
-		return rpc.Errorf(rpc.Burnt, "the party's operator can raise max_total of the rule, or demand provenance or approvals in its place",
+		return rpc.Errorf(rpc.Burnt, "the party's operator can raise max_total of the rule, or require provenance or approvals instead",
 			"client %s has had %d messages decrypted under keys %.8x, and its total is %d: %d more do not fit", q.caller.Name, spent.Spent, spent.Key, spent.Most, spent.Wanted)
 	case err != nil:
 		return keyring.Refused(err, "this decryption")
@@ -32,9 +32,10 @@ func (s *Service) spendBudget(q *request, n int) error {
 	return nil
 }
 
-// budgetKeys are the names under which messages of a request are counted: the digest of threshold keys, which all epochs of the
-// same keys share, or this party's own multi-key keys. Ciphertexts are decrypted by the owners of their keys and others, and a
-// party that owns none of the keys counts under the group's digest.
+// budgetKeys returns the identifiers of the keys under which a request's messages are counted: the
+// digest of threshold keys, which all epochs of the same keys share, or this party's own multi-key
+// keys. A party that decrypts but owns none of the ciphertexts' keys counts under the group's
+// digest.
 func (s *Service) budgetKeys(q *request) [][32]byte {
 	var own [][32]byte
 	if c, multi := q.batch.(*multikeyCiphertexts); multi {
@@ -50,7 +51,8 @@ func (s *Service) budgetKeys(q *request) [][32]byte {
 	return own
 }
 
-// note appends a decryption to the audit log: who vouched for the ciphertexts, or that nobody did, and what is used of a total.
+// note appends a decryption to the audit log: who vouched for the ciphertexts, if anyone, and how
+// much of a total is used.
 func (s *Service) note(q *request, note string) error {
 	if q.attester != "" {
 		note += fmt.Sprintf(", circuit %q by %s", q.circuit, q.attester)

@@ -17,10 +17,11 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// approvalTime is how long a request waits for approval, and may be used after.
+// approvalTime limits how long a request waits for approval, and how long the approval may be used.
 const approvalTime = 24 * time.Hour
 
-// approved refuses a request that other clients must approve first, and notes that it waits.
+// approved returns an error if other clients must approve the request first, and records that it
+// waits.
 func (s *Service) approved(q *request) error {
 	if q.rule.Approvals == 0 {
 		return nil
@@ -33,15 +34,15 @@ func (s *Service) approved(q *request) error {
 	if err != nil {
 		return keyring.Refused(err, "this decryption")
 	}
-	needs := max(q.rule.Approvals, a.Needs) // as when it was asked for, if the rule has been changed
+	needs := max(q.rule.Approvals, a.Needs) // the number when the request was first made, if the rule has changed
 	if len(a.By) >= needs {
 		return nil
 	}
-	return rpc.Errorf(rpc.ApprovalNeeded, fmt.Sprintf("have it approved with `lodge decrypt approve %x`, and ask again before %s", digest, a.Expires.Format(time.RFC3339)),
-		"%d other clients must approve the request %x at this party, and %d have", needs, digest, len(a.By))
+	return rpc.Errorf(rpc.ApprovalNeeded, fmt.Sprintf("have it approved with `lodge decrypt approve %x`, and repeat the request before %s", digest, a.Expires.Format(time.RFC3339)),
+		"%d other clients must approve the request %x at this party; %d have approved it", needs, digest, len(a.By))
 }
 
-// approval uses the approval of a request up, in the step that records what it was for.
+// approval uses up the approval of a request, in the transaction that records the answers.
 func (q *request) approval() []vault.Also {
 	if q.rule.Approvals == 0 {
 		return nil
@@ -53,7 +54,7 @@ func (q *request) approval() []vault.Also {
 func (s *Service) ApproveDecryption(ctx context.Context, r *thresholdv1.ApproveDecryptionRequest) (*thresholdv1.ApproveDecryptionResponse, error) {
 	caller, _ := rpc.Caller(ctx)
 	if len(r.GetRequest()) != 32 {
-		return nil, rpc.Errorf(rpc.Invalid, "`lodge decrypt approvals` lists them", "a request is named by 32 bytes, not by %d", len(r.GetRequest()))
+		return nil, rpc.Errorf(rpc.Invalid, "`lodge decrypt approvals` lists the requests", "a request is identified by 32 bytes, not by %d", len(r.GetRequest()))
 	}
 	release, err := s.Audit.Hold(audit.Entry{Event: audit.Approved, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: "approved",
 		Objects: []string{fmt.Sprintf("epoch/%d", uint64(math.MaxUint64))}})

@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 )
 
-// One message, and many, from a client through two parties over TLS and their stores to the plaintext.
+// BenchmarkDecrypt measures one message, and many, from a client through two parties over TLS and
+// their stores to the plaintext.
 func BenchmarkDecrypt(b *testing.B) {
 	w := newWorld(b, 3, nil)
 	epoch := w.keys(1)
@@ -42,7 +43,8 @@ func BenchmarkDecrypt(b *testing.B) {
 	}
 }
 
-// Keys of the default BGV set, for a rotation of columns and one of rows, and a ciphertext decrypted in both ways.
+// BenchmarkBGV measures making keys of the default BGV set, for a rotation of columns and one of
+// rows, and decrypting a ciphertext in both modes.
 func BenchmarkBGV(b *testing.B) {
 	w := newWorld(b, 3, floods, bgv.Default)
 	begun := time.Now()

@@ -31,8 +31,9 @@ func (w *world) newShares(from uint64, threshold uint32, holders ...uint32) uint
 	return w.complete(&coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_RESHARE, FromEpoch: from, Threshold: threshold, Group: holders}).GetEpoch()
 }
 
-// BGV keys move to more holders with a higher threshold, and on to others: the public keys stay, ciphertexts of before are
-// decrypted by every way, and what decrypts with flooding are those who held shares when the keys were made.
+// BGV keys move to more holders with a higher threshold, and on to others. The public keys stay the
+// same, and every quorum decrypts earlier ciphertexts. Only those who held shares when the keys
+// were made can decrypt with flooding.
 func TestBGVReshare(t *testing.T) {
 	w := newWorld(t, 5, floods, bgvSet)
 	first := w.complete(&coordinatorv1.JobRequest{
@@ -51,7 +52,7 @@ func TestBGVReshare(t *testing.T) {
 	}
 	w.masks(second, 40, "exact", 1, 3, 4)
 	w.opens(k, &client.Request{BGV: []*rlwe.Ciphertext{old}, Coefficients: 32, Quorum: []int{1, 3, 4}}, u.values(3))
-	moved.flooded(u.values(4), unopened) // the client finds who may
+	moved.flooded(u.values(4), unopened) // the client finds the holders that may
 	product, slots := moved.computed(9)
 	moved.flooded(slots, product, 0, 1, 2)
 	fresh := moved.encrypt(u.values(5), true)
@@ -64,7 +65,8 @@ func TestBGVReshare(t *testing.T) {
 		t.Errorf("%d of %d: %v", now.Flooded, now.FloodingLimit, err)
 	}
 
-	// To fewer again, of whom one never had the first shares, from holders of whom one is not asked.
+	// To fewer holders again. One of them never had the first shares, and one of the old holders
+	// does not take part.
 	third := w.complete(&coordinatorv1.JobRequest{
 		Kind: jobv1.Kind_KIND_RESHARE, FromEpoch: second, Threshold: 1, Group: []uint32{1, 2, 4},
 		FromDigest: k.Digest[:], FromThreshold: 2, FromHolders: []uint32{1, 2, 0, 4, 5},
@@ -77,7 +79,8 @@ func TestBGVReshare(t *testing.T) {
 		t.Errorf("%d of %d by %v: %v", now.Flooded, now.FloodingLimit, now.Flooders, err)
 	}
 
-	// Quorums with those who may not, that are none, and of old and new holders. Parties that nobody joins are busy for a while.
+	// Quorums that contain holders without an allowance, that are invalid, and that mix old and new
+	// holders. Parties whose peers do not join are busy for a while.
 	fresh = moved.encrypt(u.values(7), true)
 	for _, quorum := range [][]int{{0, 1, 3}, {2, 3, 4}} {
 		_, err := w.vouched(k, &client.Request{BGV: []*rlwe.Ciphertext{fresh}, Flooding: true, Quorum: quorum})
@@ -86,12 +89,13 @@ func TestBGVReshare(t *testing.T) {
 	_, err = w.vouched(k, &client.Request{BGV: []*rlwe.Ciphertext{before}, Flooding: true, Quorum: []int{0, 1, 2}})
 	refused(t, err, "wrong_quorum", "[0 1]")
 	_, err = w.vouched(k, &client.Request{BGV: []*rlwe.Ciphertext{fresh}, Flooding: true, Quorum: []int{0, 1}})
-	refused(t, err, "wrong_quorum", "2 parties") // as many as the old shares take
+	refused(t, err, "wrong_quorum", "2 parties") // as many as the old shares need
 	_, err = w.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{fresh}, Flooding: true, Quorum: []int{0, 3}})
-	refused(t, err, "wrong_quorum", "") // a holder of new shares alone
+	refused(t, err, "wrong_quorum", "") // only a holder of new shares
 }
 
-// Old shares decrypt nothing when their epoch is retired, and new ones do, of which nobody has another allowance.
+// Old shares decrypt nothing when their epoch is retired. New shares still decrypt, but do not
+// bring another allowance for flooding.
 func TestBGVReshareRetired(t *testing.T) {
 	w := newWorld(t, 3, func(i int, f *config.PartyFile) {
 		floods(i, f)
@@ -135,7 +139,8 @@ func TestBGVReshareRetired(t *testing.T) {
 	}
 }
 
-// New shares of BGV keys are refused where a spec is not of the keys, and where there can be no such holders.
+// New shares of BGV keys are rejected if a spec does not match the keys, and if such holders are
+// not possible.
 func TestBGVReshareRefusals(t *testing.T) {
 	w := newWorld(t, 3, floods, bgvSet, noRoom)
 	first := w.bgvKeys(bgvSet, 1, rotations(bgvSet)...)
@@ -170,7 +175,7 @@ func TestBGVReshareRefusals(t *testing.T) {
 	}
 	defer conn.Close()
 	hash, roster := k.BGV().Hash(), w.net.Roster.Hash()
-	for what, galois := range map[string][]uint32{"no automorphisms": nil, "others": {3, 7}, "of no ring": {5, 129}} {
+	for what, galois := range map[string][]uint32{"no automorphisms": nil, "others": {3, 7}, "not of the ring": {5, 129}} {
 		s := &jobv1.SessionSpec{
 			Ref: &jobv1.SessionRef{JobId: "galois", Ordinal: 1}, Protocol: jobv1.Protocol_PROTOCOL_THRESHOLD, ProtocolVersion: job.ProtocolVersion,
 			Params: bgvSet, ParamsHash: hash[:], RosterHash: roster[:], Kind: jobv1.Kind_KIND_RESHARE, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Epoch: 9,
@@ -179,7 +184,7 @@ func TestBGVReshareRefusals(t *testing.T) {
 		}
 		_, err := thresholdv1.NewThresholdServiceClient(conn).Start(t.Context(), &jobv1.StartRequest{Spec: s}, grpc.WaitForReady(true))
 		code := lodge.Code(rpc.PinMismatch)
-		if what == "of no ring" {
+		if what == "not of the ring" {
 			code = lodge.Invalid
 		}
 		refused(t, err, code, "automorphisms")

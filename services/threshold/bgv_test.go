@@ -25,16 +25,17 @@ import (
 
 const (
 	bgvSet = "insecure-B5-17"
-	noRoom = "insecure-B5-8" // for flooding
+	noRoom = "insecure-B5-8" // too small for flooding
 )
 
-// floods replaces the application's rule by one with flooding, which demands the word of the cluster's attester.
+// floods replaces the application's rule by one with flooding, which requires provenance signed by
+// the cluster's attester.
 func floods(_ int, f *config.PartyFile) {
 	r := &f.Threshold.Rules[0]
 	r.AnyCiphertexts, r.MaxTotal, r.Provenance, r.AllowFlooding = false, 0, []string{devnet.Attester}, true
 }
 
-// vouched decrypts with the word of the cluster's attester.
+// vouched decrypts with provenance signed by the cluster's attester.
 func (w *world) vouched(k *client.Key, r *client.Request) (*client.Result, error) {
 	w.Helper()
 	key, err := w.net.AttesterKey()
@@ -47,7 +48,7 @@ func (w *world) vouched(k *client.Key, r *client.Request) (*client.Result, error
 	return w.app.Decrypt(w.Context(), k, r)
 }
 
-// bgvUser is somebody who encrypts under BGV keys, and computes.
+// bgvUser encrypts under BGV keys and computes with the ciphertexts.
 type bgvUser struct {
 	*world
 	key       *client.Key
@@ -81,7 +82,7 @@ func (w *world) user(epoch uint64) *bgvUser {
 	return &bgvUser{w, k, bgv.NewEncoder(p), bgv.NewEncryptor(p, public), bgv.NewEvaluator(p, evaluation)}
 }
 
-// values are some for all slots.
+// values returns values for all slots.
 func (u *bgvUser) values(seed uint64) []uint64 {
 	v := make([]uint64, u.key.BGV().Lattigo.MaxSlots())
 	for i := range v {
@@ -90,7 +91,7 @@ func (u *bgvUser) values(seed uint64) []uint64 {
 	return v
 }
 
-// slots encrypts values in slots; coefficients otherwise.
+// encrypt encrypts values in slots if slots is set, and in coefficients otherwise.
 func (u *bgvUser) encrypt(values []uint64, slots bool) *rlwe.Ciphertext {
 	u.Helper()
 	p := bgv.NewPlaintext(u.key.BGV().Lattigo, u.key.BGV().MaxLevel())
@@ -106,7 +107,7 @@ func (u *bgvUser) encrypt(values []uint64, slots bool) *rlwe.Ciphertext {
 	return ct
 }
 
-// flooded has whole ciphertexts decrypted with flooding, and compares slots.
+// flooded decrypts whole ciphertexts with flooding, and compares the slots.
 func (u *bgvUser) flooded(want []uint64, ct *rlwe.Ciphertext, quorum ...uint32) *client.Result {
 	u.Helper()
 	out, err := u.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: ints(quorum)})
@@ -120,7 +121,7 @@ func (u *bgvUser) flooded(want []uint64, ct *rlwe.Ciphertext, quorum ...uint32) 
 	return out
 }
 
-// computed is a product of sums, rotated, and what is in its slots.
+// computed returns a product of sums, rotated, and the values in its slots.
 func (u *bgvUser) computed(seed uint64) (*rlwe.Ciphertext, []uint64) {
 	u.Helper()
 	x, y := u.values(seed), u.values(seed+1)
@@ -149,7 +150,7 @@ func (u *bgvUser) computed(seed uint64) (*rlwe.Ciphertext, []uint64) {
 	return sum, want
 }
 
-// rotations are the automorphisms of a rotation by one column, and of the rows.
+// rotations returns the automorphisms of a rotation by one column, and of the rows.
 func rotations(set string) []uint32 {
 	n := map[string]uint32{bgvSet: 32, noRoom: 32, "insecure-B6-31": 64, "B12-17": 4096}[set]
 	list := []uint32{5, 2*n - 1}
@@ -157,7 +158,8 @@ func rotations(set string) []uint32 {
 	return list
 }
 
-// Keys are made, fetched and computed with, and what comes out is decrypted by every quorum under masks, and with flooding.
+// Keys are made, fetched and used for computation, and every quorum decrypts the results under
+// masks and with flooding.
 func TestBGV(t *testing.T) {
 	for _, c := range []struct {
 		parties  int
@@ -199,7 +201,8 @@ func TestBGV(t *testing.T) {
 	}
 }
 
-// A ciphertext that was decrypted with flooding is its quorum's and its client's, and the same answers come again.
+// A ciphertext that was decrypted with flooding is bound to its quorum and its client, and a
+// repeated request gets the same answers.
 func TestFloodingLedger(t *testing.T) {
 	w := newWorld(t, 3, func(i int, f *config.PartyFile) {
 		floods(i, f)
@@ -214,14 +217,14 @@ func TestFloodingLedger(t *testing.T) {
 	before := u.flooded(want, ct, 0, 2)
 	again := u.flooded(want, ct) // the client finds the quorum
 	if !slices.Equal(again.Quorum, []int{0, 2}) || !slices.EqualFunc(before.Answers.Parts, again.Answers.Parts, slices.Equal[[]byte]) {
-		t.Errorf("quorum %v, and other answers", again.Quorum)
+		t.Errorf("quorum %v, or different answers", again.Quorum)
 	}
 	for _, quorum := range [][]int{{0, 1}, {1, 2}} {
 		_, err := w.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: quorum})
 		refused(t, err, "wrong_quorum", "by the holders [0 2]")
 	}
 	request := &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: []int{0, 2}}
-	if _, err := w.vouched(u.key, request); err != nil { // and request has the word now
+	if _, err := w.vouched(u.key, request); err != nil { // and request now carries the provenance
 		t.Fatal(err)
 	}
 	_, err := w.as(devnet.Operator).Decrypt(t.Context(), u.key, request)
@@ -233,14 +236,14 @@ func TestFloodingLedger(t *testing.T) {
 	sealed := &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: []int{0, 2}, Recipient: to.Public()}
 	_, err = w.vouched(u.key, sealed)
 	refused(t, err, lodge.Delivered, "another client")
-	// what differs in c_0 alone is the same ciphertext
+	// a ciphertext that differs only in c_0 is the same ciphertext
 	other := ct.CopyNew()
 	for i := range other.Value[0].Coeffs {
 		other.Value[0].Coeffs[i][0] = (other.Value[0].Coeffs[i][0] + 1) % u.key.BGV().Q[i]
 	}
 	_, err = w.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{other}, Flooding: true, Quorum: []int{0, 1}})
 	refused(t, err, "wrong_quorum", "[0 2]")
-	// a batch of which some was answered before
+	// a batch of which a part was answered before
 	second := u.encrypt(u.values(6), true)
 	both, err := w.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{second, ct}, Flooding: true, Quorum: []int{0, 2}})
 	if err != nil {
@@ -249,19 +252,19 @@ func TestFloodingLedger(t *testing.T) {
 	if slots, err := u.key.Slots(both.Messages[32:]); err != nil || !slices.Equal(slots, want) {
 		t.Errorf("%v, %v", slots, err)
 	}
-	// a party comes back, and has everything
+	// a party restarts, and has all answers
 	w.running[2]()
 	w.start(2, floods)
 	after := u.flooded(want, ct, 0, 2)
 	if !slices.EqualFunc(before.Answers.Parts, after.Answers.Parts, slices.Equal[[]byte]) {
-		t.Error("other answers after a restart")
+		t.Error("different answers after a restart")
 	}
 	if now, err := w.app.Key(t.Context(), u.key.Epoch); err != nil || now.Flooded != 2 {
 		t.Errorf("%d are counted, want 2: %v", now.Flooded, err)
 	}
 }
 
-// Answers to BGV ciphertexts are sealed to a recipient, in both modes.
+// Answers to BGV ciphertexts are encrypted to a recipient, in both modes.
 func TestBGVRecipient(t *testing.T) {
 	w := newWorld(t, 3, floods, bgvSet)
 	u := w.user(w.bgvKeys(bgvSet, 1))
@@ -296,7 +299,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// What is asked for under keys of another scheme, or is malformed, is refused by name.
+// Requests under keys of another scheme, and malformed requests, are rejected with a specific
+// error.
 func TestBGVRefusals(t *testing.T) {
 	w := newWorld(t, 3, nil, bgvSet)
 	lweEpoch := w.keys(1)
@@ -306,15 +310,15 @@ func TestBGVRefusals(t *testing.T) {
 	_, err := w.app.Decrypt(t.Context(), u.key, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: []int{0, 1}})
 	refused(t, err, lodge.Code(rpc.PolicyRefused), "allow_flooding")
 	_, err = w.app.Decrypt(t.Context(), lweKey, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Coefficients: 1})
-	refused(t, err, lodge.Invalid, "no set of BGV")
+	refused(t, err, lodge.Invalid, "is no set of BGV")
 	c := w.encrypt(lweKey, public, 1)
 	_, err = w.app.Decrypt(t.Context(), u.key, ring(c, 1))
 	refused(t, err, lodge.Invalid, "is a set of BGV")
 	if _, err := w.app.PublicKey(t.Context(), u.key); err == nil {
-		t.Error("an LWE key of BGV keys")
+		t.Error("an LWE key for BGV keys")
 	}
 	if _, _, err := w.app.BGVKeys(t.Context(), lweKey, nil); err == nil {
-		t.Error("BGV keys of LWE keys")
+		t.Error("BGV keys for LWE keys")
 	}
 	low := ct.CopyNew()
 	low.Resize(1, 1)
@@ -323,11 +327,11 @@ func TestBGVRefusals(t *testing.T) {
 	_, err = w.app.Decrypt(t.Context(), u.key, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Coefficients: 33})
 	refused(t, err, lodge.Invalid, "33 coefficients")
 	for what, q := range map[string]*coordinatorv1.JobRequest{
-		"a rotation of no ring":   {Kind: jobv1.Kind_KIND_KEYS, Params: bgvSet, Threshold: 1, Galois: []uint32{65}},
-		"rotations of LWE keys":   {Kind: jobv1.Kind_KIND_KEYS, Params: set, Threshold: 1, Galois: []uint32{3}},
-		"masks of the paper":      {Kind: jobv1.Kind_KIND_MASKS, Epoch: u.key.Epoch, Count: 3, Group: []uint32{0, 1}, Form: jobv1.MaskForm_MASK_FORM_PAPER},
-		"masks with another set":  {Kind: jobv1.Kind_KIND_MASKS, Epoch: u.key.Epoch, Params: set, Count: 3, Group: []uint32{0, 1}, Form: jobv1.MaskForm_MASK_FORM_EXACT},
-		"keys without a majority": {Kind: jobv1.Kind_KIND_KEYS, Params: bgvSet, Threshold: 2},
+		"a rotation not of the ring":      {Kind: jobv1.Kind_KIND_KEYS, Params: bgvSet, Threshold: 1, Galois: []uint32{65}},
+		"rotations of LWE keys":           {Kind: jobv1.Kind_KIND_KEYS, Params: set, Threshold: 1, Galois: []uint32{3}},
+		"masks of the paper":              {Kind: jobv1.Kind_KIND_MASKS, Epoch: u.key.Epoch, Count: 3, Group: []uint32{0, 1}, Form: jobv1.MaskForm_MASK_FORM_PAPER},
+		"masks for another set":           {Kind: jobv1.Kind_KIND_MASKS, Epoch: u.key.Epoch, Params: set, Count: 3, Group: []uint32{0, 1}, Form: jobv1.MaskForm_MASK_FORM_EXACT},
+		"keys without an honest majority": {Kind: jobv1.Kind_KIND_KEYS, Params: bgvSet, Threshold: 2},
 	} {
 		if j := w.submit(q); j.GetState() != jobv1.JobState_JOB_STATE_FAILED || j.GetFailure().GetOutcome() != "refused" {
 			t.Errorf("%s: %v", what, j)
@@ -341,15 +345,15 @@ func TestBGVRefusals(t *testing.T) {
 		code   rpc.Code
 		word   string
 	}{
-		"LWE form":         {func(h *thresholdv1.DecryptHeader) { h.Form = thresholdv1.CiphertextForm_CIPHERTEXT_FORM_LWE }, nil, rpc.Invalid, "form"},
-		"ring form":        {func(h *thresholdv1.DecryptHeader) { h.Form = thresholdv1.CiphertextForm_CIPHERTEXT_FORM_RING }, nil, rpc.Invalid, "form"},
-		"no coefficients":  {func(h *thresholdv1.DecryptHeader) { h.Coefficients = 0 }, nil, rpc.Invalid, "coefficients"},
-		"too many":         {func(h *thresholdv1.DecryptHeader) { h.Coefficients = 33 }, nil, rpc.Invalid, "coefficients"},
-		"no such level":    {func(h *thresholdv1.DecryptHeader) { h.Level = 3 }, nil, rpc.Invalid, "level 3"},
-		"another level":    {func(h *thresholdv1.DecryptHeader) { h.Level = 1 }, nil, rpc.TooLarge, "bytes"},
-		"paper":            {func(h *thresholdv1.DecryptHeader) { h.Masks = jobv1.MaskForm_MASK_FORM_PAPER }, nil, rpc.Invalid, "paper"},
-		"flooded and some": {func(h *thresholdv1.DecryptHeader) { h.Flooding = true }, nil, rpc.Invalid, "coefficients"},
-		"flooded low":      {func(h *thresholdv1.DecryptHeader) { h.Flooding, h.Coefficients, h.Level = true, 0, 0 }, nil, rpc.Invalid, "level 0"},
+		"LWE form":                    {func(h *thresholdv1.DecryptHeader) { h.Form = thresholdv1.CiphertextForm_CIPHERTEXT_FORM_LWE }, nil, rpc.Invalid, "form"},
+		"ring form":                   {func(h *thresholdv1.DecryptHeader) { h.Form = thresholdv1.CiphertextForm_CIPHERTEXT_FORM_RING }, nil, rpc.Invalid, "form"},
+		"no coefficients":             {func(h *thresholdv1.DecryptHeader) { h.Coefficients = 0 }, nil, rpc.Invalid, "coefficients"},
+		"too many":                    {func(h *thresholdv1.DecryptHeader) { h.Coefficients = 33 }, nil, rpc.Invalid, "coefficients"},
+		"a level that does not exist": {func(h *thresholdv1.DecryptHeader) { h.Level = 3 }, nil, rpc.Invalid, "level 3"},
+		"another level":               {func(h *thresholdv1.DecryptHeader) { h.Level = 1 }, nil, rpc.TooLarge, "bytes"},
+		"paper":                       {func(h *thresholdv1.DecryptHeader) { h.Masks = jobv1.MaskForm_MASK_FORM_PAPER }, nil, rpc.Invalid, "paper"},
+		"flooding and coefficients":   {func(h *thresholdv1.DecryptHeader) { h.Flooding = true }, nil, rpc.Invalid, "coefficients"},
+		"flooded low":                 {func(h *thresholdv1.DecryptHeader) { h.Flooding, h.Coefficients, h.Level = true, 0, 0 }, nil, rpc.Invalid, "level 0"},
 		"flooded masks": {
 			func(h *thresholdv1.DecryptHeader) {
 				h.Flooding, h.Coefficients, h.Masks = true, 0, jobv1.MaskForm_MASK_FORM_EXACT
@@ -362,7 +366,7 @@ func TestBGVRefusals(t *testing.T) {
 				b[5+i] = 0xff
 			}
 			return b
-		}, rpc.BadCiphertext, "none of"},
+		}, rpc.BadCiphertext, "not valid under"},
 		"short":    {nil, func(b []byte) []byte { return b[:len(b)-1] }, rpc.Invalid, "bytes"},
 		"trailing": {nil, func(b []byte) []byte { return append(b, 0) }, rpc.TooLarge, "bytes"},
 	} {
@@ -398,8 +402,8 @@ func encodedBGV(t *testing.T, u *bgvUser, ct *rlwe.Ciphertext) []byte {
 	return u.key.BGV().EncodeCiphertext(x)
 }
 
-// Parties that are asked for different things of BGV ciphertexts do not answer; two requests for one ciphertext at the same
-// time end with one answer.
+// Parties that receive different requests for BGV ciphertexts do not answer. Two concurrent
+// requests for one ciphertext end with the same answer.
 func TestFloodingTogether(t *testing.T) {
 	w := newWorld(t, 3, floods, bgvSet)
 	u := w.user(w.bgvKeys(bgvSet, 1))
@@ -429,7 +433,7 @@ func TestFloodingTogether(t *testing.T) {
 	results := make([]*client.Result, 4)
 	for i := range results {
 		group.Go(func() {
-			for begun := time.Now(); results[i] == nil && time.Since(begun) < time.Minute; { // others may be in the way
+			for begun := time.Now(); results[i] == nil && time.Since(begun) < time.Minute; { // another request may run
 				r := &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: []int{0, 1}}
 				out, err := w.vouched(u.key, r)
 				if e := lodge.FromError(err); err != nil && e.Code != lodge.Busy && e.Code != lodge.Unavailable {
@@ -442,7 +446,7 @@ func TestFloodingTogether(t *testing.T) {
 	}
 	group.Wait()
 	if slices.Contains(results, nil) {
-		t.Fatal("not all have an answer")
+		t.Fatal("not all requests have an answer")
 	}
 	for _, r := range results[1:] {
 		if !slices.EqualFunc(r.Answers.Parts, results[0].Answers.Parts, slices.Equal[[]byte]) {
@@ -451,7 +455,7 @@ func TestFloodingTogether(t *testing.T) {
 	}
 }
 
-// Who vouches for ciphertexts under masks does not vouch for them with flooding.
+// Provenance for ciphertexts under masks is not valid for flooding.
 func TestFloodingProvenance(t *testing.T) {
 	public, private, _ := ed25519.GenerateKey(nil)
 	w := newWorld(t, 3, func(i int, f *config.PartyFile) {
@@ -477,7 +481,8 @@ func TestFloodingProvenance(t *testing.T) {
 	}
 }
 
-// A rule's total counts all coefficients of a ciphertext that is decrypted with flooding, also beside those opened under masks.
+// A rule's total counts all coefficients of a ciphertext that is decrypted with flooding, in
+// addition to those opened under masks.
 func TestFloodingTotal(t *testing.T) {
 	w := newWorld(t, 3, func(i int, f *config.PartyFile) {
 		floods(i, f)
@@ -486,7 +491,7 @@ func TestFloodingTotal(t *testing.T) {
 	u := w.user(w.bgvKeys(bgvSet, 1))
 	w.masks(u.key.Epoch, 10, "exact", 0, 1)
 	want := u.values(4)
-	for range 2 { // of 32 coefficients each
+	for range 2 { // 32 coefficients each
 		u.flooded(want, u.encrypt(want, true), 0, 1)
 	}
 	ct := u.encrypt(want, false)

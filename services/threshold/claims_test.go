@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// A ciphertext is that of one request at a time.
+// A ciphertext belongs to one request at a time.
 func TestClaims(t *testing.T) {
 	c := &claims{}
 	a, b := [32]byte{1}, [32]byte{2}
@@ -24,7 +24,7 @@ func TestClaims(t *testing.T) {
 	if _, err := c.claim([][32]byte{b, a}); rpc.FromError(err) == nil || rpc.FromError(err).Code != rpc.Busy {
 		t.Errorf("%v", err)
 	}
-	other, err := c.claim([][32]byte{b}) // the refusal has taken nothing
+	other, err := c.claim([][32]byte{b}) // the rejected claim took no ciphertext
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,12 +35,12 @@ func TestClaims(t *testing.T) {
 	done()
 	other()
 	if len(c.open) != 0 {
-		t.Errorf("%v is left", c.open)
+		t.Errorf("%v remain claimed", c.open)
 	}
 }
 
-// What a request has looked up holds until it begins: it neither looks up what another one is about to record, nor begins
-// anew what was recorded since.
+// The state that a request has looked up must be unchanged when it begins: it neither uses state
+// that another request is about to change, nor begins ciphertexts again that were recorded since.
 func TestFloodsMeanwhile(t *testing.T) {
 	v := openVault(t)
 	holdFloods(t, v)
@@ -73,7 +73,7 @@ func TestFloodsMeanwhile(t *testing.T) {
 	if err := v.RecordFloods(other, [][]byte{{1}}); err != nil {
 		t.Fatal(err)
 	}
-	done() // without having released what other parties may have
+	done() // without releasing answers that other parties may have released
 	for _, f := range []*flood{early, begun} {
 		busy(f.claim())
 		f.wipe()
@@ -85,7 +85,8 @@ func TestFloodsMeanwhile(t *testing.T) {
 	f.wipe()
 }
 
-// What others must approve is what the rule said when it was asked for, if it says less by now: recording holds it against that.
+// The number of approvals that a request needs is the number when it was first made, even if the
+// rule was relaxed since: recording compares with that number.
 func TestApprovalsOfAnEasierRule(t *testing.T) {
 	v := openVault(t)
 	holdFloods(t, v)
@@ -113,7 +114,7 @@ func TestApprovalsOfAnEasierRule(t *testing.T) {
 	}
 	q.rule.Approvals = 3
 	if err := rpc.FromError(s.approved(q)); err == nil || err.Code != rpc.ApprovalNeeded {
-		t.Errorf("a rule that wants more: %v", err)
+		t.Errorf("a stricter rule: %v", err)
 	}
 }
 
@@ -155,7 +156,7 @@ func holdFloods(t *testing.T, v *vault.Vault) {
 	}
 }
 
-// What the ledger refuses is said with what to do.
+// Errors of the ledger are reported with the next step.
 func TestRefusedFloods(t *testing.T) {
 	q := &request{epoch: vault.Epoch{ID: 7, Limit: 9}}
 	for _, c := range []struct {
@@ -174,7 +175,7 @@ func TestRefusedFloods(t *testing.T) {
 	}
 }
 
-// BGV keys have so many holders and no more, whether they are made or get new shares.
+// The number of holders of BGV keys is limited, both for new keys and for new shares.
 func TestBGVHolders(t *testing.T) {
 	s, err := new(Service).newScheme("insecure-B5-17")
 	if err != nil {

@@ -59,7 +59,7 @@ func (s *Service) decrypt(stream thresholdv1.ThresholdService_DecryptServer) err
 			}
 			q.intake = q.intakeOf()
 		}
-		// Who has sent only a part holds no more than that part's.
+		// Memory is charged only for the part that was received.
 		if err := call.Take(q.roomOf(len(m.GetCiphertexts()))); err != nil {
 			return err
 		}
@@ -101,15 +101,15 @@ func (s *Service) decrypt(stream thresholdv1.ThresholdService_DecryptServer) err
 	return nil
 }
 
-// answer gives this party's parts of the plaintexts: those that it has given before, and for the others the outcome of a
-// run with the quorum. They are durable before they leave.
+// answer returns this party's parts of the plaintexts: parts that it has given before, and for the
+// others the result of a run with the quorum. The parts are durable before they leave.
 func (s *Service) answer(ctx context.Context, q *request) ([]byte, error) {
 	held, err := s.answered(q)
 	if err != nil {
 		return nil, err
 	}
 	if !q.answers(held) {
-		if err := s.approved(q); err != nil { // nobody else need hear of it before
+		if err := s.approved(q); err != nil { // before other parties receive the request
 			return nil, err
 		}
 	}
@@ -130,12 +130,13 @@ func (s *Service) answer(ctx context.Context, q *request) ([]byte, error) {
 	}
 	answer, err := decrypt.EncodeAnswer(q.params, out)
 	if err != nil {
-		return nil, rpc.Errorf(rpc.TooLarge, "ask for fewer at a time", "%v", err)
+		return nil, rpc.Errorf(rpc.TooLarge, "request fewer at a time", "%v", err)
 	}
 	return s.seal(q, answer)
 }
 
-// answered looks up what this party has answered before, and refuses what went to somebody else.
+// answered looks up this party's earlier answers, and returns an error if one went to another
+// client or recipient.
 func (s *Service) answered(q *request) ([][]vault.Answer, error) {
 	held, err := s.Vault.ThresholdAnswers(q.epoch.ID, q.quorum, q.all())
 	if err != nil {
@@ -146,7 +147,7 @@ func (s *Service) answered(q *request) ([][]vault.Answer, error) {
 			//lodge:check threshold/ledger/client [run=TestRepeats] an answer goes to another client
 			//  or recipient
 			if a.Client != q.recipients {
-				return nil, rpc.Errorf(rpc.Delivered, "a ciphertext is decrypted by a quorum for one client and recipient",
+				return nil, rpc.Errorf(rpc.Delivered, "a ciphertext is decrypted by a quorum for only one client and recipient",
 					"message %d was decrypted for another client or recipient", i*q.batch.each()+a.First)
 			}
 		}
@@ -154,7 +155,7 @@ func (s *Service) answered(q *request) ([][]vault.Answer, error) {
 	return held, nil
 }
 
-// answers reports whether what is held answers the whole request.
+// answers reports whether the recorded answers cover the whole request.
 func (q *request) answers(held [][]vault.Answer) bool {
 	n := 0
 	for _, list := range held {
@@ -171,21 +172,22 @@ func (q *request) answers(held [][]vault.Answer) bool {
 type run struct {
 	*Service
 	*request
-	held   [][]vault.Answer // of each ciphertext
+	held   [][]vault.Answer // for each ciphertext
 	secret share.Vec
 	id     decrypt.RunID
-	fresh  []int      // places of the messages that are decrypted in this run
-	spent  bool       // masks, or they are about to be
-	why    *rpc.Error // of this party's own, the run has ended
+	fresh  []int      // indices of the messages that are decrypted in this run
+	spent  bool       // masks are spent, or about to be
+	why    *rpc.Error // this party's own reason to end the run
 }
 
-// refuse ends the run for a reason of this party's own.
+// refuse ends the run for this party's own reason.
 func (r *run) refuse(why *rpc.Error) (round.Transition[*decrypt.Result], error) {
 	r.why = why
 	return round.Transition[*decrypt.Result]{}, session.Refuse(why)
 }
 
-// fail ends the run for an error of this party's own, which says why unless it is an internal one.
+// fail ends the run with this party's own error, and reports the reason unless the error is
+// internal.
 func (r *run) fail(err error) (round.Transition[*decrypt.Result], error) {
 	if known := rpc.FromError(err); known.Code != rpc.Internal {
 		return r.refuse(known)
@@ -235,7 +237,8 @@ func (r *run) drive(ctx context.Context) ([]decrypt.Part, error) {
 	return r.parts(result)
 }
 
-// eachHeld gives f the messages of which this party holds an answer, with its run.
+// eachHeld calls f with each message for which this party holds an answer, and with the answer's
+// run.
 func (r *run) eachHeld(f func(message int, of decrypt.RunID, answer []byte)) {
 	for i, list := range r.held {
 		for _, a := range list {
@@ -249,7 +252,8 @@ func (r *run) eachHeld(f func(message int, of decrypt.RunID, answer []byte)) {
 	}
 }
 
-// additive gives this party's additive share among a quorum, of so many parts of the key. The caller wipes it.
+// additive returns this party's additive share of the key among the quorum, in the first parts
+// moduli. The caller must wipe it.
 func (s *Service) additive(q *request, parts int) ([]share.Vec, error) {
 	of := q.scheme.parts()[:parts]
 	list, err := s.readShares(q.epoch.ID, of)
@@ -275,7 +279,7 @@ func (s *Service) additive(q *request, parts int) ([]share.Vec, error) {
 	return list, nil
 }
 
-// keyShare is what this party multiplies ciphertexts with. The caller wipes it.
+// keyShare returns the share by which this party multiplies ciphertexts. The caller must wipe it.
 func (r *run) keyShare() (share.Vec, error) {
 	if c, own := r.batch.(*multikeyCiphertexts); own {
 		return r.ownShare(r.request, c)
@@ -287,7 +291,8 @@ func (r *run) keyShare() (share.Vec, error) {
 	return parts[0], nil
 }
 
-// begin spends masks for what is not held by all, and decrypts it. What a party has spent is gone, whatever follows.
+// begin spends masks for the messages that are not answered by all parties, and decrypts them.
+// Masks that a party has spent stay spent, whatever follows.
 func (r *run) begin(rs round.Session, t decrypt.Terms) (round.Transition[*decrypt.Result], error) {
 	for i, again := range t.Again {
 		if !again {
@@ -335,21 +340,22 @@ func (r *run) allowed() error {
 	return nil
 }
 
-// short says that the first party has proposed too few masks.
+// short returns the error for too few masks proposed by the first party.
 func (r *run) short(t decrypt.Terms) *rpc.Error {
 	proposed := uint64(0)
 	for _, x := range t.Records {
 		proposed += x.Count
 	}
-	next := fmt.Sprintf("ask for no more than %d at a time (`lodge decrypt --batch`), or ask another quorum; `lodge keys masks` makes more", proposed)
+	next := fmt.Sprintf("request at most %d at a time (`lodge decrypt --batch`), or use another quorum; `lodge keys masks` makes more", proposed)
 	if proposed == 0 {
-		next = "`lodge keys masks` makes some, or ask another quorum"
+		next = "run `lodge keys masks` to make some, or use another quorum"
 	}
-	return rpc.Errorf(rpc.OutOfStock, next, "%d messages, and party %d, which chooses them, has %d free %s masks of this quorum and epoch %d that no other request takes",
+	return rpc.Errorf(rpc.OutOfStock, next, "the request needs masks for %d messages, but party %d, which chooses them, has %d free %s masks of this quorum and epoch %d that no other request uses",
 		t.Fresh, r.header.GetQuorum()[0], proposed, job.FormName(r.form()), r.epoch.ID)
 }
 
-// drop spends masks that this party has proposed and another one says are spent: or they would be proposed again.
+// drop spends masks that this party has proposed and that another party reports as spent. Otherwise
+// they would be proposed again.
 func (r *run) drop(at []decrypt.Span, err error) {
 	var f *runner.Failure
 	if r.spent || !errors.As(err, &f) || f.Check != string(rpc.MaskSpent) {
@@ -370,7 +376,8 @@ func (r *run) drop(at []decrypt.Span, err error) {
 	}
 }
 
-// spend takes the masks that the first party proposes out of this party's stock, for ever, if they are of the quorum.
+// spend takes the masks that the first party proposes out of this party's stock permanently, if
+// they belong to the quorum.
 func (r *run) spend(at []decrypt.Span) (*masks.Batch, error) {
 	wrong := func(format string, args ...any) error {
 		return rpc.Errorf(rpc.WrongQuorum, "compare the stores of the parties", format, args...)
@@ -379,7 +386,7 @@ func (r *run) spend(at []decrypt.Span) (*masks.Batch, error) {
 	for i, x := range at {
 		b, err := r.Vault.Batch(x.Batch)
 		if errors.Is(err, vault.ErrNotFound) || err == nil && (b.Kind != vault.KindMasks || b.Epoch != r.epoch.ID || b.Params != r.epoch.Params || b.Form != job.FormName(r.form()) || b.TupleBytes != uint64(r.params.Kind.RecordSize()) || !sameQuorum(b.Quorum, r.quorum)) {
-			return nil, wrong("the masks that were proposed are not of this quorum, epoch and form")
+			return nil, wrong("the proposed masks are not of this quorum, epoch and form")
 		}
 		if err != nil {
 			return nil, err
@@ -391,9 +398,9 @@ func (r *run) spend(at []decrypt.Span) (*masks.Batch, error) {
 		records, err := r.Vault.SpendMasks(x.Batch, vault.Span{First: x.First, Count: x.Count})
 		switch {
 		case errors.Is(err, vault.ErrRange):
-			err = wrong("the masks that were proposed are not in batch %s", x.Batch)
+			err = wrong("the proposed masks are not in batch %s", x.Batch)
 		case errors.Is(err, vault.ErrTaken):
-			err = rpc.Errorf(rpc.MaskSpent, "ask again: others are proposed then", "masks %d to %d of batch %s are spent at party %d", x.First, x.First+x.Count-1, x.Batch, r.Sessions.Self)
+			err = rpc.Errorf(rpc.MaskSpent, "repeat the request: other masks are proposed then", "masks %d to %d of batch %s are spent at party %d", x.First, x.First+x.Count-1, x.Batch, r.Sessions.Self)
 		case err != nil:
 			err = keyring.Refused(err, "batch "+x.Batch)
 		}
@@ -414,7 +421,7 @@ func (r *run) spend(at []decrypt.Span) (*masks.Batch, error) {
 
 func sameQuorum(a, b []uint32) bool { return string(quorumBytes(a)) == string(quorumBytes(b)) }
 
-// parts puts together what was held and what the run gave.
+// parts combines the recorded answers with the result of the run.
 func (r *run) parts(result *decrypt.Result) ([]decrypt.Part, error) {
 	out := make([]decrypt.Part, r.messages())
 	r.eachHeld(func(message int, of decrypt.RunID, answer []byte) {
@@ -461,7 +468,7 @@ func (s *Service) record(q *request, r *run, out []decrypt.Part) error {
 	return s.note(q, note)
 }
 
-// refusal says to a client how a run has failed.
+// refusal translates the failure of a run for the client.
 func refusal(err error) error {
 	var f *runner.Failure
 	if !errors.As(err, &f) {
@@ -476,20 +483,20 @@ func refusal(err error) error {
 	case f.Outcome == session.Refused || f.Outcome == runner.PeerAbort && known(f.Check):
 		return rpc.Errorf(rpc.Code(f.Check), "", "%s", f.Reason)
 	case f.Check == exchange.CheckPins:
-		return rpc.Errorf(rpc.PinMismatch, "ask all parties of the quorum for the same, with one request id", "the parties were asked for different things: %s", f.Reason)
+		return rpc.Errorf(rpc.PinMismatch, "send the same request with the same request id to all parties of the quorum", "the parties received different requests: %s", f.Reason)
 	case f.Outcome == runner.Blamed:
-		return rpc.Errorf(rpc.Unavailable, "ask another quorum, and tell the operators", "party %d deviates from the protocol (%s): %s", f.Party, f.Check, f.Reason)
+		return rpc.Errorf(rpc.Unavailable, "use another quorum, and tell the operators", "party %d deviates from the protocol (%s): %s", f.Party, f.Check, f.Reason)
 	case f.Outcome == runner.Cancelled:
 		return rpc.Errorf(rpc.Cancelled, "", "%s", f.Reason)
 	case f.Outcome == runner.Internal:
 		return rpc.Errorf(rpc.Internal, "", "%s", f.Reason)
 	case len(who) > 0:
-		return rpc.Errorf(rpc.Unavailable, "see that it runs and was asked as well, or ask another quorum", "%s of the quorum: %s", parties, f.Reason)
+		return rpc.Errorf(rpc.Unavailable, "check that it runs and received the request, or use another quorum", "%s of the quorum: %s", parties, f.Reason)
 	}
-	return rpc.Errorf(rpc.Unavailable, "ask again, or another quorum", "%s", f.Reason)
+	return rpc.Errorf(rpc.Unavailable, "repeat the request, or use another quorum", "%s", f.Reason)
 }
 
-// known are the checks of a peer's refusal that are for the client to hear.
+// known reports whether the check of a peer's refusal is meant for the client.
 func known(check string) bool {
 	switch rpc.Code(check) {
 	case rpc.MaskSpent, rpc.OutOfStock, rpc.WrongQuorum, rpc.Burnt, rpc.Conflict, rpc.Quarantined, rpc.Busy:

@@ -8,11 +8,12 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Estimate says what a session that makes masks would take here. It refuses what Start would refuse.
+// Estimate returns the cost of a session that makes masks at this party. It rejects requests that
+// Start would reject.
 func (s *Service) Estimate(_ context.Context, q *thresholdv1.EstimateRequest) (*thresholdv1.EstimateResponse, error) {
 	spec := q.GetSpec()
 	if spec.GetKind() != jobv1.Kind_KIND_MASKS {
-		return nil, rpc.Errorf(rpc.Invalid, "ask about masks", "there are no estimates of %s", spec.GetKind())
+		return nil, rpc.Errorf(rpc.Invalid, "request an estimate for masks", "estimates are not supported for %s", spec.GetKind())
 	}
 	if err := s.Sessions.Gate.Check(spec); err != nil {
 		return nil, err

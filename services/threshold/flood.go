@@ -22,15 +22,15 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// Whole ciphertexts are decrypted with flooding by one quorum, for one client and recipient. A run
+// Whole ciphertexts are decrypted with flooding by one quorum, for one client and recipient. A run:
 //
-//	agrees which of the ciphertexts all parties have answers to
-//	begins: what is left is durably this quorum's, and counted, before a share of the key is used
-//	makes the answers, and has them durable
-//	hears that those of all parties are
+//	agrees on the ciphertexts for which all parties have answers
+//	begins the others: durably binds them to the quorum and counts them before using a share of the key
+//	makes the answers durable
+//	waits until all parties' answers are durable
 //
-// and only then they are released, durably, and leave. So a party that fails in the middle leaves its quorum with answers
-// that never left, and the next run makes others.
+// Only then are the answers released, durably, and sent. If a party fails earlier, its quorum holds
+// answers that were never sent, and the next run makes other answers.
 
 // flood is this party's part of the decryption of a request with flooding.
 type flood struct {
@@ -38,10 +38,10 @@ type flood struct {
 	*request
 	bgv   *bgvCiphertexts
 	held  []vault.Flood
-	fresh []int // places of the ciphertexts that are decrypted in this run
+	fresh []int // indices of the ciphertexts that are decrypted in this run
 	run   vault.FloodRun
-	why   *rpc.Error // of this party's own, the run has ended
-	done  func()     // with what is claimed
+	why   *rpc.Error // this party's own reason to end the run
+	done  func()     // releases the claim
 }
 
 func (f *flood) wipe() {
@@ -53,33 +53,34 @@ func (f *flood) wipe() {
 	}
 }
 
-// claims are ciphertexts of requests that are under way: what one request has begun another neither looks up nor begins anew
-// before that is over, for other parties may have released it.
+// claims holds the ciphertexts of running requests. Until a request that has begun a ciphertext
+// ends, no other request may look it up or begin it again, because other parties may have released
+// its answer.
 type claims struct {
 	mu   sync.Mutex
 	open map[[32]byte]bool
 }
 
-// free refuses ciphertexts that another request has claimed.
+// free returns an error if another request has claimed one of the ciphertexts.
 func (c *claims) free(digests [][32]byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.refuse(digests)
 }
 
-// refuse is free while c.mu is held.
+// refuse is free for callers that hold c.mu.
 func (c *claims) refuse(digests [][32]byte) error {
 	for i, d := range digests {
 		//lodge:check threshold/flood/claim [run=TestClaims] two requests answer for one ciphertext
 		//  at the same time
 		if c.open[d] {
-			return rpc.Errorf(rpc.Busy, "ask again", "another request for ciphertext %d is under way", i)
+			return rpc.Errorf(rpc.Busy, "ask again", "another request for ciphertext %d is running", i)
 		}
 	}
 	return nil
 }
 
-// claim takes ciphertexts, all or none, until done is called.
+// claim claims either all ciphertexts or none, until done is called.
 func (c *claims) claim(digests [][32]byte) (done func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,29 +102,29 @@ func (c *claims) claim(digests [][32]byte) (done func(), err error) {
 	}, nil
 }
 
-// spentNext says what is left to do when a key has decrypted its limit.
-const spentNext = "open coefficients under masks, or `lodge keys generate` makes other keys"
+// spentNext is the next step when a key has decrypted its limit.
+const spentNext = "open coefficients under masks, or make other keys with `lodge keys generate`"
 
-// refusedFlood turns a refusal of the ledger into an error for the caller.
+// refusedFlood translates an error of the ledger for the caller.
 func (q *request) refusedFlood(err error) error {
 	switch {
 	case errors.Is(err, vault.ErrSpent):
 		if q.epoch.Limit == 0 {
-			return rpc.Errorf(rpc.Burnt, "ask those who held shares when the keys were made, or open coefficients under masks",
-				"of the keys of epoch %d this party answers for no ciphertexts with flooding: new shares bring none", q.epoch.ID)
+			return rpc.Errorf(rpc.Burnt, "use a quorum of holders that held shares when the keys were made, or open coefficients under masks",
+				"this party may not decrypt with flooding under the keys of epoch %d: new shares bring none of the allowance", q.epoch.ID)
 		}
 		return rpc.Errorf(rpc.Burnt, spentNext, "the keys of epoch %d have answered for as many ciphertexts with flooding as they may at this party", q.epoch.ID)
 	case errors.Is(err, vault.ErrDelivered):
-		return rpc.Errorf(rpc.Delivered, "a ciphertext is decrypted for one client and recipient", "one of these was decrypted for another client or recipient")
+		return rpc.Errorf(rpc.Delivered, "a ciphertext is decrypted for only one client and recipient", "one of these ciphertexts was decrypted for another client or recipient")
 	}
 	var quorum *vault.QuorumError
 	if errors.As(err, &quorum) {
-		return rpc.Errorf(rpc.WrongQuorum, "ask those, or encrypt anew", "a ciphertext is decrypted with flooding by one quorum, and one of these by the holders %v of epoch %d", quorum.Quorum, q.epoch.ID)
+		return rpc.Errorf(rpc.WrongQuorum, "use that quorum, or encrypt again", "a ciphertext is decrypted with flooding by only one quorum, and one of these was decrypted by the holders %v of epoch %d", quorum.Quorum, q.epoch.ID)
 	}
 	return keyring.Refused(err, "this decryption")
 }
 
-// flood gives this party's answers to ciphertexts that are decrypted with flooding.
+// flood returns this party's answers to ciphertexts that are decrypted with flooding.
 func (s *Service) flood(ctx context.Context, q *request) ([]byte, error) {
 	all := vault.FloodRun{Epoch: q.epoch.ID, Quorum: q.quorum, Client: q.recipients, Digests: q.digests}
 	f := &flood{Service: s, request: q, bgv: q.batch.(*bgvCiphertexts), run: all}
@@ -132,7 +133,7 @@ func (s *Service) flood(ctx context.Context, q *request) ([]byte, error) {
 		return nil, err
 	}
 	if slices.ContainsFunc(f.held, func(a vault.Flood) bool { return a.Answer == nil }) {
-		if err := s.approved(q); err != nil { // nobody else need hear of it before
+		if err := s.approved(q); err != nil { // before other parties receive the request
 			return nil, err
 		}
 	}
@@ -163,8 +164,9 @@ func (s *Service) flood(ctx context.Context, q *request) ([]byte, error) {
 	return s.seal(q, answer)
 }
 
-// lookUp finds what there is of the ciphertexts, while no other request is between beginning them and its end: what is
-// offered to the quorum of such a run would be about to change, and others may release it.
+// lookUp looks up the recorded state of the ciphertexts. It fails while another request runs that
+// has begun one of them: the state offered to the quorum would be about to change, and other
+// parties may release that request's answers.
 func (f *flood) lookUp() (err error) {
 	if err := f.floods.free(f.run.Digests); err != nil {
 		return err
@@ -175,7 +177,7 @@ func (f *flood) lookUp() (err error) {
 	return f.floods.free(f.run.Digests)
 }
 
-// drive has all ciphertexts answered, by this party and the others of the quorum.
+// drive runs the protocol with the quorum until all ciphertexts are answered.
 func (f *flood) drive(ctx context.Context) error {
 	offer := decrypt.Offer{Held: make([]decrypt.RunID, len(f.held))}
 	for i, a := range f.held {
@@ -201,7 +203,8 @@ func (f *flood) drive(ctx context.Context) error {
 	return err
 }
 
-// claim keeps other requests from beginning anew what this one is about to, and refuses what another has begun since.
+// claim prevents other requests from beginning the same ciphertexts, and returns an error if
+// another request has begun or recorded one since the look-up.
 func (f *flood) claim() (err error) {
 	if f.done, err = f.floods.claim(f.run.Digests); err != nil {
 		return err
@@ -219,7 +222,7 @@ func (f *flood) claim() (err error) {
 	return nil
 }
 
-// refuse ends the run for a reason of this party's own.
+// refuse ends the run for this party's own reason.
 func (f *flood) refuse(err error) (round.Transition[struct{}], error) {
 	if known := rpc.FromError(err); known.Code != rpc.Internal {
 		f.why = known
@@ -228,7 +231,7 @@ func (f *flood) refuse(err error) (round.Transition[struct{}], error) {
 	return round.Transition[struct{}]{}, err
 }
 
-// begin has the answers made that are not held by all.
+// begin starts the decryption of the ciphertexts whose answers not all parties hold.
 func (f *flood) begin(rs round.Session, source *sample.Source, t decrypt.Terms) (round.Transition[struct{}], error) {
 	var list []*bgv.Ciphertext
 	f.run.Digests = nil
@@ -310,8 +313,8 @@ func (f *flood) record(rs round.Session, r *bgvdecrypt.Result) (round.Transition
 	}), nil
 }
 
-// wiper is what a session erases when it ends.
+// wiper is a secret that a session erases when it ends.
 type wiper func()
 
-// Wipe implements round's secrets.
+// Wipe implements the secrets of package round.
 func (w wiper) Wipe() { w() }

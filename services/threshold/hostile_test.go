@@ -23,13 +23,14 @@ func (w *world) eventually(what string, ok func() bool) {
 	w.Helper()
 	for until := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(until) {
-			w.Fatalf("%s: not within two minutes", what)
+			w.Fatalf("%s: timed out after two minutes", what)
 		}
 	}
 }
 
-// A client that opens streams and sends nothing, promises more than there is memory for or than a rule allows, or has more
-// calls running than it may, is refused in these words; others are served meanwhile, and so is it when it lets go.
+// A client is rejected with these codes if it opens streams without sending, announces more than
+// the memory or a rule allows, or exceeds its number of concurrent calls. Other clients are served
+// meanwhile, and so is the same client after it closes the calls.
 func TestHostileRequests(t *testing.T) {
 	w := newWorld(t, 3, func(i int, f *config.PartyFile) {
 		f.Threshold.Rules = []config.DecryptRule{
@@ -53,13 +54,13 @@ func TestHostileRequests(t *testing.T) {
 		change func(*thresholdv1.DecryptHeader)
 		want   lodge.Code
 	}{
-		"all numbers at their ends": {func(h *thresholdv1.DecryptHeader) { h.Count, h.Coefficients = 1<<32-1, 1<<32-1 }, lodge.Invalid},
-		"more than any rule":        {func(h *thresholdv1.DecryptHeader) { h.Count, h.Coefficients = 1<<32-1, 256 }, "policy_refused"},
-		"more than there is memory": {func(h *thresholdv1.DecryptHeader) { h.Count, h.Coefficients = 1<<20, 1 }, "policy_refused"},
-		"a quorum of many":          {func(h *thresholdv1.DecryptHeader) { h.Quorum = make([]uint32, 10000) }, "wrong_quorum"},
-		"a quorum of others":        {func(h *thresholdv1.DecryptHeader) { h.Quorum = []uint32{1<<32 - 2, 1<<32 - 1} }, "wrong_quorum"},
-		"a long recipient":          {func(h *thresholdv1.DecryptHeader) { h.Recipient = make([]byte, 1<<16) }, lodge.Invalid},
-		"an epoch at the end":       {func(h *thresholdv1.DecryptHeader) { h.Epoch = 1<<64 - 1 }, lodge.NotFound},
+		"all numbers at their maximum": {func(h *thresholdv1.DecryptHeader) { h.Count, h.Coefficients = 1<<32-1, 1<<32-1 }, lodge.Invalid},
+		"more than any rule allows":    {func(h *thresholdv1.DecryptHeader) { h.Count, h.Coefficients = 1<<32-1, 256 }, "policy_refused"},
+		"more than the memory":         {func(h *thresholdv1.DecryptHeader) { h.Count, h.Coefficients = 1<<20, 1 }, "policy_refused"},
+		"a quorum of too many":         {func(h *thresholdv1.DecryptHeader) { h.Quorum = make([]uint32, 10000) }, "wrong_quorum"},
+		"a quorum without the party":   {func(h *thresholdv1.DecryptHeader) { h.Quorum = []uint32{1<<32 - 2, 1<<32 - 1} }, "wrong_quorum"},
+		"a long recipient":             {func(h *thresholdv1.DecryptHeader) { h.Recipient = make([]byte, 1<<16) }, lodge.Invalid},
+		"the highest epoch":            {func(h *thresholdv1.DecryptHeader) { h.Epoch = 1<<64 - 1 }, lodge.NotFound},
 	} {
 		before := allocated()
 		_, err := w.raw(ctx, 0, k, c, x.change)
@@ -75,7 +76,7 @@ func TestHostileRequests(t *testing.T) {
 	}
 	refused(t, err, lodge.Invalid, "no header")
 
-	// Calls that have begun and do not go on.
+	// Calls that have begun and do not continue.
 	header := func(count uint32) *thresholdv1.DecryptHeader {
 		id := make([]byte, 16)
 		rand.Read(id)
@@ -95,14 +96,14 @@ func TestHostileRequests(t *testing.T) {
 		}
 		return stream
 	}
-	code := func(h *thresholdv1.DecryptHeader) lodge.Code { // of a call that ends at once
+	code := func(h *thresholdv1.DecryptHeader) lodge.Code { // of a call that ends immediately
 		stream := begin(ctx, h)
 		_ = stream.CloseSend()
 		_, err := stream.Recv()
 		return lodge.FromError(err).Code
 	}
 	held, release := context.WithCancel(ctx)
-	large := uint32(1 << 15)                       // of which most of two does not fit beside each other
+	large := uint32(1 << 15)                       // two calls with most of this size do not fit in memory
 	most := func(ctx context.Context) lodge.Code { // of a call that sends three quarters
 		stream := begin(ctx, header(large))
 		chunk := make([]byte, 1<<20)
@@ -118,24 +119,24 @@ func TestHostileRequests(t *testing.T) {
 		_, err := stream.Recv()
 		return lodge.FromError(err).Code
 	}
-	begin(held, header(large))                  // has sent a byte, and so holds nothing to speak of
-	if got := most(ctx); got != lodge.Invalid { // it is too short
-		t.Errorf("a large call beside one that has begun: %s", got)
+	begin(held, header(large))                  // has sent one byte, so it holds almost no memory
+	if got := most(ctx); got != lodge.Invalid { // the upload is too short
+		t.Errorf("a large call while another has begun: %s", got)
 	}
 	release()
 	held, release = context.WithCancel(ctx)
-	w.eventually("a call holds what it has sent", func() bool {
+	w.eventually("a call holds memory for the received bytes", func() bool {
 		_ = most(held)
 		return most(ctx) == lodge.Busy
 	})
-	w.eventually("a small call beside a large one", func() bool { return code(header(1)) == lodge.Invalid })
+	w.eventually("a small call while a large one runs", func() bool { return code(header(1)) == lodge.Invalid })
 	release()
-	w.eventually("the memory is given back", func() bool { return most(ctx) == lodge.Invalid })
+	w.eventually("the memory is released", func() bool { return most(ctx) == lodge.Invalid })
 
-	// Streams without a header hold one of the client's places each, of all methods together.
+	// A stream without a header uses one of the client's places, over all methods together.
 	held, release = context.WithCancel(ctx)
 	defer release()
-	keys := func() error { // to the end: what is over holds no place
+	keys := func() error { // to the end: an ended call uses no place
 		stream, err := service.GetKeys(ctx, &thresholdv1.GetKeysRequest{Epoch: epoch, Count: 1})
 		for err == nil {
 			_, err = stream.Recv()
@@ -145,27 +146,27 @@ func TestHostileRequests(t *testing.T) {
 		}
 		return err
 	}
-	w.eventually("so many streams", func() bool {
+	w.eventually("the maximum number of streams", func() bool {
 		for range 32 {
-			begin(held, nil) // those that are too many end
+			begin(held, nil) // streams above the maximum end
 		}
 		return keys() != nil
 	})
-	refused(t, keys(), lodge.Busy, "32 streams open")
+	refused(t, keys(), lodge.Busy, "32 streams running")
 	_, err = w.raw(ctx, 0, k, c, nil)
-	refused(t, err, lodge.Busy, "32 streams open")
+	refused(t, err, lodge.Busy, "32 streams running")
 	if _, err := service.ListKeys(ctx, &thresholdv1.ListKeysRequest{}); err != nil {
-		t.Errorf("a call that is no stream: %v", err)
+		t.Errorf("a unary call: %v", err)
 	}
 	if out, err := w.as(devnet.Operator).Decrypt(ctx, k, ring(c, 2, 0, 1)); err != nil || len(out.Messages) != 2 {
 		t.Errorf("another client: %v", err)
 	}
 	release()
-	w.eventually("the streams are over", func() bool { return keys() == nil })
+	w.eventually("the streams have ended", func() bool { return keys() == nil })
 	w.opens(k, ring(w.encrypt(k, public, want...), len(want), 0, 1), want)
 }
 
-// allocated is what this process has ever allocated.
+// allocated returns the total number of bytes that this process has allocated so far.
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

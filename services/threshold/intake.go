@@ -8,28 +8,29 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// intake takes in the ciphertexts of a request. Each is hashed and decoded when it is complete, while the processor's caches
-// have it: that takes half the time of going through all of them again at the end.
+// intake receives the ciphertexts of a request. It hashes and decodes each ciphertext when it is
+// complete, while it is in the processor's caches. This takes half the time of processing all of
+// them at the end.
 type intake struct {
 	batch     ciphertexts
 	set       string
-	most      int       // bytes of all
-	taken     int       // bytes that have come
-	sum       hash.Hash // of the hashes of the ciphertexts that have come whole
-	part      []byte    // of a ciphertext that has not come whole
-	malformed error     // what is wrong with the first that is none, when all have come
+	most      int       // total bytes
+	taken     int       // received bytes
+	sum       hash.Hash // over the hashes of the complete ciphertexts
+	part      []byte    // of an incomplete ciphertext
+	malformed error     // the error of the first malformed ciphertext, reported at the end
 	decoded   int
 	name      func(sum [32]byte) ([32]byte, error)
 
-	digests [][32]byte // names of the ciphertexts
+	digests [][32]byte // identifiers of the ciphertexts
 }
 
-// intakeOf makes ready for the ciphertexts of a request, for which there is memory.
+// intakeOf returns the intake for a request's ciphertexts. The caller has reserved memory for them.
 func (q *request) intakeOf() *intake {
 	return &intake{batch: q.batch, set: q.scheme.name(), most: int(q.header.GetCount()) * q.batch.size(), sum: sha256.New(), name: q.name}
 }
 
-// add takes the bytes that come next.
+// add consumes the next bytes.
 func (x *intake) add(chunk []byte) error {
 	size := x.batch.size()
 	//lodge:check threshold/request/bound [run=TestMalformedRequests] more bytes than announced are
@@ -57,10 +58,10 @@ func (x *intake) add(chunk []byte) error {
 	return nil
 }
 
-// decode takes the next ciphertext, of which sum is the SHA-256, and names it.
+// decode decodes the next ciphertext, whose SHA-256 is sum, and computes its identifier.
 func (x *intake) decode(encoded []byte, sum [32]byte) error {
 	if err := x.batch.decode(encoded); err != nil {
-		return rpc.Errorf(rpc.BadCiphertext, "encode ciphertexts as docs/threshold.md says", "ciphertext %d is none of %s: %v", x.decoded, x.set, err)
+		return rpc.Errorf(rpc.BadCiphertext, "encode ciphertexts as docs/threshold.md says", "ciphertext %d is not valid under %s: %v", x.decoded, x.set, err)
 	}
 	x.decoded++
 	name, err := x.name(sum)
@@ -68,18 +69,19 @@ func (x *intake) decode(encoded []byte, sum [32]byte) error {
 	return err
 }
 
-// check ends the intake: with all that was announced, under the digest that was announced.
+// check ends the intake. It verifies that all announced ciphertexts were received and match the
+// announced digest.
 func (x *intake) check(digest []byte) error {
 	size := x.batch.size()
 	//lodge:check threshold/request/length [run=TestMalformedRequests] fewer bytes than announced
 	//  are accepted
 	if x.taken != x.most {
-		return rpc.Errorf(rpc.Invalid, "send as many ciphertexts as the header says", "%d bytes; %d ciphertexts of %s have %d", x.taken, x.most/size, x.set, x.most)
+		return rpc.Errorf(rpc.Invalid, "send as many ciphertexts as the header announces", "%d bytes; %d ciphertexts of %s have %d", x.taken, x.most/size, x.set, x.most)
 	}
 	//lodge:check threshold/request/digest [run=TestMalformedRequests] other ciphertexts than the
 	//  approved ones are decrypted
 	if string(x.sum.Sum(nil)) != string(digest) {
-		return rpc.Errorf(rpc.Invalid, "send the ciphertexts whose digest is in the header", "the ciphertexts have another digest than the header says")
+		return rpc.Errorf(rpc.Invalid, "send the ciphertexts whose digest is in the header", "the ciphertexts do not match the digest in the header")
 	}
 	if x.malformed != nil {
 		return x.malformed
@@ -89,15 +91,15 @@ func (x *intake) check(digest []byte) error {
 		//lodge:check threshold/request/twice [run=TestEveryQuorum] [redundant=the ledger rejects it
 		//  too] one message is opened twice in a request
 		if first, twice := seen[d]; twice {
-			return rpc.Errorf(rpc.Invalid, "ask for each once", "ciphertexts %d and %d are the same", first, i)
+			return rpc.Errorf(rpc.Invalid, "request each only once", "ciphertexts %d and %d are the same", first, i)
 		}
 		seen[d] = i
 	}
 	return x.batch.prepare()
 }
 
-// name is that of the ciphertext that was decoded last, among all that are decrypted under the request's keys. With flooding it
-// is of what answers depend on.
+// name returns the identifier of the last decoded ciphertext, among all that are decrypted under
+// the request's keys. With flooding it covers only the part on which answers depend.
 func (q *request) name(sum [32]byte) ([32]byte, error) {
 	if q.flooding() {
 		return q.batch.(*bgvCiphertexts).key()
@@ -105,7 +107,8 @@ func (q *request) name(sum [32]byte) ([32]byte, error) {
 	return q.asked.Name(sum), nil
 }
 
-// some are messages of the request, in order, as those that are next to each other of each ciphertext.
+// some returns the given messages of the request, in order, as runs of consecutive messages of each
+// ciphertext.
 func (q *request) some(messages []int) (list []vault.Messages) {
 	each := q.batch.each()
 	for _, i := range messages {
@@ -122,7 +125,7 @@ func (q *request) some(messages []int) (list []vault.Messages) {
 	return list
 }
 
-// all are all messages of the request.
+// all returns all messages of the request.
 func (q *request) all() []vault.Messages {
 	list := make([]vault.Messages, len(q.digests))
 	for i, c := range q.digests {

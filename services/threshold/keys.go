@@ -27,7 +27,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// Security is what the records of threshold keys say of how they were made.
+// Security is the security level in the records of threshold keys.
 const Security = "passive"
 
 // keysRun is a session that generates keys.
@@ -37,7 +37,7 @@ type keysRun struct {
 	scheme scheme
 }
 
-// group are the parties that are to hold the shares.
+// group returns the parties that receive the shares.
 func (s *Service) group(spec *jobv1.SessionSpec) []uint32 {
 	if group := spec.GetGroup(); len(group) > 0 {
 		return group
@@ -49,7 +49,7 @@ func (s *Service) group(spec *jobv1.SessionSpec) []uint32 {
 	return all
 }
 
-// members are the signing keys of the parties of a group.
+// members returns the signing keys of the parties of a group.
 func (s *Service) members(group []uint32) (keys [][]byte) {
 	for _, p := range group {
 		keys = append(keys, s.Sessions.Keys[p])
@@ -57,24 +57,24 @@ func (s *Service) members(group []uint32) (keys [][]byte) {
 	return keys
 }
 
-// newEpoch refuses to make an epoch that there is, or in which no majority is honest.
+// newEpoch returns an error if the epoch exists or if its threshold leaves no honest majority.
 func (s *Service) newEpoch(spec *jobv1.SessionSpec, scheme scheme) error {
 	if _, err := s.Vault.Epoch(spec.GetEpoch()); err == nil {
-		return rpc.Errorf(rpc.Conflict, "an epoch is made once; take the next number", "epoch %d exists already", spec.GetEpoch())
+		return rpc.Errorf(rpc.Conflict, "an epoch is made only once; use the next number", "epoch %d exists already", spec.GetEpoch())
 	}
 	group := s.group(spec)
 	if scheme.own() {
 		//lodge:check multikey/group/threshold [run=TestMultikeyRefusals] one member of a group
 		//  decrypts alone
 		if spec.GetThreshold() != 1 {
-			return rpc.Errorf(rpc.Invalid, "ask for threshold 1: two of a group decrypt, or more", "a threshold of %d; a group has no shared secret", spec.GetThreshold())
+			return rpc.Errorf(rpc.Invalid, "use threshold 1: two or more of a group decrypt", "a threshold of %d; a group has no shared secret", spec.GetThreshold())
 		}
 		return nil
 	}
 	//lodge:check threshold/majority [run=TestRefusals] [redundant=the protocol makes the same
 	//  check] keys are made without an honest majority
 	if n, t := len(group), int64(spec.GetThreshold()); t < 1 || int64(n) < 2*t+1 || n > share.MaxParties {
-		return rpc.Errorf(rpc.Invalid, "take more than twice as many holders as the threshold", "a threshold of %d among %d holders leaves no honest majority", t, n)
+		return rpc.Errorf(rpc.Invalid, "use more than twice as many holders as the threshold", "a threshold of %d among %d holders leaves no honest majority", t, n)
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (r *keysRun) Run(ctx context.Context, s *session.Session) (*session.Stored,
 	return r.store(r.spec, r.scheme, id, result.share, result.public)
 }
 
-// store keeps new shares and the public keys that belong to them, locked.
+// store stores new shares and their public keys, locked.
 func (s *Service) store(spec *jobv1.SessionSpec, scheme scheme, id round.Digest, parts []secret.Box[share.Vec], keys *publicKeys) (*session.Stored, error) {
 	group := s.group(spec)
 	e := vault.Epoch{
@@ -135,8 +135,8 @@ func (s *Service) store(spec *jobv1.SessionSpec, scheme scheme, id round.Digest,
 	return keygen.Locked(s.Vault, e), nil
 }
 
-// The secret object of an epoch has the words of the parts of the share, and the public one the header of the keys, the
-// digests of their chunks, and these, of known sizes.
+// The secret object of an epoch has the words of the parts of the share. The public object has the
+// header of the keys, the digests of their chunks, and the chunks, whose sizes are known.
 
 func writeWords(w io.Writer, words []uint64) error {
 	b := make([]byte, 0, 8*len(words))
@@ -148,7 +148,7 @@ func writeWords(w io.Writer, words []uint64) error {
 	return err
 }
 
-// readShares reads the first parts of this party's share of an epoch. The caller wipes them.
+// readShares reads the first parts of this party's share of an epoch. The caller must wipe them.
 func (s *Service) readShares(id uint64, parts []part) (list []share.Vec, err error) {
 	in, err := s.Vault.OpenEpochSecret(id)
 	if err != nil {
@@ -188,7 +188,7 @@ func readWords(in io.Reader, words []uint64, q uint64) error {
 
 func writeKeys(w io.Writer, keys *publicKeys) error {
 	out := bufio.NewWriterSize(w, 1<<20)
-	out.Write(keys.header) // a bufio.Writer keeps its first error for Flush
+	out.Write(keys.header) // a bufio.Writer keeps its first error until Flush
 	for _, d := range keys.digests {
 		out.Write(d[:])
 	}
@@ -200,7 +200,8 @@ func writeKeys(w io.Writer, keys *publicKeys) error {
 	return out.Flush()
 }
 
-// chunks calls f with the header and then with the chunks from a given one on, each valid until the next.
+// chunks calls f with the header and then with the chunks from first on. Each slice is valid until
+// the next call.
 func (s *Service) chunks(e *vault.Epoch, l layout, first, count int, header func(head []byte, digests [][]byte) error, f func(i int, chunk []byte) error) error {
 	in, err := s.Vault.OpenEpochPublic(e.ID)
 	if err != nil {
@@ -230,7 +231,7 @@ func (s *Service) chunks(e *vault.Epoch, l layout, first, count int, header func
 			}
 			continue
 		}
-		chunk := make([]byte, size) // a stream may hold it after Send
+		chunk := make([]byte, size) // a stream may still use it after Send
 		if _, err := io.ReadFull(buffered, chunk); err != nil {
 			return err
 		}
@@ -279,7 +280,7 @@ func (s *Service) describe(e *vault.Epoch) (*thresholdv1.ThresholdKey, error) {
 	}
 	scheme, err := s.schemeOf(e.Params)
 	if err != nil || e.State == vault.EpochRetired {
-		return k, nil //nolint:nilerr // a set that this build does not have any more
+		return k, nil //nolint:nilerr // a set that this build no longer has
 	}
 	l := scheme.layout(len(e.Galois))
 	k.Chunks, k.KeyBytes = uint32(l.chunks), l.size()
@@ -290,7 +291,7 @@ func (s *Service) describe(e *vault.Epoch) (*thresholdv1.ThresholdKey, error) {
 	return k, err
 }
 
-// inStock counts the masks of an epoch by quorum and form.
+// inStock returns the number of masks of an epoch by quorum and form.
 func (s *Service) inStock(e *vault.Epoch, scheme scheme, places []int) (list []*thresholdv1.MaskStock, err error) {
 	batches, err := s.Vault.MasksUnder(e.ID)
 	if err != nil {
@@ -323,8 +324,9 @@ func (s *Service) inStock(e *vault.Epoch, scheme scheme, places []int) (list []*
 	return list, nil
 }
 
-// makers says how many parties made the keys of an epoch and how many of them may collude, by which the keys' errors go. What
-// has new shares does not record it, and is taken to have the largest errors that keys of any parties have.
+// makers returns how many parties made the keys of an epoch and how many of them may collude. The
+// errors of the keys depend on these numbers. Epochs with new shares do not record them; for these,
+// makers returns the numbers with the largest errors.
 func makers(e *vault.Epoch) (parties, threshold int) {
 	if e.From != 0 {
 		return config.MaxParties, config.MaxParties / 2
@@ -332,7 +334,8 @@ func makers(e *vault.Epoch) (parties, threshold int) {
 	return len(e.Members), int(e.Threshold)
 }
 
-// present turns numbers of holders into their places in the roster, ascending; nil if one is not in it.
+// present converts numbers of holders to their indices in the roster, ascending. It returns nil if
+// a holder is not in the roster.
 func present(numbers []uint32, places []int) (quorum []uint32) {
 	for _, n := range numbers {
 		if places[n] < 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// sacrificed is how many records are made beside those that are kept, opened and checked.
+// sacrificed is the number of additional records that are made, opened and checked.
 const sacrificed = 128
 
 // masksRun is a session that makes masks for a quorum.
@@ -97,7 +97,7 @@ func (r *masksRun) Run(ctx context.Context, s *session.Session) (*session.Stored
 	return LockedMasks(r.Vault, b, r.Sessions), nil
 }
 
-// LockedMasks is a stored batch that waits for activation.
+// LockedMasks returns a stored batch that waits for activation.
 func LockedMasks(v *vault.Vault, b vault.Batch, of *session.Registry) *session.Stored {
 	return &session.Stored{
 		Digest: b.Digest, Epoch: b.Epoch, BatchID: b.ID, Count: b.Count, Security: Security,
@@ -107,15 +107,16 @@ func LockedMasks(v *vault.Vault, b vault.Batch, of *session.Registry) *session.S
 	}
 }
 
-// offers are masks that this party has proposed to quorums and that are not spent: of two requests at the same time, each
-// has its own.
+// offers holds masks that this party has proposed to quorums and that are not spent. Concurrent
+// requests get different masks.
 type offers struct {
 	mu   sync.Mutex
 	open map[string][]vault.Span // by batch
 }
 
-// offer finds masks of a class for n ciphertexts that are free and not offered to anybody else, the oldest first, or as
-// many as there are in so many spans. The caller calls release when they are spent or not wanted.
+// offer finds n free masks of a class that are not offered to another request, oldest first. It
+// returns fewer if there are fewer, or if the limit on spans does not allow n. The caller must call
+// release when they are spent or not needed.
 func (s *Service) offer(e *vault.Epoch, quorum []uint32, form jobv1.MaskForm, n int) (at []decrypt.Span, release func(), err error) {
 	s.offers.mu.Lock()
 	defer s.offers.mu.Unlock()
@@ -145,7 +146,8 @@ func (s *Service) offer(e *vault.Epoch, quorum []uint32, form jobv1.MaskForm, n 
 	}, nil
 }
 
-// first gives the first n masks of spans, or as many as there are; the largest spans, where the first would be too many.
+// first returns the first n masks of spans, or as many as there are. If that needs too many spans,
+// it uses the largest spans.
 func first(spans []decrypt.Span, n uint64) []decrypt.Span {
 	take := func() (out []decrypt.Span, rest uint64) {
 		rest = n
@@ -167,7 +169,7 @@ func first(spans []decrypt.Span, n uint64) []decrypt.Span {
 	return out
 }
 
-// take notes an offer; o.mu is held.
+// take records an offer. The caller must hold o.mu.
 func (o *offers) take(batch string, span vault.Span) (release func()) {
 	if o.open == nil {
 		o.open = map[string][]vault.Span{}

@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/devnet"
 )
 
-// The client of multi-key ciphertexts finds owners and group by itself, and asks for those under the same keys at a time.
+// The client of multi-key ciphertexts finds owners and group itself, and sends one request for the
+// ciphertexts under the same keys.
 func TestMultikeyClient(t *testing.T) {
 	o := newOwners(t, 3, nil)
 	for _, quorum := range [][]uint32{{0, 1}, {0, 2}} {

@@ -30,15 +30,15 @@ import (
 
 const multikeySet = "insecure-M8-32"
 
-// owners is a world whose parties have keys of their own, and a group of all.
+// owners is a world whose parties have multi-key keys, and a group of all parties.
 type owners struct {
 	*world
 	group  *client.Key
 	scheme *mk.Scheme
-	ids    []mk.KeyID          // of the parties' first keys
-	of     map[mk.KeyID]int    // whose these are
+	ids    []mk.KeyID          // the parties' first keys
+	of     map[mk.KeyID]int    // owner of the keys
 	dial   []*grpc.ClientConn  // as each party's own client
-	whose  map[mk.KeyID]uint64 // versions
+	whose  map[mk.KeyID]uint64 // versions of the keys
 }
 
 func newOwners(t testing.TB, n int, change func(i int, f *config.PartyFile)) *owners {
@@ -63,7 +63,7 @@ func newOwners(t testing.TB, n int, change func(i int, f *config.PartyFile)) *ow
 	return o
 }
 
-// make has a party make keys.
+// make makes keys at a party.
 func (o *owners) make(p int) mk.KeyID {
 	o.Helper()
 	id := make([]byte, 16)
@@ -77,7 +77,7 @@ func (o *owners) make(p int) mk.KeyID {
 	return key
 }
 
-// destroy has a party destroy keys.
+// destroy destroys keys at a party.
 func (o *owners) destroy(id mk.KeyID) {
 	o.Helper()
 	r := &multikeyv1.DestroyKeysRequest{Version: o.whose[id], Reason: "test"}
@@ -86,7 +86,7 @@ func (o *owners) destroy(id mk.KeyID) {
 	}
 }
 
-// encrypt has a party encrypt a bit under its newest keys.
+// encrypt encrypts a bit under the newest keys of a party.
 func (o *owners) encrypt(p int, bit bool) *mk.Ciphertext {
 	o.Helper()
 	q := &multikeyv1.EncryptRequest{Count: 1, Bits: []byte{0}}
@@ -104,8 +104,9 @@ func (o *owners) encrypt(p int, bit bool) *mk.Ciphertext {
 	return b.Ciphertext(0)
 }
 
-// joint is a ciphertext of a bit under the keys of all of some parties, without a gate: the first one's encryption of it, and
-// encryptions of true of the others, less what that is.
+// joint returns a ciphertext of a bit under the keys of several parties, without a gate: the first
+// party's encryption of the bit plus encryptions of true by the others, minus the constant that
+// these add.
 func (o *owners) joint(bit bool, parties ...int) *mk.Ciphertext {
 	o.Helper()
 	c := o.encrypt(parties[0], bit)
@@ -121,7 +122,7 @@ func (o *owners) request(list ...*mk.Ciphertext) *client.Request {
 	return &client.Request{Multikey: list, Owners: o.of}
 }
 
-// fresh is the group as it is now, with what is in stock.
+// fresh returns the current state of the group and its stock.
 func (o *owners) fresh() *client.Key {
 	o.Helper()
 	k, err := o.app.Key(o.Context(), o.group.Epoch)
@@ -141,8 +142,9 @@ func (o *owners) free(quorum ...int) uint64 {
 	return 0
 }
 
-// Ciphertexts are decrypted by the owners of the keys in them, whoever these are among the parties, and by a larger quorum; the
-// same again gives the same and spends nothing; and nobody else gets it.
+// Ciphertexts are decrypted by the owners of the keys in them, for every set of owners, and by
+// larger quorums. A repeated request gets the same answers and spends no masks, and other clients
+// get no answer.
 func TestMultikey(t *testing.T) {
 	o := newOwners(t, 4, nil)
 	if k := o.group; k.Multikey() == nil || k.Multikey().Name != multikeySet || k.Threshold != 1 || len(k.Holders) != 4 || k.Scheme() != nil || k.BGV() != nil {
@@ -161,16 +163,16 @@ func TestMultikey(t *testing.T) {
 		out := o.opens(k, o.request(list...), want)
 		for _, p := range parties {
 			if !slices.Contains(out.Quorum, p) {
-				t.Errorf("%v decrypt what is under the keys of %v", out.Quorum, parties)
+				t.Errorf("%v decrypt ciphertexts under the keys of %v", out.Quorum, parties)
 			}
 		}
 		before := o.free(out.Quorum...)
 		again := o.opens(o.fresh(), o.request(list...), want)
 		if !slices.Equal(again.Quorum, out.Quorum) || !slices.EqualFunc(again.Answers.Parts, out.Answers.Parts, bytes.Equal) {
-			t.Errorf("under the keys of %v: other answers to the same", parties)
+			t.Errorf("under the keys of %v: different answers to a repeated request", parties)
 		}
 		if after := o.free(out.Quorum...); after != before {
-			t.Errorf("%d masks for the same again", before-after)
+			t.Errorf("%d masks for the repeated request", before-after)
 		}
 	}
 	if a, b := o.free(0, 2), o.free(1, 2, 3); a+b != 40-4*4 {
@@ -178,8 +180,8 @@ func TestMultikey(t *testing.T) {
 	}
 }
 
-// Results of gates on ciphertexts of different parties, computed with the keys that their stores have, are decrypted; also after
-// the parties were restarted.
+// Results of gates on ciphertexts of different parties, computed with the keys in their stores, are
+// decrypted, also after the parties were restarted.
 func TestMultikeyGates(t *testing.T) {
 	o := newOwners(t, 2, nil)
 	o.masks(o.group.Epoch, 50, "exact", 0, 1)
@@ -210,7 +212,7 @@ func TestMultikeyGates(t *testing.T) {
 	o.opens(o.fresh(), o.request(list...), want)
 }
 
-// stored reads the public keys of a party that does not run.
+// stored reads the public keys of a stopped party.
 func (o *owners) stored(p int) *mk.Keys {
 	o.Helper()
 	f, err := config.LoadParty(o.net.Parties[p])
@@ -255,7 +257,7 @@ func (o *owners) stored(p int) *mk.Keys {
 	return k
 }
 
-// heard waits until a party knows of another's keys.
+// heard waits until a party knows another party's keys.
 func (o *owners) heard(p int, id mk.KeyID) {
 	o.Helper()
 	for {
@@ -270,7 +272,7 @@ func (o *owners) heard(p int, id mk.KeyID) {
 	}
 }
 
-// ask asks party 0 of the quorum 0, 1 by itself, with a header that change may change.
+// ask sends a request only to party 0 of the quorum 0, 1, with a header that change may modify.
 func (o *owners) ask(c *mk.Ciphertext, change func(*thresholdv1.DecryptHeader)) error {
 	o.Helper()
 	encoded := o.scheme.AppendCiphertext(nil, c)
@@ -304,20 +306,20 @@ func TestMultikeyRefusals(t *testing.T) {
 		says   string
 	}{
 		{"an owner that is not in the quorum", other, nil, "wrong_quorum", "party 2"},
-		{"keys that nobody has", both, func(h *thresholdv1.DecryptHeader) { place(h, 0).Key[31] ^= 1 }, "unknown_key", "party 0 has no multi-key keys"},
+		{"unknown keys", both, func(h *thresholdv1.DecryptHeader) { place(h, 0).Key[31] ^= 1 }, "unknown_key", "party 0 has no multi-key keys"},
 		{"this party's keys as another's", both, func(h *thresholdv1.DecryptHeader) { place(h, 0).Owner = 1 }, "wrong_owner", "those of party 0"},
 		{"another's keys as this party's", both, func(h *thresholdv1.DecryptHeader) { place(h, 1).Owner = 0 }, "wrong_owner", "those of party 1"},
 		{"no keys", both, func(h *thresholdv1.DecryptHeader) { h.Multikey = nil }, lodge.Invalid, "0 keys"},
 		{"keys out of order", both, func(h *thresholdv1.DecryptHeader) { slices.Reverse(h.Multikey) }, lodge.Invalid, "not in order"},
-		{"a key twice", both, func(h *thresholdv1.DecryptHeader) { h.Multikey[1] = h.GetMultikey()[0] }, lodge.Invalid, "not in order"},
-		{"a name that is none", both, func(h *thresholdv1.DecryptHeader) { h.Multikey[0].Key = h.GetMultikey()[0].GetKey()[1:] }, lodge.Invalid, "key 0"},
+		{"a key given twice", both, func(h *thresholdv1.DecryptHeader) { h.Multikey[1] = h.GetMultikey()[0] }, lodge.Invalid, "not in order"},
+		{"a malformed key identifier", both, func(h *thresholdv1.DecryptHeader) { h.Multikey[0].Key = h.GetMultikey()[0].GetKey()[1:] }, lodge.Invalid, "key 0"},
 		{"too many keys", both, func(h *thresholdv1.DecryptHeader) {
 			for range 33 {
 				h.Multikey = append(h.Multikey, h.GetMultikey()[0])
 			}
 		}, lodge.Invalid, "35 keys"},
-		{"fewer keys than the ciphertext is under", both, func(h *thresholdv1.DecryptHeader) { h.Multikey = h.GetMultikey()[:1] }, "too_large", "1 ciphertexts"},
-		{"more keys than the ciphertext is under", one, func(h *thresholdv1.DecryptHeader) {
+		{"fewer keys than in the ciphertext", both, func(h *thresholdv1.DecryptHeader) { h.Multikey = h.GetMultikey()[:1] }, "too_large", "1 ciphertexts"},
+		{"more keys than in the ciphertext", one, func(h *thresholdv1.DecryptHeader) {
 			h.Multikey = append(h.Multikey, &thresholdv1.KeyOwner{Key: bytes.Repeat([]byte{0xff}, 32), Owner: 1})
 		}, lodge.Invalid, "bytes"},
 		{"a ciphertext under other keys", unknown, func(h *thresholdv1.DecryptHeader) {
@@ -331,7 +333,7 @@ func TestMultikeyRefusals(t *testing.T) {
 		{"a level", both, func(h *thresholdv1.DecryptHeader) { h.Level = 1 }, lodge.Invalid, "levels"},
 		{"the paper's form", both, func(h *thresholdv1.DecryptHeader) { h.Masks = jobv1.MaskForm_MASK_FORM_PAPER }, lodge.Invalid, "paper's form"},
 		{"a quorum of one", one, func(h *thresholdv1.DecryptHeader) { h.Quorum = []uint32{0} }, "wrong_quorum", "1 parties"},
-		{"another group", both, func(h *thresholdv1.DecryptHeader) { h.KeysDigest[0] ^= 1 }, "foreign_ciphertext", "the ciphertexts are of keys"},
+		{"another group", both, func(h *thresholdv1.DecryptHeader) { h.KeysDigest[0] ^= 1 }, "foreign_ciphertext", "the request names keys"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			digest := o.group.Digest
@@ -361,7 +363,7 @@ func TestMultikeyRefusals(t *testing.T) {
 	}
 }
 
-// A party that is down keeps nobody from what is not under its keys.
+// A party that is down does not prevent decryption of ciphertexts that are not under its keys.
 func TestMultikeyPartyDown(t *testing.T) {
 	o := newOwners(t, 3, nil)
 	o.masks(o.group.Epoch, 10, "exact", 0, 1)
@@ -376,7 +378,7 @@ func TestMultikeyPartyDown(t *testing.T) {
 	refused(t, err, lodge.Unavailable, "party 2, whose keys the ciphertexts are under")
 }
 
-// What a party's rules say holds for multi-key ciphertexts too, and they must say that they are for them.
+// A party's rules apply to multi-key ciphertexts too, and must explicitly allow them.
 func TestMultikeyPolicy(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -421,7 +423,7 @@ func TestMultikeyPolicy(t *testing.T) {
 	refused(t, err, "policy_refused", "allow_multikey")
 }
 
-// askAs asks a party as another client.
+// askAs sends a request to a party as another client.
 func (o *owners) askAs(conn *grpc.ClientConn, c *mk.Ciphertext) error {
 	o.Helper()
 	encoded := o.scheme.AppendCiphertext(nil, c)
@@ -437,12 +439,12 @@ func (o *owners) askAs(conn *grpc.ClientConn, c *mk.Ciphertext) error {
 	if err != nil {
 		return err
 	}
-	_ = stream.Send(&thresholdv1.DecryptRequest{Header: h}) // Recv says what went wrong
+	_ = stream.Send(&thresholdv1.DecryptRequest{Header: h}) // Recv returns the error
 	_, err = stream.Recv()
 	return err
 }
 
-// Answers can be sealed to somebody else, who combines them.
+// Answers can be encrypted to a recipient, who combines them.
 func TestMultikeyRecipient(t *testing.T) {
 	o := newOwners(t, 2, nil)
 	o.masks(o.group.Epoch, 10, "exact", 0, 1)

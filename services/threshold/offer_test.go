@@ -15,7 +15,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// The oldest masks are proposed first, in as many spans as an offer may have; the largest, where that is not enough.
+// The oldest masks are proposed first, in at most the maximum number of spans. If that is not
+// enough, the largest spans are proposed.
 func TestFirstMasks(t *testing.T) {
 	some := []decrypt.Span{{Batch: "a", First: 5, Count: 3}, {Batch: "a", First: 9, Count: 1}, {Batch: "b", First: 0, Count: 40}}
 	for _, c := range []struct {
@@ -34,25 +35,25 @@ func TestFirstMasks(t *testing.T) {
 		}
 	}
 	if got := first(nil, 5); got != nil {
-		t.Errorf("of none: %v", got)
+		t.Errorf("without spans: %v", got)
 	}
 	var many []decrypt.Span
 	for i := range uint64(100) {
 		many = append(many, decrypt.Span{Batch: fmt.Sprint(i), First: i, Count: 1 + i})
 	}
 	if got := first(slices.Clone(many), 64*65/2); !slices.Equal(got, many[:64]) {
-		t.Errorf("the first are enough: %v", got)
+		t.Errorf("the first spans are enough: %v", got)
 	}
 	got := first(slices.Clone(many), 64*65/2+1)
 	if len(got) != 24 || got[0] != many[99] || got[23] != (decrypt.Span{Batch: "76", First: 76, Count: 34}) {
-		t.Errorf("only the largest are enough: %v", got)
+		t.Errorf("only the largest spans are enough: %v", got)
 	}
 	if got := first(slices.Clone(many), 1<<20); len(got) != decrypt.MaxSpans || got[0] != many[99] {
-		t.Errorf("never enough: %v", got)
+		t.Errorf("too few: %v", got)
 	}
 }
 
-// silent is a stream on which nothing comes.
+// silent is a stream that receives no messages.
 type silent struct {
 	thresholdv1.ThresholdService_DecryptServer
 	ctx context.Context
@@ -65,7 +66,7 @@ func (s silent) RecvMsg(any) error {
 	return s.ctx.Err()
 }
 
-// Who opens a stream and sends nothing is waited for until an upload must be complete.
+// A client that opens a stream and sends nothing is disconnected after the time limit for uploads.
 func TestSilentStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -78,7 +79,8 @@ func TestSilentStream(t *testing.T) {
 	})
 }
 
-// What to do about a roster that leaves too little of an epoch depends on who is missing.
+// If the roster has too few holders of an epoch, the suggested next step depends on which holders
+// are missing.
 func TestDisplaced(t *testing.T) {
 	e := &vault.Epoch{ID: 7, Threshold: 1}
 	for _, c := range []struct {
@@ -86,7 +88,7 @@ func TestDisplaced(t *testing.T) {
 		what, next string
 	}{
 		{[]int{0, -1, -1}, "1 of the 3 holders of epoch 7 are in this party's roster, and 2 must decrypt", "put holders back"},
-		{[]int{1, 2, -1}, "this party is no holder of epoch 7", "lodge keys show"},
+		{[]int{1, 2, -1}, "this party is not a holder of epoch 7", "lodge keys show"},
 	} {
 		if err := displaced(e, c.places, 0); err.Code != rpc.PinMismatch || !strings.Contains(err.What, c.what) || !strings.Contains(err.Next, c.next) {
 			t.Errorf("%v: %v", c.places, err)

@@ -19,10 +19,12 @@ import (
 	"github.com/lodge-mpc/lodge/services/devnet"
 )
 
-// Whoever has ciphertexts of its own choice decrypted reads the key. The attacks below run against real parties over TLS. They
-// succeed under any_ciphertexts, which documents what the permission means, and fail under every other rule.
+// A client that can have ciphertexts of its own choice decrypted can read the key. The attacks
+// below run against real parties over TLS. They succeed under any_ciphertexts, which documents the
+// meaning of the permission, and fail under every other rule.
 
-// probe is the ring ciphertext (a = -Q/4, b = 0). The phase of its coefficient k is Q/4 z_k, so message k is 4 z_k modulo 16.
+// probe returns the ring ciphertext (a = -Q/4, b = 0). The phase of its coefficient k is Q/4 z_k,
+// so message k is 4 z_k modulo 16.
 func probe(s *lwe.Scheme) *lwe.Ring {
 	c := s.NewRing()
 	c.A[0] = s.Q - s.Q/4
@@ -56,7 +58,7 @@ func decryptAlone(s *lwe.Scheme, z []uint64, c *lwe.Ring, n int) (out []uint64) 
 	return out
 }
 
-// attested replaces the rules of App by one that demands the word of an attester.
+// attested replaces the rules of App by one that requires provenance signed by an attester.
 func attested(public ed25519.PublicKey) func(int, *config.PartyFile) {
 	return func(_ int, f *config.PartyFile) {
 		f.Threshold.Attesters = []config.Attester{{Name: "evaluator", Key: hex.EncodeToString(public)}}
@@ -66,8 +68,9 @@ func attested(public ed25519.PublicKey) func(int, *config.PartyFile) {
 	}
 }
 
-// One request opens one ring ciphertext to the whole secret of threshold keys, under any_ciphertexts. The attacker then decrypts
-// whatever anybody encrypts. The audit log, the total and the rules say so.
+// Under any_ciphertexts, one request that opens one ring ciphertext reveals the whole secret of
+// threshold keys. The attacker can then decrypt every ciphertext under the keys. The audit log, the
+// total and the rules show this.
 func TestReadTheKeyInOneRequest(t *testing.T) {
 	const total = 300
 	w := newWorld(t, 3, func(_ int, f *config.PartyFile) { f.Threshold.Rules[0].MaxTotal = total })
@@ -77,10 +80,10 @@ func TestReadTheKeyInOneRequest(t *testing.T) {
 	s := k.Scheme()
 	opened := w.readTheKey(k, public)
 
-	// The client gets no more than its total, also after a restart.
+	// The client gets at most its total, also after a restart.
 	_, err := w.app.Decrypt(t.Context(), k, ring(w.encrypt(k, public, want...), total-s.N()+1, 0, 1))
 	refused(t, err, lodge.Burnt, "its total is 300")
-	w.opens(k, ring(probe(s), s.N(), 0, 1), opened) // a repeat costs nothing
+	w.opens(k, ring(probe(s), s.N(), 0, 1), opened) // a repeat is not counted
 	for i := range 2 {
 		w.running[i]()
 		w.start(i, func(_ int, f *config.PartyFile) { f.Threshold.Rules[0].MaxTotal = total })
@@ -91,7 +94,8 @@ func TestReadTheKeyInOneRequest(t *testing.T) {
 	w.notes(0, "any_ciphertexts: this client can read the key", "256 of 300 messages of its total", "265 of 300 messages")
 }
 
-// readTheKey reads the secret with one request, and checks that it decrypts what others encrypt. It gives the opened messages.
+// readTheKey reads the secret with one request, and checks that it decrypts other parties'
+// ciphertexts. It returns the opened messages.
 func (w *world) readTheKey(k *client.Key, public *lwe.PublicKey) []uint64 {
 	w.Helper()
 	s := k.Scheme()
@@ -101,7 +105,7 @@ func (w *world) readTheKey(k *client.Key, public *lwe.PublicKey) []uint64 {
 	}
 	z, ok := secretOf(s, out.Messages)
 	if !ok {
-		w.Fatalf("messages that are no secret: %v", out.Messages)
+		w.Fatalf("the messages do not encode a secret: %v", out.Messages)
 	}
 	for range 5 {
 		messages := make([]uint64, s.N())
@@ -109,13 +113,13 @@ func (w *world) readTheKey(k *client.Key, public *lwe.PublicKey) []uint64 {
 			messages[i] = uint64(i*i+i/7) % s.P
 		}
 		if got := decryptAlone(s, z, w.encrypt(k, public, messages...), len(messages)); !slices.Equal(got, messages) {
-			w.Fatal("the secret that was read decrypts nothing")
+			w.Fatal("the recovered secret does not decrypt")
 		}
 	}
 	return out.Messages
 }
 
-// The same with the default set: one request with 2,048 messages.
+// The same attack with the default set: one request with 2,048 messages.
 func TestReadTheKeyOfTheDefaultSet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it makes keys of the default set")
@@ -129,7 +133,7 @@ func TestReadTheKeyOfTheDefaultSet(t *testing.T) {
 	}
 }
 
-// notes checks that the audit log of a party says these things of decryptions.
+// notes checks that the audit log of a party contains entries of decryptions with these texts.
 func (w *world) notes(party int, says ...string) {
 	w.Helper()
 	f, err := config.LoadParty(w.net.Parties[party])
@@ -153,7 +157,8 @@ func (w *world) notes(party int, says ...string) {
 	}
 }
 
-// The attack needs the attester's word, which it does not get, and an approval is for one request.
+// The attack needs provenance signed by the attester, which it does not get, and an approval is for
+// one request only.
 func TestReadTheKeyNeedsAWord(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -184,8 +189,8 @@ func TestReadTheKeyNeedsAWord(t *testing.T) {
 	refused(t, err, "approval_needed", "1 other clients must approve")
 }
 
-// A rule that says neither who vouches for ciphertexts, nor who approves, nor any_ciphertexts opens nothing, even in a
-// configuration that was not loaded from a file and so was not checked.
+// A rule without provenance, approvals and any_ciphertexts allows no decryption, even in a
+// configuration that was not loaded from a file and therefore not validated.
 func TestUnguardedRuleDecryptsNothing(t *testing.T) {
 	w := newWorld(t, 3, func(_ int, f *config.PartyFile) {
 		f.Threshold.Rules = []config.DecryptRule{{Client: devnet.App, MessagesPerHour: 1000, MaxMessages: 1000}}
@@ -197,8 +202,8 @@ func TestUnguardedRuleDecryptsNothing(t *testing.T) {
 	refused(t, err, lodge.PolicyRefused, "not valid: provenance: missing")
 }
 
-// probes are ciphertexts under one party's keys, each with one word of a quarter of the torus: the phase of ciphertext i is
-// -1/8 + z_i/4, so bit i is z_i.
+// probes returns ciphertexts under one party's keys, each with one word of a quarter of the torus:
+// the phase of ciphertext i is -1/8 + z_i/4, so bit i is z_i.
 func probes(s *mk.Scheme, key mk.KeyID) (list []*mk.Ciphertext) {
 	for i := range s.Dim {
 		c := &mk.Ciphertext{Parts: []mk.Part{{Key: key, A: make([]uint32, s.Dim)}}, B: 1<<32 - 1<<29}
@@ -208,8 +213,9 @@ func probes(s *mk.Scheme, key mk.KeyID) (list []*mk.Ciphertext) {
 	return list
 }
 
-// n ciphertexts of one word each open to the secret of a party's own multi-key keys, under any_ciphertexts, and need the word of
-// an attester otherwise. The total counts under the party's own keys.
+// Under any_ciphertexts, decrypting n ciphertexts of one word each reveals the secret of a party's
+// own multi-key keys. Under other rules they need provenance signed by an attester. The total
+// counts under the party's own keys.
 func TestReadAKeyByOneWord(t *testing.T) {
 	o := newOwners(t, 2, func(_ int, f *config.PartyFile) { f.Threshold.Rules[0].MaxTotal = 300 })
 	dim := o.scheme.Dim
@@ -218,7 +224,7 @@ func TestReadAKeyByOneWord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 100 { // what the party encrypts for others is read by the client alone
+	for i := range 100 { // the client alone reads ciphertexts that the party encrypts for others
 		bit := i*i%7 < 3
 		c := o.encrypt(0, bit)
 		phase := c.B
@@ -226,7 +232,7 @@ func TestReadAKeyByOneWord(t *testing.T) {
 			phase += c.Parts[0].A[j] * uint32(z)
 		}
 		if (int32(phase) > 0) != bit {
-			t.Fatalf("the secret that was read does not decrypt bit %d", i)
+			t.Fatalf("the recovered secret does not decrypt bit %d", i)
 		}
 	}
 	o.notes(0, "any_ciphertexts: this client can read the key")
@@ -236,7 +242,7 @@ func TestReadAKeyByOneWord(t *testing.T) {
 	}
 	_, err = o.app.Decrypt(t.Context(), o.fresh(), o.request(more...))
 	refused(t, err, lodge.Burnt, "its total is 300")
-	o.opens(o.fresh(), o.request(o.encrypt(1, true)), []uint64{1}) // another party's keys have a total of their own
+	o.opens(o.fresh(), o.request(o.encrypt(1, true)), []uint64{1}) // another party's keys have a separate total
 }
 
 // The same attack under a rule with an attester is refused.
@@ -251,7 +257,7 @@ func TestReadAKeyByOneWordNeedsAWord(t *testing.T) {
 	refused(t, err, lodge.PolicyRefused, "must be signed")
 }
 
-// A total belongs to the keys: new shares of them do not begin another one.
+// A total belongs to the keys: new shares do not start another total.
 func TestTotalAcrossReshare(t *testing.T) {
 	w := newWorld(t, 3, func(_ int, f *config.PartyFile) { f.Threshold.Rules[0].MaxTotal = 10 })
 	first := w.keys(1)
@@ -269,7 +275,8 @@ func TestTotalAcrossReshare(t *testing.T) {
 	w.opens(moved, ring(w.encrypt(moved, public, 5), 1, 0, 1), []uint64{5})
 }
 
-// A party whose store comes from a backup counts the total as used up, because it does not know what was decrypted since.
+// A party whose store was restored from a backup counts the total as used up, because it does not
+// know which messages were decrypted since the backup.
 func TestTotalAfterRestore(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	epoch := w.keys(1)
@@ -280,8 +287,8 @@ func TestTotalAfterRestore(t *testing.T) {
 	w.running[2]()
 	restored := w.restored(2)
 	w.start(2, func(_ int, f *config.PartyFile) { f.Vault.Dir = restored })
-	w.opens(k, ring(w.encrypt(k, public, 4), 1, 0, 1), []uint64{4}) // by the others
-	second := w.newShares(epoch, 1, 0, 1, 2)                        // as a restored store has no masks, and makes none under the old shares
+	w.opens(k, ring(w.encrypt(k, public, 4), 1, 0, 1), []uint64{4}) // by the other parties
+	second := w.newShares(epoch, 1, 0, 1, 2)                        // because a restored store has no masks, and makes none under the old shares
 	w.masks(second, 20, "exact", 0, 2)
 	moved, err := w.app.Key(t.Context(), second)
 	if err != nil {

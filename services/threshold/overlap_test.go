@@ -10,8 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 )
 
-// Whatever requests have in common, each party answers for a message with the word that it has answered with before, and takes
-// a mask for the others alone.
+// However requests overlap, each party repeats its earlier answer for a message, and spends masks
+// only for the other messages.
 func TestOverlappingRepeats(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	epoch := w.keys(1)
@@ -35,13 +35,13 @@ func TestOverlappingRepeats(t *testing.T) {
 		paper bool
 	}{
 		{each: 2, list: []int{0}},
-		{each: 4, list: []int{0}},                 // more of it
+		{each: 4, list: []int{0}},                 // more of the same ciphertext
 		{each: 1, list: []int{0}},                 // fewer
-		{each: 3, list: []int{1, 0}},              // with another, in another place
+		{each: 3, list: []int{1, 0}},              // with another ciphertext, at another index
 		{each: 5, list: []int{0, 2, 1}},           // a part of each
-		{each: 3, list: []int{1, 0}, paper: true}, // in the other form, which has answers of its own
-		{each: 5, list: []int{2, 0, 1}},           // all of it
-		{each: 8, list: []int{2, 1, 0}},           // of three runs
+		{each: 3, list: []int{1, 0}, paper: true}, // in the other form, which has separate answers
+		{each: 5, list: []int{2, 0, 1}},           // all of the messages
+		{each: 8, list: []int{2, 1, 0}},           // from three runs
 		{each: 4, list: []int{0, 2}, paper: true},
 	} {
 		r := &client.Request{Coefficients: x.each, Quorum: []int{0, 1}, Paper: x.paper}
@@ -63,7 +63,7 @@ func TestOverlappingRepeats(t *testing.T) {
 				m := message{x.paper, x.list[at/x.each], at % x.each, member}
 				was, before := answered[m]
 				if before && was != p {
-					t.Errorf("request %d: party %d has answered for message %d of ciphertext %d with something else before", i, member, m.k, m.ciphertext)
+					t.Errorf("request %d: party %d answered differently before for message %d of ciphertext %d", i, member, m.k, m.ciphertext)
 				}
 				if answered[m] = p; !before && member == 0 {
 					opened[x.paper]++
@@ -79,12 +79,13 @@ func TestOverlappingRepeats(t *testing.T) {
 			free += m.Free
 		}
 		if free != 120-total || now.Decrypted[0] != total || now.Decrypted[1] != total {
-			t.Errorf("request %d: %d masks are left of 120, and %d messages were opened, of which the parties know %v", i, free, total, now.Decrypted)
+			t.Errorf("request %d: %d masks are left of 120, and %d messages were opened, of which the parties count %v", i, free, total, now.Decrypted)
 		}
 	}
 }
 
-// Requests of many LWE ciphertexts, whose memory others have after them, are decrypted side by side.
+// Requests of many LWE ciphertexts, whose memory is reused by later requests, are decrypted
+// concurrently.
 func TestManyCiphertexts(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	epoch := w.keys(1)

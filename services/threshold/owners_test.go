@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session"
 )
 
-// records are what owners have published.
+// records holds the owners' published records.
 type records map[mk.KeyID]*multikey.Record
 
 func (r records) Owner(id mk.KeyID) (*multikey.Record, bool) {
@@ -21,7 +21,8 @@ func (r records) Owner(id mk.KeyID) (*multikey.Record, bool) {
 	return x, known
 }
 
-// What a party says of keys that it does not have, by what their owners have published. Party 0 asks itself, of a roster of three.
+// A party's errors for keys that it does not have, according to the owners' published records. The
+// requests are sent to party 0 of three.
 func TestPublishedOwners(t *testing.T) {
 	var signing []ed25519.PublicKey
 	for i := range byte(4) {
@@ -39,17 +40,17 @@ func TestPublishedOwners(t *testing.T) {
 		code  rpc.Code
 		says  string
 	}{
-		"nobody's, as its own":                        {records{}, 0, rpc.UnknownKey, "party 0 has no multi-key keys"},
-		"nobody's, and no registry":                   {nil, 0, rpc.UnknownKey, "party 0 has no multi-key keys"},
-		"another's, as its own":                       {records{id: record(1, false)}, 0, rpc.WrongOwner, "those of party 1"},
-		"of one that has left, as its own":            {records{id: record(3, false)}, 0, rpc.UnknownKey, "has left the roster"},
-		"what it has published and has lost":          {records{id: record(0, false)}, 0, rpc.UnknownKey, "party 0 has no multi-key keys"},
-		"what another has revoked":                    {records{id: record(2, true)}, 2, rpc.RetiredKey, "version 5 of the multi-key keys of party 2"},
-		"another's":                                   {records{id: record(2, false)}, 2, "", ""},
-		"another's, of whom nothing is known":         {records{}, 2, "", ""},
-		"another's, which somebody else has revoked":  {records{id: record(1, true)}, 2, "", ""},
-		"another's, which one that has left claims":   {records{id: record(3, true)}, 2, "", ""},
-		"another's, which this party claims in error": {records{id: record(0, true)}, 2, "", ""},
+		"unknown keys, as its own":                                 {records{}, 0, rpc.UnknownKey, "party 0 has no multi-key keys"},
+		"unknown keys, without a registry":                         {nil, 0, rpc.UnknownKey, "party 0 has no multi-key keys"},
+		"another party's keys, as its own":                         {records{id: record(1, false)}, 0, rpc.WrongOwner, "those of party 1"},
+		"keys of a party that left, as its own":                    {records{id: record(3, false)}, 0, rpc.UnknownKey, "has left the roster"},
+		"published keys that the party has lost":                   {records{id: record(0, false)}, 0, rpc.UnknownKey, "party 0 has no multi-key keys"},
+		"another party's revoked keys":                             {records{id: record(2, true)}, 2, rpc.RetiredKey, "version 5 of the multi-key keys of party 2"},
+		"another's":                                                {records{id: record(2, false)}, 2, "", ""},
+		"another party's keys without a record":                    {records{}, 2, "", ""},
+		"another party's keys, with a revocation by a third party": {records{id: record(1, true)}, 2, "", ""},
+		"another party's keys, claimed by a party that left":       {records{id: record(3, true)}, 2, "", ""},
+		"another party's keys, which this party claims wrongly":    {records{id: record(0, true)}, 2, "", ""},
 	} {
 		s.Directory = x.known
 		err := s.published(id, x.owner)

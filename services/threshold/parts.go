@@ -6,14 +6,14 @@ import (
 	"fmt"
 )
 
-// wordBytes is what a part of a plaintext takes in the ledger.
+// wordBytes is the size of a part of a plaintext in the ledger.
 const wordBytes = 8
 
 func getWord(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 
 func putWord(b []byte, w uint64) []byte { return binary.LittleEndian.AppendUint64(b, w) }
 
-// seal encrypts an answer for its recipient, if there is one beside the caller.
+// seal encrypts an answer for its recipient, if the caller named one.
 func (s *Service) seal(q *request, answer []byte) ([]byte, error) {
 	if q.to == nil {
 		return answer, nil

@@ -24,7 +24,7 @@ const (
 	maxCircuit    = 200
 )
 
-// request is what a client asks for, checked against form and policy as it comes in.
+// request is a client's request, validated and checked against the policy as it arrives.
 type request struct {
 	header *thresholdv1.DecryptHeader
 	caller rpc.Principal
@@ -37,38 +37,39 @@ type request struct {
 
 	asked      decrypt.Question
 	batch      ciphertexts
-	*intake    // of them, once there is memory for it
+	*intake    // of the ciphertexts, once memory is reserved
 	circuit    string
 	attester   string
-	recipients string // whom the ledger gives the answers to
+	recipients string // the recipients in the ledger
 	spent      uint64 // of the rule's total, once messages have been counted
 }
 
-// messages are all that are opened.
+// messages returns the number of messages to open.
 func (q *request) messages() int { return int(q.header.GetCount()) * q.batch.each() }
 
 // flooding reports whether the ciphertexts are decrypted with flooding.
 func (q *request) flooding() bool { return q.header.GetFlooding() }
 
-// room is what the request holds, in bytes: what comes in, ciphertexts as words, and some words for each message.
+// room returns the memory of the request in bytes: the upload, the decoded ciphertexts, and some
+// words for each message.
 func (q *request) room() uint64 {
 	message := uint64(512)
-	if q.flooding() { // which has no words of its own for them
+	if q.flooding() { // flooding needs no words per message
 		message = 0
 	}
 	return rpc.MaxMessage + uint64(q.batch.size()) + uint64(q.header.GetCount())*q.batch.memory() + uint64(q.messages())*message
 }
 
-// roomOf is the part of room that so many bytes of its ciphertexts take as they come.
+// roomOf returns the part of room that is needed for the given number of received bytes.
 func (q *request) roomOf(bytes int) uint64 {
 	return q.room() * uint64(bytes) / max(1, uint64(q.header.GetCount())*uint64(q.batch.size()))
 }
 
-// open checks a header and loads what it names.
+// open validates a header and loads the objects that it names.
 func (s *Service) open(h *thresholdv1.DecryptHeader, caller rpc.Principal) (*request, error) {
 	q := &request{header: h, caller: caller}
 	if h == nil || len(h.GetRequestId()) != requestIDSize || len(h.GetCiphertextsDigest()) != sha256.Size {
-		return nil, rpc.Errorf(rpc.Invalid, "send the header first, with a request id of 16 bytes and the digest of the ciphertexts, of 32 bytes", "no header, or one without these")
+		return nil, rpc.Errorf(rpc.Invalid, "send the header first, with a request id of 16 bytes and the digest of the ciphertexts, of 32 bytes", "the header, its request id or its digest is missing")
 	}
 	var err error
 	if q.epoch, err = s.held(h.GetEpoch(), false); err != nil {
@@ -79,7 +80,7 @@ func (s *Service) open(h *thresholdv1.DecryptHeader, caller rpc.Principal) (*req
 	//  other keys is accepted
 	if !bytes.Equal(h.GetKeysDigest(), q.epoch.Digest[:]) {
 		return nil, rpc.Errorf(rpc.Foreign, "`lodge keys list` shows the digests; name the epoch whose keys the ciphertexts are under",
-			"the ciphertexts are of keys %.8x, and epoch %d has %.8x", h.GetKeysDigest(), q.epoch.ID, q.epoch.Digest)
+			"the request names keys %.8x, but epoch %d has %.8x", h.GetKeysDigest(), q.epoch.ID, q.epoch.Digest)
 	}
 	if q.scheme, err = s.schemeOf(q.epoch.Params); err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func (s *Service) open(h *thresholdv1.DecryptHeader, caller rpc.Principal) (*req
 	return q, s.allow(q)
 }
 
-// form of the masks, exact unless another is asked for.
+// form returns the form of the masks; the default is exact.
 func (q *request) form() jobv1.MaskForm {
 	if f := q.header.GetMasks(); f != jobv1.MaskForm_MASK_FORM_UNSPECIFIED {
 		return f
@@ -130,7 +131,7 @@ func (q *request) checkForm() error {
 	case q.form() != jobv1.MaskForm_MASK_FORM_EXACT && q.form() != jobv1.MaskForm_MASK_FORM_PAPER:
 		return rpc.Errorf(rpc.Invalid, "masks are exact or of the paper's form", "masks of form %s", h.GetMasks())
 	case len(h.GetMultikey()) > 0 && !q.scheme.own():
-		return rpc.Errorf(rpc.Invalid, "", "ciphertexts under threshold keys name no multi-key keys")
+		return rpc.Errorf(rpc.Invalid, "", "ciphertexts under threshold keys must not name multi-key keys")
 	case len(h.GetProvenance().GetCircuit()) > maxCircuit:
 		return rpc.Errorf(rpc.TooLarge, "", "the name of a circuit has at most %d bytes", maxCircuit)
 	}
@@ -138,7 +139,7 @@ func (q *request) checkForm() error {
 	if len(h.GetRecipient()) > 0 {
 		to, err := hpke.MLKEM768X25519().NewPublicKey(h.GetRecipient())
 		if err != nil {
-			return rpc.Errorf(rpc.Invalid, "send a public key of ML-KEM-768 with X25519, as docs/threshold.md says", "the recipient's key of %d bytes is none", len(h.GetRecipient()))
+			return rpc.Errorf(rpc.Invalid, "send a public key of ML-KEM-768 with X25519, as docs/threshold.md says", "the recipient's key of %d bytes is not valid", len(h.GetRecipient()))
 		}
 		sum := sha256.Sum256(h.GetRecipient())
 		q.to, q.recipients = to, fmt.Sprintf("%s/%x", q.caller.Name, sum)
@@ -146,7 +147,7 @@ func (q *request) checkForm() error {
 	return nil
 }
 
-// allow holds a request against the party's policy.
+// allow checks a request against the party's policy.
 func (s *Service) allow(q *request) error {
 	const next = "the party's operator can change threshold.rules"
 	var ok bool
@@ -154,48 +155,49 @@ func (s *Service) allow(q *request) error {
 	if q.rule, ok = s.Policy.Rule(q.caller.Name, q.epoch.ID, q.epoch.Digest); !ok {
 		return rpc.Errorf(rpc.PolicyRefused, next, "no rule allows client %s to decrypt under epoch %d with keys %.8x", q.caller.Name, q.epoch.ID, q.epoch.Digest)
 	}
-	// Loading a configuration refuses such rules. A Config that was not loaded from a file must not open what they would.
-	//lodge:check threshold/unguarded-rule [run=TestUnguardedRuleDecryptsNothing] a rule that says nothing of where ciphertexts come from lets its client read the key
+	// Loading a configuration rejects such rules. A Config that was not loaded from a file must not
+	// allow more.
+	//lodge:check threshold/unguarded-rule [run=TestUnguardedRuleDecryptsNothing] a rule without a condition on the origin of ciphertexts lets its client read the key
 	if fault := q.rule.Fault(); fault != "" {
 		return rpc.Errorf(rpc.PolicyRefused, next, "the rule for client %s is not valid: %s", q.caller.Name, fault)
 	}
 	//lodge:check threshold/policy/messages [swap=uint64(q.rule.MaxMessages)=>1<<62 +
 	//  uint64(q.rule.MaxMessages)] [run=TestPolicy] a request is larger than its rule allows
 	if n := uint64(q.header.GetCount()) * uint64(q.batch.each()); n > uint64(q.rule.MaxMessages) {
-		return rpc.Errorf(rpc.PolicyRefused, "ask for fewer at a time", "%d messages; client %s may ask for %d at a time", n, q.caller.Name, q.rule.MaxMessages)
+		return rpc.Errorf(rpc.PolicyRefused, "request fewer at a time", "%d messages; client %s may request %d at a time", n, q.caller.Name, q.rule.MaxMessages)
 	}
 	//lodge:check threshold/policy/flooding [run=TestBGVRefusals] a client without permission uses
 	//  flooding
 	if q.flooding() && !q.rule.AllowFlooding {
-		return rpc.Errorf(rpc.PolicyRefused, next, "client %s may not have ciphertexts decrypted with flooding (allow_flooding)", q.caller.Name)
+		return rpc.Errorf(rpc.PolicyRefused, next, "client %s may not decrypt with flooding (allow_flooding)", q.caller.Name)
 	}
 	//lodge:check multikey/rule [run=TestMultikeyPolicy] a rule opens a party's own keys although it
 	//  does not say so
 	if q.scheme.own() && !q.rule.AllowMultikey {
-		return rpc.Errorf(rpc.PolicyRefused, next, "client %s may not have multi-key ciphertexts decrypted (allow_multikey)", q.caller.Name)
+		return rpc.Errorf(rpc.PolicyRefused, next, "client %s may not decrypt multi-key ciphertexts (allow_multikey)", q.caller.Name)
 	}
 	//lodge:check threshold/policy/paper [run=TestPolicy] a client without permission uses the
 	//  paper's form, which can fail
 	if q.form() == jobv1.MaskForm_MASK_FORM_PAPER && !q.rule.AllowPaperForm {
-		return rpc.Errorf(rpc.PolicyRefused, next, "client %s may not ask for the paper's form (allow_paper_form)", q.caller.Name)
+		return rpc.Errorf(rpc.PolicyRefused, next, "client %s may not request the paper's form (allow_paper_form)", q.caller.Name)
 	}
 	p := q.header.GetProvenance()
 	if p.GetAttester() == "" {
 		//lodge:check threshold/policy/unsigned [run=TestPolicy] a required signature on the origin
 		//  of ciphertexts is not demanded
 		if len(q.rule.Provenance) > 0 {
-			return rpc.Errorf(rpc.PolicyRefused, "send the word of one of them", "where ciphertexts of client %s come from must be signed by one of %q", q.caller.Name, q.rule.Provenance)
+			return rpc.Errorf(rpc.PolicyRefused, "send provenance that one of these attesters has signed", "the provenance of the ciphertexts of client %s must be signed by one of %q", q.caller.Name, q.rule.Provenance)
 		}
 		return nil
 	}
 	a, known := s.Policy.Attester(p.GetAttester())
 	if !known || len(q.rule.Provenance) > 0 && !slices.Contains(q.rule.Provenance, a.Name) {
-		return rpc.Errorf(rpc.PolicyRefused, next, "the word of %.40q is not taken here", p.GetAttester())
+		return rpc.Errorf(rpc.PolicyRefused, next, "this rule does not accept the attester %.40q", p.GetAttester())
 	}
 	//lodge:check threshold/policy/signature [run=TestPolicy] an attester's signature is not
 	//  verified
 	if !ed25519.Verify(a.Public(), q.asked.Statement(p.GetCircuit()), p.GetSignature()) {
-		return rpc.Errorf(rpc.PolicyRefused, "have exactly these ciphertexts signed, for this epoch and circuit", "%s has not signed where these ciphertexts come from", a.Name)
+		return rpc.Errorf(rpc.PolicyRefused, "the attester must sign exactly these ciphertexts, for this epoch and circuit", "%s has not signed the provenance of these ciphertexts", a.Name)
 	}
 	q.attester, q.circuit = a.Name, p.GetCircuit()
 	return nil
@@ -209,7 +211,7 @@ func quorumBytes(quorum []uint32) []byte {
 	return b
 }
 
-// chosen are some messages of a request.
+// chosen is a selection of a request's messages.
 type chosen struct {
 	*request
 	places []int
@@ -218,7 +220,7 @@ type chosen struct {
 func (c chosen) Len() int                        { return len(c.places) }
 func (c chosen) At(i int) (a []uint64, b uint64) { return c.request.batch.At(c.places[i]) }
 
-// rates count the messages that are decrypted for each client in an hour.
+// rates counts the messages that are decrypted for each client in an hour.
 type rates struct {
 	mu   sync.Mutex
 	used map[string][]spent
@@ -229,7 +231,8 @@ type spent struct {
 	n    int
 }
 
-// take counts n more messages of a client, if so many are left of its hour.
+// take counts n more messages of a client, or returns an error if its hourly limit does not allow
+// that many.
 func (r *rates) take(client string, n, most int, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -246,14 +249,14 @@ func (r *rates) take(client string, n, most int, now time.Time) error {
 	//lodge:check threshold/policy/rate [run=TestPolicy] a client decrypts more messages per hour
 	//  than its rule allows
 	if n > most-sum {
-		e := rpc.Errorf(rpc.RateLimited, "try again later, or ask for fewer", "%d messages were decrypted for client %s within the hour, and it may have %d", sum, client, most)
+		e := rpc.Errorf(rpc.RateLimited, "try again later, or request fewer", "%d messages were decrypted for client %s within the hour, and it may have %d", sum, client, most)
 		if len(kept) > 0 && n <= most {
 			e.Retry = kept[0].when.Add(time.Hour).Sub(now)
-			e.Next = fmt.Sprintf("try again in %s, or ask for fewer", e.Retry.Round(time.Second))
+			e.Next = fmt.Sprintf("try again in %s, or request fewer", e.Retry.Round(time.Second))
 		}
 		return e
 	}
-	if last := len(kept) - 1; last >= 0 && now.Sub(kept[last].when) < time.Second { // of many calls in a second one entry
+	if last := len(kept) - 1; last >= 0 && now.Sub(kept[last].when) < time.Second { // one entry for many calls within a second
 		kept[last].n += n
 		return nil
 	}

@@ -34,7 +34,7 @@ type reshareRun struct {
 	*Service
 	spec     *jobv1.SessionSpec
 	scheme   scheme
-	from     vault.Epoch // the old epoch, at a party that holds a share of it
+	from     vault.Epoch // the old epoch, if this party holds a share of it
 	old, new protocol.Group
 	dealer   bool
 	heir     bool
@@ -47,7 +47,7 @@ func (r *reshareRun) Memory() (uint64, error) {
 		return 0, err
 	}
 	if r.scheme.own() {
-		return 0, rpc.Errorf(rpc.Invalid, "make another group with `lodge keys generate`", "a group for %s has no shares: its parties have keys of their own", r.scheme.name())
+		return 0, rpc.Errorf(rpc.Invalid, "make another group with `lodge keys generate`", "a group for %s has no shares: each of its parties has its own keys", r.scheme.name())
 	}
 	if err := r.newEpoch(r.spec, r.scheme); err != nil {
 		return 0, err
@@ -70,7 +70,7 @@ func (r *reshareRun) Memory() (uint64, error) {
 	return 2*r.layout().size() + 8*words*uint64(4*(len(r.old.Parties)+len(r.new.Parties))), nil
 }
 
-// layout is that of the public keys.
+// layout returns the layout of the public keys.
 func (r *reshareRun) layout() layout { return r.scheme.layout(len(r.spec.GetGalois())) }
 
 // groups numbers the old and the new holders as the session does.
@@ -94,15 +94,15 @@ func (r *reshareRun) groups() error {
 		r.heir = r.heir || p == self
 	}
 	if !r.dealer && !r.heir {
-		return rpc.Errorf(rpc.Invalid, "", "this party, %d, neither holds a share nor gets one", self)
+		return rpc.Errorf(rpc.Invalid, "", "this party, %d, neither holds a share nor receives one", self)
 	}
 	if n, t := len(r.old.Parties), r.old.Threshold; n < 2*t+1 {
-		return rpc.Errorf(rpc.Invalid, "", "keys of %d holders with a threshold of %d are none of this service", n, t)
+		return rpc.Errorf(rpc.Invalid, "", "this service does not support keys of %d holders with threshold %d (the threshold must be below half)", n, t)
 	}
 	return nil
 }
 
-// checkFrom holds what the spec says of the old epoch against what this party knows of it.
+// checkFrom compares the spec's description of the old epoch with this party's record.
 func (r *reshareRun) checkFrom() error {
 	var err error
 	if r.from, err = r.Service.held(r.spec.GetFromEpoch(), false); err != nil {
@@ -118,25 +118,26 @@ func (r *reshareRun) checkFrom() error {
 	//lodge:check threshold/reshare/from [run=TestReshareOfSomethingElse] holders reshare different
 	//  keys
 	case [32]byte(r.spec.GetFromDigest()) != r.from.Digest:
-		return differs("its keys have another digest here")
+		return differs("its keys have another digest at this party")
 	//lodge:check threshold/reshare/galois [run=TestBGVReshareRefusals] public keys change when keys
 	//  are reshared
 	case !slices.Equal(r.from.Galois, r.spec.GetGalois()):
-		return differs("its keys are for the automorphisms %v here, and for %v in the spec", r.from.Galois, r.spec.GetGalois())
+		return differs("its keys are for the automorphisms %v at this party, but for %v in the spec", r.from.Galois, r.spec.GetGalois())
 	case r.spec.GetFromThreshold() != r.from.Threshold || len(places) != len(r.spec.GetFromHolders()):
-		return differs("%d of %d holders here, and %d of %d in the spec", r.from.Threshold+1, len(places), r.spec.GetFromThreshold()+1, len(r.spec.GetFromHolders()))
+		return differs("%d of %d holders at this party, but %d of %d in the spec", r.from.Threshold+1, len(places), r.spec.GetFromThreshold()+1, len(r.spec.GetFromHolders()))
 	}
 	for i, p := range r.spec.GetFromHolders() {
 		//lodge:check threshold/reshare/holders [run=TestReshareOfSomethingElse] holders disagree on
 		//  who holds which share
 		if p > 0 && places[i] != int(p)-1 {
-			return differs("share %d is held by party %d here, and by party %d in the spec", i, places[i], p-1)
+			return differs("share %d is held by party %d here, but by party %d in the spec", i, places[i], p-1)
 		}
 	}
 	return r.allowed(places)
 }
 
-// allowed holds who is to get shares against this party's policy: nobody else says who may hold what.
+// allowed checks the new holders and threshold against this party's policy, which alone decides
+// which parties may receive shares.
 func (r *reshareRun) allowed(holders []int) error {
 	policy := r.Policy.Reshare
 	least := r.from.Threshold
@@ -144,11 +145,11 @@ func (r *reshareRun) allowed(holders []int) error {
 		least = min(least, policy.MinThreshold)
 	}
 	if t := r.spec.GetThreshold(); t < least {
-		return rpc.Errorf(rpc.PolicyRefused, "the party's operator can change threshold.reshare.min_threshold", "a threshold of %d; of epoch %d it may become no lower than %d", t, r.from.ID, least)
+		return rpc.Errorf(rpc.PolicyRefused, "the party's operator can change threshold.reshare.min_threshold", "a threshold of %d; for epoch %d this party allows no lower than %d", t, r.from.ID, least)
 	}
 	for _, p := range r.spec.GetGroup() {
 		if name := r.Sessions.Names[p]; !slices.Contains(holders, int(p)) && !slices.Contains(policy.Holders, name) {
-			return rpc.Errorf(rpc.PolicyRefused, "the party's operator can change threshold.reshare.holders", "party %s holds no share of epoch %d, and may not get one", name, r.from.ID)
+			return rpc.Errorf(rpc.PolicyRefused, "the party's operator can change threshold.reshare.holders", "party %s holds no share of epoch %d, and this party does not allow it to receive one", name, r.from.ID)
 		}
 	}
 	return nil
@@ -196,8 +197,8 @@ func (r *reshareRun) Run(ctx context.Context, s *session.Session) (*session.Stor
 	return r.store(r.spec, r.scheme, id, result.Share, keys)
 }
 
-// publicKeys are those of the old epoch: this party's own, or those that one of the holders sends, if their digest is the
-// one that all have agreed on.
+// publicKeys returns the public keys of the old epoch. A party without them downloads them from a
+// holder and checks their digest, on which all parties have agreed.
 func (r *reshareRun) publicKeys(ctx context.Context) (*publicKeys, error) {
 	digest := [32]byte(r.spec.GetFromDigest())
 	if r.dealer {
@@ -223,13 +224,14 @@ func (r *reshareRun) publicKeys(ctx context.Context) (*publicKeys, error) {
 		}
 		last = fmt.Errorf("threshold: keys of epoch %d from %s: %w", r.spec.GetFromEpoch(), r.Peers[p-1].Name, err)
 	}
-	return nil, errors.Join(errors.New("threshold: no holder gives the public keys"), last)
+	return nil, errors.Join(errors.New("threshold: no holder sent the public keys"), last)
 }
 
-// askTime is how long a holder may take to send the public keys, before the next one is asked. The others wait meanwhile.
+// askTime limits how long a holder may take to send the public keys before the next holder is
+// asked. The other parties wait meanwhile.
 const askTime = time.Minute
 
-// ask has a holder send the public keys.
+// ask downloads the public keys from a holder.
 func (r *reshareRun) ask(ctx context.Context, p Peer, digest [32]byte) (*publicKeys, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

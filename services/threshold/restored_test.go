@@ -15,8 +15,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// A party whose store comes of a backup has answered for all that it may with flooding, and says so. What the backup has comes
-// again, and the others answer without it.
+// A party whose store was restored from a backup counts its allowance for flooding as used up, and
+// says so. Answers that are in the backup are repeated, and the other parties still decrypt without
+// it.
 func TestFloodingIsSpentByRestore(t *testing.T) {
 	w := newWorld(t, 3, floods, bgvSet)
 	u := w.user(w.bgvKeys(bgvSet, 1))
@@ -31,7 +32,7 @@ func TestFloodingIsSpentByRestore(t *testing.T) {
 	})
 	after := u.flooded(want, ct, 0, 2)
 	if !slices.EqualFunc(before.Answers.Parts, after.Answers.Parts, slices.Equal[[]byte]) {
-		t.Error("other answers after the restore")
+		t.Error("different answers after the restore")
 	}
 	second := u.encrypt(want, true)
 	_, err := w.vouched(u.key, &client.Request{BGV: []*rlwe.Ciphertext{second}, Flooding: true, Quorum: []int{0, 2}})
@@ -39,7 +40,8 @@ func TestFloodingIsSpentByRestore(t *testing.T) {
 	u.flooded(want, second, 0, 1)
 }
 
-// restored is where the store of a party that has stopped is restored from a backup of it, with what it decrypts.
+// restored backs up a stopped party's store, restores it with the keys for decryption, and returns
+// the new directory.
 func (w *world) restored(i int) (dir string) {
 	w.Helper()
 	f, err := config.LoadParty(w.net.Parties[i])

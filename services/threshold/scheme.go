@@ -15,38 +15,43 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// scheme is what the service asks of the scheme that keys are of, which a set of parameters names.
+// scheme is the interface of the schemes of keys. A parameter set determines the scheme.
 type scheme interface {
 	name() string
 	hash() [32]byte
 
-	// check refuses keys that there are none of, for so many holders and with these automorphisms.
+	// check returns an error unless the scheme supports keys for this number of holders with these
+	// automorphisms.
 	check(holders int, galois []uint32) error
-	// keysMemory is what key generation holds, in bytes. It refuses what check does.
+	// keysMemory returns the memory of key generation in bytes. It returns the errors of check.
 	keysMemory(spec *jobv1.SessionSpec, holders int) (uint64, error)
 	startKeys(c keysConfig) (round.Transition[*made], error)
-	// layout is that of public keys with so many automorphisms.
+	// layout returns the layout of public keys with the given number of automorphisms.
 	layout(galois int) layout
-	// receive begins with the header of public keys, which are to have these automorphisms.
+	// receive starts to receive public keys, given their header. The keys must have these
+	// automorphisms.
 	receive(header []byte, galois []uint32) (receiver, error)
-	// parts are what a share of the secrets is made of, in the order in which they are stored.
+	// parts returns the parts of a share of the secrets, in the order in which they are stored.
 	parts() []part
-	// key is how many of the parts decrypt.
+	// key returns the number of parts that are used for decryption.
 	key() int
-	// own reports whether every party has keys of its own, and an epoch none.
+	// own reports whether every party has its own keys, so that epochs have no keys.
 	own() bool
 
-	// params is how so many holders decrypt under masks of a form.
+	// params returns the parameters of decryption by a quorum under masks of a form.
 	params(quorum int, form jobv1.MaskForm) (decrypt.Params, error)
-	// failure is the probability that a decryption with masks of the paper's form fails, under keys that so many parties made.
+	// failure returns the probability that a decryption with masks of the paper's form fails, under
+	// keys made by the given number of parties.
 	failure(p decrypt.Params, makers, threshold int) float64
-	// floods is how many ciphertexts a holder answers for with flooding, at most; 0 where there is none.
+	// floods returns the maximum number of ciphertexts for which a holder answers with flooding; 0
+	// if flooding is not supported.
 	floods(holders int, threshold uint32) uint64
-	// ciphertexts checks what a header says of the ciphertexts that follow, which quorums of threshold + 1 decrypt.
+	// ciphertexts validates the header's description of the ciphertexts, which quorums of threshold
+	// + 1 decrypt.
 	ciphertexts(h *thresholdv1.DecryptHeader, threshold uint32) (ciphertexts, error)
 }
 
-// keysConfig is what key generation is given.
+// keysConfig is the input of key generation.
 type keysConfig struct {
 	session round.Session
 	spec    *jobv1.SessionSpec
@@ -55,7 +60,7 @@ type keysConfig struct {
 	members [][]byte // signing keys of the holders
 }
 
-// made are new keys, and this party's share.
+// made holds new keys, and this party's share.
 type made struct {
 	share  []secret.Box[share.Vec] // by part
 	public *publicKeys
@@ -68,7 +73,7 @@ func (m *made) Wipe() {
 	}
 }
 
-// publicKeys are public keys as they are stored and sent.
+// publicKeys holds public keys in the form in which they are stored and sent.
 type publicKeys struct {
 	digest  [32]byte
 	header  []byte
@@ -77,20 +82,20 @@ type publicKeys struct {
 	galois  []uint32
 }
 
-// receiver puts public keys together from their chunks.
+// receiver assembles public keys from their chunks.
 type receiver interface {
 	Put(i int, chunk []byte) error
-	// finish gives the keys, of which all chunks have come, if they have the digest.
+	// finish returns the keys after all chunks were received, if they have the digest.
 	finish(digest [32]byte) (*publicKeys, error)
 }
 
-// layout says how public keys are cut: all sizes are in bytes.
+// layout describes the chunks of public keys; all sizes are in bytes.
 type layout struct {
 	header, chunks int
 	chunk          func(i int) int
 }
 
-// size of header and chunks.
+// size returns the size of header and chunks.
 func (l layout) size() uint64 {
 	n := uint64(l.header)
 	for i := range l.chunks {
@@ -99,37 +104,40 @@ func (l layout) size() uint64 {
 	return n
 }
 
-// part is one part of a share of the secrets: so many residues modulo q.
+// part is one part of a share of the secrets: n residues modulo q.
 type part struct {
 	q uint64
 	n int
 }
 
-// ciphertexts are those of a request: what is opened of each is a message, of which decrypt.Ciphertexts has the phases.
+// ciphertexts holds the ciphertexts of a request. Each opened value is a message;
+// decrypt.Ciphertexts returns the phases.
 type ciphertexts interface {
 	decrypt.Ciphertexts
-	// size of an encoded ciphertext, in bytes.
+	// size returns the size of an encoded ciphertext in bytes.
 	size() int
-	// each is how many messages a ciphertext has.
+	// each returns the number of messages of a ciphertext.
 	each() int
-	// memory is what each ciphertext takes here beside its encoding, in bytes, messages aside.
+	// memory returns the memory of a ciphertext in bytes, in addition to its encoding and without
+	// its messages.
 	memory() uint64
-	// decode takes the next ciphertext. The error says why it is none.
+	// decode decodes the next ciphertext, or returns why it is invalid.
 	decode(encoded []byte) error
-	// prepare is called when all have come.
+	// prepare is called when all ciphertexts were decoded.
 	prepare() error
-	// release is called when nothing is asked of them any more.
+	// release is called when the ciphertexts are no longer used.
 	release()
 }
 
-// Schemes by the names of their sets. Of multi-key ciphertexts there is that of the pinned context.
+// newScheme returns the scheme of a set. For multi-key ciphertexts only the set of the pinned
+// context is supported.
 func (s *Service) newScheme(name string) (scheme, error) {
 	if _, err := mk.Lookup(name); err == nil {
 		switch c := s.Keys.Context; {
 		case c == nil:
 			return nil, multikey.NotConfigured()
 		case c.Name != name:
-			return nil, rpc.Errorf(rpc.Foreign, "make a group for the set that the roster pins", "a group for %s; the roster pins multi-key ciphertexts of %s", name, c.Name)
+			return nil, rpc.Errorf(rpc.Foreign, "make a group for the set that the roster pins", "a group for %s, but the roster pins multi-key ciphertexts of %s", name, c.Name)
 		default:
 			return &multikeyScheme{c}, nil
 		}
@@ -151,7 +159,7 @@ func (s *Service) newScheme(name string) (scheme, error) {
 func newLWE(name string) (*lwe.Scheme, error) {
 	set, err := lwe.Lookup(name)
 	if err != nil {
-		return nil, rpc.Errorf(rpc.Invalid, "`lodge params list` shows the sets for threshold keys", "%v", err)
+		return nil, rpc.Errorf(rpc.Invalid, "`lodge params list` lists the sets for threshold keys", "%v", err)
 	}
 	return lwe.New(set)
 }
@@ -162,8 +170,8 @@ type sharing struct {
 	holders int
 }
 
-// shamirOf gives the sharing of a field among holders. Whether the modulus is prime takes longer to find out than a message to
-// decrypt.
+// shamirOf returns the cached sharing of a field among holders: checking that the modulus is prime
+// takes longer than decrypting a message.
 func (s *Service) shamirOf(q uint64, holders int) (*share.Shamir, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +186,7 @@ func (s *Service) shamirOf(q uint64, holders int) (*share.Shamir, error) {
 	return made, nil
 }
 
-// schemeOf gives the scheme of a set.
+// schemeOf returns the cached scheme of a set.
 func (s *Service) schemeOf(name string) (scheme, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

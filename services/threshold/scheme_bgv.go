@@ -16,7 +16,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// bgvScheme has keys of package bgv.
+// bgvScheme is the scheme of package bgv.
 type bgvScheme struct{ *bgv.Scheme }
 
 func (s *bgvScheme) name() string   { return s.Name }
@@ -38,7 +38,7 @@ func (s *bgvScheme) check(holders int, galois []uint32) error {
 	//lodge:check threshold/reshare/size [run=TestBGVHolders] keys are reshared among too many
 	//  holders
 	if holders > bgv.MaxParties {
-		return rpc.Errorf(rpc.Invalid, "take fewer holders", "%d holders; keys of %s have %d at most", holders, s.Name, bgv.MaxParties)
+		return rpc.Errorf(rpc.Invalid, "use fewer holders", "%d holders; keys of %s have %d at most", holders, s.Name, bgv.MaxParties)
 	}
 	return nil
 }
@@ -76,14 +76,14 @@ func (s *bgvScheme) layout(galois int) layout {
 	return layout{bgv.HeaderSize(galois), s.Samples(galois), func(int) int { return s.ChunkSize() }}
 }
 
-// bgvReceiver is a receiver of keys of package bgv.
+// bgvReceiver receives keys of package bgv.
 type bgvReceiver struct {
 	*bgv.Receiver
 	s *bgvScheme
 }
 
 func (s *bgvScheme) receive(header []byte, galois []uint32) (receiver, error) {
-	if len(header) != bgv.HeaderSize(len(galois)) { // before there is room for what it says
+	if len(header) != bgv.HeaderSize(len(galois)) { // checked before memory is allocated
 		return nil, fmt.Errorf("%w: a header of %d bytes for %d automorphisms", bgv.ErrKeys, len(header), len(galois))
 	}
 	in, err := s.Receive(header)
@@ -98,7 +98,7 @@ func (r bgvReceiver) finish(digest [32]byte) (*publicKeys, error) {
 	return r.s.public(keys), nil
 }
 
-// parts are the shares of the secret, modulo each prime.
+// parts returns the shares of the secret, modulo each prime.
 func (s *bgvScheme) parts() (list []part) {
 	for _, q := range s.QP() {
 		list = append(list, part{q, s.N()})
@@ -106,14 +106,14 @@ func (s *bgvScheme) parts() (list []part) {
 	return list
 }
 
-// key are the parts that masks and floods take.
+// key returns the number of parts that masks and flooding use.
 func (s *bgvScheme) key() int { return max(0, s.FloodLevel) + 1 }
 
 func (s *bgvScheme) own() bool { return false }
 
 func (s *bgvScheme) params(quorum int, form jobv1.MaskForm) (decrypt.Params, error) {
 	if form == jobv1.MaskForm_MASK_FORM_PAPER {
-		return decrypt.Params{}, rpc.Errorf(rpc.Invalid, "ask for the exact form", "there are no masks of the paper's form for %s", s.Name)
+		return decrypt.Params{}, rpc.Errorf(rpc.Invalid, "use the exact form", "there are no masks of the paper's form for %s", s.Name)
 	}
 	p, err := bgvdecrypt.Params(s.Scheme, quorum-1)
 	if err != nil {
@@ -124,8 +124,9 @@ func (s *bgvScheme) params(quorum int, form jobv1.MaskForm) (decrypt.Params, err
 
 func (s *bgvScheme) failure(decrypt.Params, int, int) float64 { return 0 }
 
-// floods is the part of what the set allows that is a holder's: of the holders of each run one at least is honest and counts
-// it, and there are no more than holders - threshold of whom that can be said whatever the others do.
+// floods returns a holder's share of the number of decryptions that the set allows. In each run at
+// least one of the holders is honest and counts it. At most holders - threshold holders can be
+// such, whatever the others do.
 func (s *bgvScheme) floods(holders int, threshold uint32) uint64 {
 	if _, err := bgvdecrypt.NewFlooding(s.Scheme, int(threshold)+1); err != nil {
 		return 0
@@ -136,7 +137,8 @@ func (s *bgvScheme) floods(holders int, threshold uint32) uint64 {
 	return 1 << s.LogDecryptions / uint64(holders-int(threshold))
 }
 
-// bgvCiphertexts are ciphertexts of one level, of which the first coefficients are opened under masks, or all with flooding.
+// bgvCiphertexts holds ciphertexts of one level, of which the first coefficients are opened under
+// masks, or all with flooding.
 type bgvCiphertexts struct {
 	s            *bgv.Scheme
 	level        int
@@ -161,9 +163,9 @@ func (s *bgvScheme) ciphertexts(h *thresholdv1.DecryptHeader, threshold uint32) 
 	//lodge:check threshold/bgv/coefficients [drop=h.GetFlooding() != (h.GetCoefficients() == 0)]
 	//  [run=TestBGVRefusals] one request has two meanings of what is opened
 	case h.GetFlooding() != (h.GetCoefficients() == 0) || h.GetCoefficients() > n:
-		return nil, rpc.Errorf(rpc.Invalid, "", "%d coefficients of each; under masks 1 to %d, with flooding 0, which is all", h.GetCoefficients(), n)
+		return nil, rpc.Errorf(rpc.Invalid, "", "%d coefficients of each; 1 to %d are supported under masks, and 0, for all, with flooding", h.GetCoefficients(), n)
 	case h.GetFlooding() && h.GetMasks() != jobv1.MaskForm_MASK_FORM_UNSPECIFIED:
-		return nil, rpc.Errorf(rpc.Invalid, "name no form of masks", "flooding takes no masks")
+		return nil, rpc.Errorf(rpc.Invalid, "omit the form of masks", "flooding uses no masks")
 	case !h.GetFlooding():
 		return c, nil
 	}
@@ -175,8 +177,8 @@ func (s *bgvScheme) ciphertexts(h *thresholdv1.DecryptHeader, threshold uint32) 
 	//lodge:check threshold/bgv/low [run=TestBGVRefusals] ciphertexts without modulus for flooding
 	//  are accepted
 	if c.level < s.FloodLevel {
-		return nil, rpc.Errorf(rpc.Invalid, "open coefficients under masks, or decrypt them before they are switched to so low a level",
-			"ciphertexts of level %d; flooding takes those of level %d or more", c.level, s.FloodLevel)
+		return nil, rpc.Errorf(rpc.Invalid, "open coefficients under masks, or decrypt the ciphertexts before they are switched to so low a level",
+			"ciphertexts of level %d; flooding requires level %d or more", c.level, s.FloodLevel)
 	}
 	return c, nil
 }
@@ -184,8 +186,9 @@ func (s *bgvScheme) ciphertexts(h *thresholdv1.DecryptHeader, threshold uint32) 
 func (c *bgvCiphertexts) size() int { return c.s.CiphertextSize(c.level) }
 func (c *bgvCiphertexts) each() int { return c.coefficients }
 
-// memory is that of a ciphertext, at its level, and of its messages; under masks of it at level 0, and its coefficients in
-// the order of the products; with flooding of it at the level of floods, of what is computed there, and of the answer as it is
+// memory returns the bytes for a ciphertext at its level and for its messages. Under masks it adds
+// the ciphertext at level 0 and its coefficients in the order of the products. With flooding it
+// adds the ciphertext at the level of flooding, the intermediate values, and the answer as it is
 // made, stored and sent.
 func (c *bgvCiphertexts) memory() uint64 {
 	row := 8 * c.s.N()
@@ -202,7 +205,7 @@ func (c *bgvCiphertexts) decode(encoded []byte) error {
 	//lodge:check threshold/bgv/level [run=TestBGVRefusals] ciphertexts of another level than agreed
 	//  are accepted
 	if int(encoded[0]) != c.level {
-		return fmt.Errorf("it is of level %d, and the header says %d", encoded[0], c.level)
+		return fmt.Errorf("it has level %d, but the header announces %d", encoded[0], c.level)
 	}
 	x, err := c.s.DecodeCiphertext(encoded)
 	if err == nil {
@@ -211,7 +214,7 @@ func (c *bgvCiphertexts) decode(encoded []byte) error {
 	return err
 }
 
-// key is what answers to the last ciphertext with flooding depend on.
+// key returns a digest of the part of the last ciphertext on which answers with flooding depend.
 func (c *bgvCiphertexts) key() ([32]byte, error) { return c.flooding.Key(c.list[len(c.list)-1]) }
 
 func (c *bgvCiphertexts) prepare() (err error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// lweScheme has keys of package lwe.
+// lweScheme is the scheme of package lwe.
 type lweScheme struct{ *lwe.Scheme }
 
 func (s *lweScheme) name() string   { return s.Name }
@@ -24,7 +24,7 @@ func (s *lweScheme) hash() [32]byte { return s.Hash() }
 
 func (s *lweScheme) check(_ int, galois []uint32) error {
 	if len(galois) > 0 {
-		return rpc.Errorf(rpc.Invalid, "name no rotations, or another set", "keys of %s have none for automorphisms", s.Name)
+		return rpc.Errorf(rpc.Invalid, "omit the rotations, or use another set", "keys of %s do not support automorphisms", s.Name)
 	}
 	return nil
 }
@@ -55,7 +55,7 @@ func lwePublic(k *lwe.Keys) *publicKeys {
 
 func (s *lweScheme) layout(int) layout { return layout{lwe.HeaderSize, s.Chunks(), s.ChunkSize} }
 
-// lweReceiver is a receiver of keys of package lwe.
+// lweReceiver receives keys of package lwe.
 type lweReceiver struct{ *lwe.Receiver }
 
 func (s *lweScheme) receive(header []byte, _ []uint32) (receiver, error) {
@@ -71,7 +71,7 @@ func (r lweReceiver) finish(digest [32]byte) (*publicKeys, error) {
 	return lwePublic(keys), nil
 }
 
-// parts are the shares of z, under which messages are, and of s.
+// parts returns the shares of z, under which messages are encrypted, and of s.
 func (s *lweScheme) parts() []part { return []part{{s.Q, s.N()}, {s.Q, s.Dim}} }
 func (s *lweScheme) key() int      { return 1 }
 func (s *lweScheme) own() bool     { return false }
@@ -90,26 +90,27 @@ func (s *lweScheme) failure(p decrypt.Params, makers, threshold int) float64 {
 
 func (s *lweScheme) floods(int, uint32) uint64 { return 0 }
 
-// lweCiphertexts are LWE ciphertexts of one message each, or ring ciphertexts of which the first coefficients are opened.
+// lweCiphertexts holds LWE ciphertexts of one message each, or ring ciphertexts of which the first
+// coefficients are opened.
 type lweCiphertexts struct {
 	s            *lwe.Scheme
 	coefficients int        // of each ring ciphertext; 0 for LWE ciphertexts
-	count        int        // of the ciphertexts that come
-	lwe          []lwe.LWE  // the ciphertexts, or these:
+	count        int        // expected number of ciphertexts
+	lwe          []lwe.LWE  // the LWE ciphertexts, or these:
 	wheels       [][]uint64 // the vectors of a ring ciphertext's messages (lwe.Scheme.Unroll)
 	bs           [][]uint64 // and their other parts
-	scratch      *lwe.Ring  // in which a ring ciphertext is decoded
-	words        []uint64   // for the LWE ciphertexts that come next
-	slabs        []*slab    // of which these are, and those of the others
+	scratch      *lwe.Ring  // for decoding a ring ciphertext
+	words        []uint64   // for the next LWE ciphertexts
+	slabs        []*slab    // the slab of words, and earlier slabs
 }
 
-// slab is memory for LWE ciphertexts, which requests have one after the other: to have it cleared and collected takes longer
-// than decoding.
+// slab is memory for LWE ciphertexts that requests reuse: clearing and collecting it would take
+// longer than decoding.
 type slab [1 << 17]uint64
 
 var slabs = sync.Pool{New: func() any { return new(slab) }}
 
-// next gives memory for an LWE ciphertext, with anything in it.
+// next returns memory for an LWE ciphertext, with arbitrary content.
 func (c *lweCiphertexts) next() []uint64 {
 	n := c.s.N()
 	if len(c.words) < n {
@@ -125,7 +126,7 @@ func (c *lweCiphertexts) next() []uint64 {
 	return words
 }
 
-// release gives back what LWE ciphertexts are in.
+// release returns the memory of LWE ciphertexts.
 func (c *lweCiphertexts) release() {
 	for _, s := range c.slabs {
 		slabs.Put(s)
@@ -140,9 +141,9 @@ func (s *lweScheme) ciphertexts(h *thresholdv1.DecryptHeader, _ uint32) (ciphert
 	//lodge:check threshold/request/form [run=TestMalformedRequests] ciphertexts of an unknown form
 	//  are accepted
 	case !ring && h.GetForm() != thresholdv1.CiphertextForm_CIPHERTEXT_FORM_LWE:
-		return nil, rpc.Errorf(rpc.Invalid, fmt.Sprintf("keys of %s decrypt LWE or ring ciphertexts: say which they are", s.Name), "ciphertexts of form %s", h.GetForm())
+		return nil, rpc.Errorf(rpc.Invalid, fmt.Sprintf("keys of %s decrypt LWE or ring ciphertexts: give the form", s.Name), "ciphertexts of form %s", h.GetForm())
 	case ring != (h.GetCoefficients() > 0) || h.GetCoefficients() > n:
-		return nil, rpc.Errorf(rpc.Invalid, "", "%d coefficients of each; of ring ciphertexts 1 to %d, of others none", h.GetCoefficients(), n)
+		return nil, rpc.Errorf(rpc.Invalid, "", "%d coefficients of each; 1 to %d are supported for ring ciphertexts, none for others", h.GetCoefficients(), n)
 	case h.GetLevel() != 0 || h.GetFlooding():
 		return nil, rpc.Errorf(rpc.Invalid, "", "LWE and ring ciphertexts have no levels, and are decrypted without flooding")
 	}

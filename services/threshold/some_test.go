@@ -7,7 +7,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// What is recorded of a request says which messages were opened, whichever these are.
+// The records of a request show exactly which messages were opened.
 func TestSomeMessages(t *testing.T) {
 	a, b, c := [32]byte{1}, [32]byte{2}, [32]byte{3}
 	q := &request{batch: &lweCiphertexts{coefficients: 4}, intake: &intake{digests: [][32]byte{a, b, c}}}

@@ -38,7 +38,7 @@ func (w *world) stocked() *stocked {
 	return &stocked{w, stockv1.NewStockServiceClient(conn)}
 }
 
-// eventually waits until the stock of a quorum is as ok wants it.
+// eventually waits until ok accepts the stock of a quorum.
 func (w *stocked) eventually(quorum []uint32, ok func(*stockv1.Stock) bool) *stockv1.Stock {
 	w.Helper()
 	var last *stockv1.Stock
@@ -59,7 +59,8 @@ func (w *stocked) eventually(quorum []uint32, ok func(*stockv1.Stock) bool) *sto
 	return nil
 }
 
-// A policy keeps the masks of a quorum above its low mark while a client decrypts, of keys that not all parties hold.
+// A policy keeps the masks of a quorum above its low mark while a client decrypts, for keys that
+// not all parties hold.
 func TestPolicyKeepsMasks(t *testing.T) {
 	w := newWorld(t, 4, nil).stocked()
 	epoch := w.complete(&coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Params: set, Threshold: 1, Group: []uint32{0, 1, 2}}).GetEpoch()
@@ -116,11 +117,11 @@ func TestPolicyKeepsMasks(t *testing.T) {
 			}
 		}
 	}
-	if made != 3 { // at 0, and at 30 of 60 twice
+	if made != 3 { // at 0, and twice at 30 of 60
 		t.Errorf("%d jobs of policies", made)
 	}
 	_, err = w.stock.Reserve(t.Context(), &stockv1.ReserveRequest{Class: class(quorum), Count: 1})
-	refused(t, err, lodge.Invalid, "never reserved")
+	refused(t, err, lodge.Invalid, "cannot be reserved")
 
 	job := &coordinatorv1.JobRequest{
 		Kind: jobv1.Kind_KIND_MASKS, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Params: set, Epoch: epoch, Count: batch, Group: quorum, Form: jobv1.MaskForm_MASK_FORM_EXACT,

@@ -2,8 +2,8 @@
 // same secrets, and decryption for clients by any threshold + 1 of the holders (Ajax). It is an adapter between
 // lodge.threshold.v1 and the protocols of engine/protocol/threshold.
 //
-// All of it is secure against parties that follow the protocols, as those packages say, and a party takes part only
-// when its operator has allowed that by name.
+// These protocols are secure only against parties that follow them, as those packages document, and
+// a party takes part only if its operator has explicitly allowed that.
 package threshold
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// Rules say who may call what.
+// Rules maps each method to the permission that a caller needs.
 var Rules = session.Rules("/lodge.threshold.v1.ThresholdService/", rpc.Rules{
 	"Estimate":          rpc.Allow(rpc.Coordinator),
 	"ListKeys":          rpc.Allow(rpc.Coordinator, rpc.Client),
@@ -38,24 +38,26 @@ var Rules = session.Rules("/lodge.threshold.v1.ThresholdService/", rpc.Rules{
 	"ListApprovals":     rpc.Allow(rpc.Client).With(config.PermApprove),
 })
 
-// Config of a party's service.
+// Config configures a party's service.
 type Config struct {
 	Vault  *vault.Vault
 	Audit  *audit.Log
 	Policy config.Threshold
-	// Keys are this party's own multi-key keys, and Directory is what others have published of theirs; nil: nothing is known.
+	// Keys holds this party's own multi-key keys, and Directory the published records of the other
+	// parties' keys. Either may be nil if there are none.
 	Keys      *keys.Store
 	Directory Directory
-	// AllowPassive says that the operator accepts keys that are secure against parties that follow the protocol alone.
+	// AllowPassive tells that the operator accepts keys that are secure only against parties that
+	// follow the protocol.
 	AllowPassive bool
 	Workers      int
-	// Peers are connections to the parties, by their place in the roster; nil for this one.
+	// Peers are connections to the parties, by their index in the roster; nil for this party.
 	Peers []Peer
 }
 
-// Directory knows whose multi-key keys are.
+// Directory knows the owners of multi-key keys.
 type Directory interface {
-	// Owner is the last record of keys that their owner has signed.
+	// Owner returns the last record of keys that their owner has signed.
 	Owner(id mk.KeyID) (r *multikey.Record, known bool)
 }
 
@@ -73,7 +75,7 @@ type Service struct {
 	shamirs map[sharing]*share.Shamir
 }
 
-// New serves threshold keys.
+// New returns the service.
 func New(sessions *session.Registry, c Config) *Service {
 	s := &Service{Config: c, schemes: map[string]scheme{}, shamirs: map[sharing]*share.Shamir{}}
 	readers := c.Policy.KeyReaders()
@@ -96,8 +98,8 @@ func New(sessions *session.Registry, c Config) *Service {
 // purpose of the epochs of this package.
 var purpose = job.PurposeName(jobv1.Purpose_PURPOSE_THRESHOLD)
 
-// held gives the record of an epoch of threshold keys of which this party has a share that may be used; fresh says that
-// something new is to be made.
+// held returns the record of an epoch of threshold keys of which this party has a usable share.
+// fresh tells that the caller makes something new under the epoch.
 func (s *Service) held(id uint64, fresh bool) (vault.Epoch, error) {
 	name := fmt.Sprintf("epoch %d", id)
 	e, err := s.Vault.Epoch(id)
@@ -106,14 +108,14 @@ func (s *Service) held(id uint64, fresh bool) (vault.Epoch, error) {
 		return e, keyring.Refused(err, name)
 	//lodge:check threshold/purpose [run=TestPurposes] keys of another purpose decrypt
 	case e.Purpose != purpose:
-		return e, rpc.Errorf(rpc.KeyPurpose, "`lodge keys list` shows the threshold keys", "%s was made for %s, not for %s", name, e.Purpose, purpose)
+		return e, rpc.Errorf(rpc.KeyPurpose, "`lodge keys list` lists the threshold keys", "%s was made for %s, not for %s", name, e.Purpose, purpose)
 	case e.State == vault.EpochRetired:
-		return e, rpc.Errorf(rpc.Burnt, "`lodge keys list` shows whether another epoch has new shares of the same keys; ask its holders with `lodge decrypt --epoch`",
+		return e, rpc.Errorf(rpc.Burnt, "`lodge keys list` shows whether another epoch has new shares of the same keys; use its holders with `lodge decrypt --epoch`",
 			"%s is retired, and its shares are erased at this party", name)
 	case e.State == vault.EpochLocked:
 		return e, rpc.Errorf(rpc.Conflict, "wait until the job that makes it is complete", "%s is not active", name)
 	case fresh && e.State != vault.EpochActive:
-		return e, rpc.Errorf(rpc.Conflict, "use the epoch that has taken its place", "%s is draining: nothing new is made for it", name)
+		return e, rpc.Errorf(rpc.Conflict, "use the epoch that has replaced it", "%s is draining: no masks or shares are made for it", name)
 	case s.Vault.Standing(&e) != vault.SameRoster:
 		return e, displaced(&e, s.Vault.Places(&e), int(s.Sessions.Self))
 	//lodge:check threshold/passive [run=TestPassiveKeysAreRefused] [redundant=the gate rejects the
@@ -124,11 +126,12 @@ func (s *Service) held(id uint64, fresh bool) (vault.Epoch, error) {
 	return e, nil
 }
 
-// displaced says why the roster leaves an epoch of no use to this party, by the places of the holders in it.
+// displaced returns why this party cannot use an epoch under the present roster, given the indices
+// of the holders in the roster.
 func displaced(e *vault.Epoch, places []int, self int) *rpc.Error {
 	if !slices.Contains(places, self) {
-		return rpc.Errorf(rpc.PinMismatch, "ask holders, whom `lodge keys show` lists; a holder whose signing key is another one is none until it has new shares (`lodge keys reshare`)",
-			"this party is no holder of epoch %d under its present signing key", e.ID)
+		return rpc.Errorf(rpc.PinMismatch, "use the holders that `lodge keys show` lists; a holder with a new signing key needs new shares (`lodge keys reshare`)",
+			"this party is not a holder of epoch %d under its present signing key", e.ID)
 	}
 	here := 0
 	for _, p := range places {
@@ -136,12 +139,12 @@ func displaced(e *vault.Epoch, places []int, self int) *rpc.Error {
 			here++
 		}
 	}
-	return rpc.Errorf(rpc.PinMismatch, "put holders back into the rosters of all parties, with the signing keys that they had, and then give shares to others with `lodge keys reshare`",
+	return rpc.Errorf(rpc.PinMismatch, "put holders back into the rosters of all parties, with their former signing keys, and then give shares to others with `lodge keys reshare`",
 		"%d of the %d holders of epoch %d are in this party's roster, and %d must decrypt", here, len(places), e.ID, e.Threshold+1)
 }
 
-// numbers turns places in the roster, ascending, into the holders' numbers, ascending, and refuses what is no quorum of
-// the epoch or is without this party.
+// numbers converts ascending indices in the roster to the holders' numbers, ascending. It returns
+// an error if they are not a quorum of the epoch that includes this party.
 func (s *Service) numbers(e *vault.Epoch, parties []uint32) ([]uint32, error) {
 	wrong := func(format string, args ...any) error {
 		return rpc.Errorf(rpc.WrongQuorum, fmt.Sprintf("name %d holders of epoch %d in ascending order", e.Threshold+1, e.ID), format, args...)
@@ -157,7 +160,7 @@ func (s *Service) numbers(e *vault.Epoch, parties []uint32) ([]uint32, error) {
 		//lodge:check threshold/quorum/order [drop=i > 0 && p <= parties[i-1]] [run=TestRefusals]
 		//  one quorum has several names
 		if n < 0 || i > 0 && p <= parties[i-1] {
-			return nil, wrong("party %d is no holder, or not in order", p)
+			return nil, wrong("party %d is not a holder, or not in order", p)
 		}
 		numbers[i] = uint32(n)
 	}
@@ -168,7 +171,7 @@ func (s *Service) numbers(e *vault.Epoch, parties []uint32) ([]uint32, error) {
 	return numbers, nil
 }
 
-// terms is the hash of what a session computes with: the set, and where there are any the keys.
+// terms returns the hash of a session's parameters: the set and, if any, the keys.
 func terms(what string, scheme scheme, keys [32]byte) round.Digest {
 	h := scheme.hash()
 	return round.Hash("lodge "+plan.Threshold+" "+what, h[:], keys[:])

@@ -33,7 +33,7 @@ import (
 
 var want = []uint64{0, 1, 2, 3, 15, 14, 13, 12, 5}
 
-// ring asks for the coefficients of a ring ciphertext.
+// ring returns a request for the coefficients of a ring ciphertext.
 func ring(c *lwe.Ring, n int, quorum ...uint32) *client.Request {
 	return &client.Request{Ring: []*lwe.Ring{c}, Coefficients: n, Quorum: ints(quorum)}
 }
@@ -45,7 +45,7 @@ func ints(list []uint32) (out []int) {
 	return out
 }
 
-// opens has the client decrypt, and compares.
+// opens decrypts as the client and compares the result.
 func (w *world) opens(k *client.Key, r *client.Request, want []uint64) *client.Result {
 	w.Helper()
 	decrypt := func(k *client.Key, r *client.Request) (*client.Result, error) {
@@ -64,7 +64,7 @@ func (w *world) opens(k *client.Key, r *client.Request, want []uint64) *client.R
 	return out
 }
 
-// refused checks the code of a refusal, and that it says something.
+// refused checks the code of an error and that its text contains a word.
 func refused(t *testing.T, err error, code lodge.Code, word string) {
 	t.Helper()
 	e := lodge.FromError(err)
@@ -73,7 +73,7 @@ func refused(t *testing.T, err error, code lodge.Code, word string) {
 	}
 }
 
-// Every quorum of three and of five parties decrypts, in both forms, ring and LWE ciphertexts.
+// Every quorum of three and of five parties decrypts ring and LWE ciphertexts, in both forms.
 func TestEveryQuorum(t *testing.T) {
 	for _, parties := range []int{3, 5} {
 		t.Run(fmt.Sprintf("%d parties", parties), func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestEveryQuorum(t *testing.T) {
 	}
 }
 
-// What is computed with the fetched evaluation keys decrypts.
+// Results computed with the downloaded evaluation keys decrypt.
 func TestComputedCiphertexts(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	epoch := w.keys(1)
@@ -152,13 +152,14 @@ func TestComputedCiphertexts(t *testing.T) {
 		if err := e.Lookup(out, in, table); err != nil {
 			t.Fatal(err)
 		}
-		s.Add(out, out, out) // what is padded becomes plain
+		s.Add(out, out, out) // converts the padded encoding to the plain one
 		looked = append(looked, out)
 	}
 	w.opens(k, &client.Request{LWE: looked}, []uint64{9, 1})
 }
 
-// A repeat gets the same answers, in whatever batch it comes; another client or recipient gets none.
+// A repeated request gets the same answers in every combination of ciphertexts; another client or
+// recipient gets none.
 func TestRepeats(t *testing.T) {
 	w := newWorld(t, 3, func(i int, f *config.PartyFile) {
 		f.Clients[2].Permissions = append(f.Clients[2].Permissions, config.PermDecrypt)
@@ -171,7 +172,7 @@ func TestRepeats(t *testing.T) {
 	c, d := w.encrypt(k, public, want...), w.encrypt(k, public, 7, 8)
 	first := w.opens(k, ring(c, 3, 0, 1), want[:3])
 	if again := w.opens(k, ring(c, 3, 0, 1), want[:3]); !slices.EqualFunc(first.Answers.Parts, again.Answers.Parts, slices.Equal) {
-		t.Error("asked again, other answers")
+		t.Error("a repeated request got different answers")
 	}
 	more := &client.Request{Ring: []*lwe.Ring{d, c}, Coefficients: 2, Quorum: []int{0, 1}}
 	w.opens(k, more, []uint64{7, 8, 0, 1})
@@ -185,7 +186,7 @@ func TestRepeats(t *testing.T) {
 	if n := free(); n != 25 {
 		t.Errorf("%d masks are left of 30: 5 messages were decrypted", n)
 	}
-	w.opens(k, ring(c, 9, 1, 2), want) // another quorum decrypts by itself
+	w.opens(k, ring(c, 9, 1, 2), want) // another quorum decrypts independently
 
 	to, err := client.NewRecipient()
 	if err != nil {
@@ -199,7 +200,8 @@ func TestRepeats(t *testing.T) {
 	refused(t, err, lodge.Delivered, "another client")
 }
 
-// A request takes masks of as many batches as it needs, no more than there are, and for what is repeated none.
+// A request uses masks of as many batches as it needs, within the stock, and no masks for repeated
+// messages.
 func TestMasksOfSeveralBatches(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	epoch := w.keys(1)
@@ -216,7 +218,7 @@ func TestMasksOfSeveralBatches(t *testing.T) {
 		t.Helper()
 		_, err := w.app.Decrypt(t.Context(), k, ring(c, n, 0, 2))
 		refused(t, err, lodge.OutOfStock, fmt.Sprintf("has %d free exact masks", free))
-		if e := lodge.FromError(err); free > 0 && !strings.Contains(e.What+e.Next, fmt.Sprintf("no more than %d at a time", free)) { // as a peer says it, it is one text
+		if e := lodge.FromError(err); free > 0 && !strings.Contains(e.What+e.Next, fmt.Sprintf("at most %d at a time", free)) { // a peer's error combines both in one text
 			t.Errorf("no hint: %v", e)
 		}
 	}
@@ -227,20 +229,20 @@ func TestMasksOfSeveralBatches(t *testing.T) {
 		t.Fatalf("%+v, %v", now, err)
 	}
 	refuses(30, 4)
-	w.opens(k, ring(c, 29, 0, 2), all[:29]) // of which 25 are held
+	w.opens(k, ring(c, 29, 0, 2), all[:29]) // 25 of these are answered already
 	w.opens(k, ring(c, 29, 0, 2), all[:29])
 	refuses(30, 0)
 	if now, err = w.app.Key(t.Context(), epoch); err != nil || len(now.Masks) != 0 {
 		t.Fatalf("%+v, %v", now, err)
 	}
-	if out := w.opens(now, ring(c, 29), all[:29]); !slices.Equal(out.Quorum, []int{0, 2}) { // whoever has answered before
+	if out := w.opens(now, ring(c, 29), all[:29]); !slices.Equal(out.Quorum, []int{0, 2}) { // the holders that answered before
 		t.Errorf("%v have answered", out.Quorum)
 	}
 	_, err = w.app.Decrypt(t.Context(), now, ring(c, 30))
 	refused(t, err, lodge.OutOfStock, "masks")
 }
 
-// Answers are sealed to whoever is to read them.
+// Answers are encrypted to the recipient.
 func TestSealedAnswers(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	epoch := w.keys(1)
@@ -272,16 +274,16 @@ func TestSealedAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := stranger.Open(out.Answers); err == nil {
-		t.Error("somebody else reads it")
+		t.Error("another client reads the answer")
 	}
 	swapped := *out.Answers
 	swapped.Parts = [][]byte{out.Answers.Parts[1], out.Answers.Parts[0]}
 	if _, err := to.Open(&swapped); err == nil {
-		t.Error("an answer is taken for another party's")
+		t.Error("an answer is accepted as another party's")
 	}
 }
 
-// A party that is down is left out.
+// The client avoids a party that is down.
 func TestRoutesAround(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	epoch := w.keys(1)
@@ -310,7 +312,8 @@ func TestRoutesAround(t *testing.T) {
 	refused(t, err, lodge.Unavailable, "can be reached")
 }
 
-// New shares of the same secrets, for others and another threshold: the keys stay, old and new shares do not mix.
+// New shares of the same secrets, for other holders and another threshold: the keys stay, and old
+// and new shares do not mix.
 func TestReshare(t *testing.T) {
 	w := newWorld(t, 5, nil)
 	first := w.complete(&coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Params: set, Threshold: 1, Group: []uint32{0, 1, 2}}).GetEpoch()
@@ -329,7 +332,8 @@ func TestReshare(t *testing.T) {
 	}
 	w.opens(renewed, ring(c, len(want)), want)
 
-	// Back to three, of whom one never had the first shares, from holders of whom one is not asked.
+	// Back to three holders. One of them never had the first shares, and one of the old holders
+	// does not take part.
 	third := w.complete(&coordinatorv1.JobRequest{
 		Kind: jobv1.Kind_KIND_RESHARE, FromEpoch: second, Threshold: 1, Group: []uint32{2, 3, 4},
 		FromDigest: renewed.Digest[:], FromThreshold: 2, FromHolders: []uint32{1, 2, 0, 4, 5},
@@ -338,7 +342,8 @@ func TestReshare(t *testing.T) {
 	w.masks(third, 1, "paper", 2, 4)
 	last, _ := w.key(third)
 	w.opens(last, ring(c, len(want)), want)
-	// The keys' errors are those of the three that made them, which new shares do not record.
+	// The keys' errors are those of the three parties that made them, which new shares do not
+	// record.
 	made, now := paperFailure(t, k), paperFailure(t, last)
 	p, err := decrypt.ParamsOf(w.scheme(), 1, true)
 	if err != nil {
@@ -363,7 +368,7 @@ func paperFailure(t *testing.T, k *client.Key) float64 {
 	return 0
 }
 
-// Every refusal is its own error.
+// Every refusal has its own error.
 func TestRefusals(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	epoch, other := w.keys(1), w.keys(1)
@@ -406,7 +411,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A party allows only what its rules say.
+// A party allows only decryptions that its rules permit.
 func TestPolicy(t *testing.T) {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -418,7 +423,7 @@ func TestPolicy(t *testing.T) {
 			Rules: []config.DecryptRule{
 				{Client: devnet.App, Epochs: []uint64{1}, MessagesPerHour: 10, MaxMessages: 6, Provenance: []string{"auditor"}},
 				{Client: devnet.App, Epochs: []uint64{2}, AnyCiphertexts: true, MessagesPerHour: 10, MaxMessages: 6},
-				{Client: devnet.App, Keys: []string{strings.Repeat("00", 32)}, MessagesPerHour: 10, MaxMessages: 6}, // of no keys here
+				{Client: devnet.App, Keys: []string{strings.Repeat("00", 32)}, MessagesPerHour: 10, MaxMessages: 6}, // of unknown keys
 			},
 		}
 		f.AllowPassiveThreshold = true
@@ -462,15 +467,15 @@ func TestPolicy(t *testing.T) {
 	_, err = w.app.Decrypt(ctx, k, ring(w.encrypt(k, pk, want...), 5, 0, 1))
 	refused(t, err, lodge.RateLimited, "may have 10")
 	if e := lodge.FromError(err); !strings.Contains(e.What+e.Next, "try again in ") {
-		t.Errorf("nothing is said of when: %v", e)
+		t.Errorf("the error gives no time to retry: %v", e)
 	}
-	w.opens(k, ring(c, 6, 0, 1), want[:6]) // a repeat counts for nothing
+	w.opens(k, ring(c, 6, 0, 1), want[:6]) // a repeat is not counted
 
 	k, pk = w.key(3)
 	_, err = w.app.Decrypt(ctx, k, ring(w.encrypt(k, pk, 1), 1, 0, 1))
 	refused(t, err, "policy_refused", "no rule")
 
-	// What was decrypted, and for whom, is in the audit logs of the parties that did.
+	// The audit logs of the parties that decrypted show the decryptions and their clients.
 	for i, file := range w.net.Parties {
 		f, err := config.LoadParty(file)
 		if err != nil {
@@ -499,7 +504,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// Threshold keys are for those alone who have allowed them by name.
+// Threshold keys require that the operator has explicitly allowed them.
 func TestPassiveKeysAreRefused(t *testing.T) {
 	w := newWorld(t, 3, func(i int, f *config.PartyFile) { f.AllowPassiveThreshold = i != 1 })
 	j := w.submit(&coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Params: set, Threshold: 1})
@@ -508,7 +513,7 @@ func TestPassiveKeysAreRefused(t *testing.T) {
 	}
 }
 
-// Parties that were asked for different things notice before anything else, and spend nothing.
+// Parties that receive different requests detect that first, and spend no masks.
 func TestDifferentQuestions(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	epoch := w.keys(1)
@@ -531,14 +536,15 @@ func TestDifferentQuestions(t *testing.T) {
 		}
 	}
 	if ctx.Err() != nil {
-		t.Error("it took the whole time")
+		t.Error("it waited for the whole timeout")
 	}
 	if now, err := w.app.Key(t.Context(), epoch); err != nil || now.Masks[0].Free != 30 {
 		t.Errorf("%+v, %v", now.Masks, err)
 	}
 }
 
-// What comes is held against the header, and each thing that is wrong has its error, before the peers hear of it.
+// An upload is checked against the header, and each kind of error has its own text, before the
+// peers are contacted.
 func TestMalformedRequests(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	epoch := w.keys(1)
@@ -547,7 +553,7 @@ func TestMalformedRequests(t *testing.T) {
 	c := w.encrypt(k, public, 1)
 	bad := k.Scheme().AppendRing(nil, c)
 	for i := range 7 {
-		bad[i] = 0xff // no residue
+		bad[i] = 0xff // not a residue
 	}
 	sum := decrypt.CiphertextsDigest(bad, len(bad))
 	for name, x := range map[string]struct {
@@ -581,7 +587,7 @@ func TestMalformedRequests(t *testing.T) {
 	w.opens(k, ring(c, 1, 0, 1), []uint64{1})
 }
 
-// Holders give new shares of what they hold themselves, to whom the spec says.
+// Holders refuse a reshare whose spec does not match their own record of the old epoch.
 func TestReshareOfSomethingElse(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	first, other := w.keys(1), w.keys(1)
@@ -609,7 +615,7 @@ func TestReshareOfSomethingElse(t *testing.T) {
 	w.complete(q())
 }
 
-// Keys of one purpose serve no other.
+// Keys of one purpose cannot be used for another.
 func TestPurposes(t *testing.T) {
 	w := newWorld(t, 3, nil, "insecure-8")
 	threshold := w.keys(1)
@@ -632,7 +638,8 @@ func TestPurposes(t *testing.T) {
 	}
 }
 
-// A party gives new shares to those that its own file names, and no lower threshold than that.
+// A party gives new shares only to holders that its own configuration allows, and only with at
+// least its minimum threshold.
 func TestReshareIsEveryHoldersToAllow(t *testing.T) {
 	w := newWorld(t, 4, func(i int, f *config.PartyFile) { f.Threshold.Reshare = config.Reshare{} })
 	first := w.complete(&coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Params: set, Threshold: 1, Group: []uint32{0, 1, 2}}).GetEpoch()
@@ -650,7 +657,7 @@ func TestReshareIsEveryHoldersToAllow(t *testing.T) {
 	}
 }
 
-// A coordinator that names parties which there are not is refused before anything of the session begins.
+// A coordinator that names nonexistent parties is rejected before the session begins.
 func TestPartiesThatThereAreNot(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	f, err := config.LoadCoordinator(w.net.Coordinator)
@@ -685,7 +692,7 @@ func TestPartiesThatThereAreNot(t *testing.T) {
 	}
 }
 
-// Where a rule asks for it, other clients approve each request, once for each time that it is used.
+// If a rule requires it, other clients must approve each request, once for each time it is used.
 func TestApprovals(t *testing.T) {
 	w := newWorld(t, 3, func(i int, f *config.PartyFile) {
 		r := &f.Threshold.Rules[0]
@@ -710,7 +717,8 @@ func TestApprovals(t *testing.T) {
 		return err
 	}
 	refused(t, approve(devnet.App, 0), lodge.Forbidden, "own")
-	// Both parties must know of the request: the client's call may have ended with the first one's refusal.
+	// Both parties must know the request: the client's call may have ended with the first party's
+	// refusal.
 	for p := range 2 {
 		_, err := w.raw(t.Context(), p, k, r.Ring[0], func(h *thresholdv1.DecryptHeader) { h.Coefficients = 3 })
 		refused(t, err, "approval_needed", "2 other clients")
@@ -728,7 +736,7 @@ func TestApprovals(t *testing.T) {
 		}
 	}
 	w.opens(k, r, want[:3])
-	w.opens(k, r, want[:3]) // a repeat takes no approval
+	w.opens(k, r, want[:3]) // a repeat needs no approval
 	for p := range 2 {
 		f, err := config.LoadParty(w.net.Parties[p])
 		if err != nil {
@@ -754,8 +762,8 @@ func TestApprovals(t *testing.T) {
 	refused(t, err, "approval_needed", "0 have")
 }
 
-// Masks that a party has spent are never used again: the run with them is refused, they are out of stock at the party that
-// proposed them too, and asked again others are proposed.
+// Masks that a party has spent are never used again: a run with them is refused, the party that
+// proposed them removes them from its stock, and the next attempt proposes others.
 func TestMasksAreUsedOnce(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	epoch := w.keys(1)
@@ -800,7 +808,7 @@ func TestMasksAreUsedOnce(t *testing.T) {
 	}
 	for p, err := range ask(2) {
 		if err != nil {
-			t.Errorf("asked again, party %d: %v", p, err)
+			t.Errorf("repeated request, party %d: %v", p, err)
 		}
 	}
 	w.opens(k, ring(c, 4, 0, 1), want[:4])

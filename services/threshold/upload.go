@@ -11,20 +11,20 @@ import (
 
 const (
 	uploadField = 2         // DecryptRequest.ciphertexts
-	leastUpload = 64 << 10  // bytes that are worth it
-	mostUpload  = 1<<20 + 8 // what clients send at a time
+	leastUpload = 64 << 10  // minimum size for which the buffer is worthwhile
+	mostUpload  = 1<<20 + 8 // size of clients' messages
 )
 
-// uploads keep memory for the parts of requests that come next.
+// uploads keeps buffers for the next parts of requests.
 var uploads = sync.Pool{New: func() any { return new([mostUpload]byte) }}
 
-// upload is a part of a request that comes in. Where buffer is set the ciphertexts lie in it.
+// upload is a received part of a request. If buffer is set, it contains the ciphertexts.
 type upload struct {
 	*thresholdv1.DecryptRequest
 	buffer *[mostUpload]byte
 }
 
-// Alias decodes a part with many ciphertexts, and nothing else, in a buffer (rpc.Codec).
+// Alias decodes a part that contains only ciphertexts, and many of them, into a buffer (rpc.Codec).
 func (u *upload) Alias(came mem.BufferSlice) bool {
 	n := came.Len()
 	if n < leastUpload || n > mostUpload {
@@ -49,7 +49,7 @@ func (u *upload) Alias(came mem.BufferSlice) bool {
 	return true
 }
 
-// release gives the buffer back: nothing uses the ciphertexts any more.
+// release returns the buffer. The ciphertexts must no longer be in use.
 func (u *upload) release() {
 	if u.buffer != nil {
 		u.Ciphertexts = nil
@@ -58,7 +58,7 @@ func (u *upload) release() {
 	}
 }
 
-// receive takes the next part of a request.
+// receive receives the next part of a request.
 func receive(stream thresholdv1.ThresholdService_DecryptServer) (*upload, error) {
 	u := &upload{DecryptRequest: new(thresholdv1.DecryptRequest)}
 	return u, stream.RecvMsg(u)

@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// A part of a request is what protobuf makes of it, however it is decoded.
+// Alias and protobuf decode a part of a request to the same message.
 func TestUploads(t *testing.T) {
 	encode := func(m *thresholdv1.DecryptRequest) []byte {
 		b, err := proto.Marshal(m)
@@ -26,19 +26,19 @@ func TestUploads(t *testing.T) {
 		encoded []byte
 		aliased bool
 	}{
-		"a part":               {part, true},
-		"as much as there is":  {encode(&thresholdv1.DecryptRequest{Ciphertexts: make([]byte, 1<<20)}), true},
-		"more than that":       {encode(&thresholdv1.DecryptRequest{Ciphertexts: make([]byte, 1<<20+5)}), false},
-		"little":               {encode(&thresholdv1.DecryptRequest{Ciphertexts: large[:100]}), false},
-		"nothing":              {nil, false},
-		"with a header":        {encode(&thresholdv1.DecryptRequest{Ciphertexts: large, Header: &thresholdv1.DecryptHeader{Epoch: 1}}), false},
-		"twice":                {append(bytes.Clone(part), part...), false},
-		"with something after": {append(bytes.Clone(part), 0x78, 1), false},
-		"cut":                  {part[:len(part)-1], false},
-		"another field":        {append([]byte{0x7a}, part[1:]...), false},
-		"no field":             {bytes.Repeat([]byte{0xff}, leastUpload), false},
+		"a part":              {part, true},
+		"the maximum size":    {encode(&thresholdv1.DecryptRequest{Ciphertexts: make([]byte, 1<<20)}), true},
+		"above the maximum":   {encode(&thresholdv1.DecryptRequest{Ciphertexts: make([]byte, 1<<20+5)}), false},
+		"little":              {encode(&thresholdv1.DecryptRequest{Ciphertexts: large[:100]}), false},
+		"nothing":             {nil, false},
+		"with a header":       {encode(&thresholdv1.DecryptRequest{Ciphertexts: large, Header: &thresholdv1.DecryptHeader{Epoch: 1}}), false},
+		"twice":               {append(bytes.Clone(part), part...), false},
+		"with further fields": {append(bytes.Clone(part), 0x78, 1), false},
+		"cut":                 {part[:len(part)-1], false},
+		"another field":       {append([]byte{0x7a}, part[1:]...), false},
+		"no field":            {bytes.Repeat([]byte{0xff}, leastUpload), false},
 	} {
-		for range 2 { // the second may have the memory of the first
+		for range 2 { // the second may reuse the memory of the first
 			came := mem.BufferSlice{}
 			for rest := x.encoded; len(rest) > 0; {
 				n := min(len(rest), 10_000)

@@ -37,10 +37,11 @@ type world struct {
 	net      *devnet.Cluster
 	operator coordinatorv1.CoordinatorServiceClient
 	app      *client.Client
-	running  map[int]func() // ends a party
+	running  map[int]func() // stops a party
 }
 
-// newWorld starts n parties, whose files change may change first. More sets than the usual one may be pinned.
+// newWorld starts n parties. change may modify their configurations. Additional parameter sets may
+// be pinned.
 func newWorld(t testing.TB, n int, change func(i int, f *config.PartyFile), more ...string) *world {
 	t.Helper()
 	return newWorldOf(t, devnet.Options{Parties: n, Params: append([]string{set}, more...), Dev: true, Insecure: true, MaxMemory: 2 << 30}, change)
@@ -107,7 +108,7 @@ func (w *world) start(i int, change func(i int, f *config.PartyFile)) {
 	w.running[i] = w.run(func(ctx context.Context) error { return party.Run(ctx, f, "test", quiet()) })
 }
 
-// as is a client of all parties.
+// as returns a client of all parties.
 func (w *world) as(name string) *client.Client {
 	w.Helper()
 	c, err := lodge.Load(filepath.Join(w.net.Dir, "clients", name+".yaml"))
@@ -155,7 +156,7 @@ func (w *world) complete(q *coordinatorv1.JobRequest) *coordinatorv1.Job {
 	return j
 }
 
-// keys makes keys and gives their epoch.
+// keys makes keys and returns their epoch.
 func (w *world) keys(threshold uint32) uint64 {
 	w.Helper()
 	return w.complete(&coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Params: set, Threshold: threshold}).GetEpoch()
@@ -167,7 +168,7 @@ func (w *world) masks(epoch, n uint64, form string, quorum ...uint32) *coordinat
 	return w.complete(&coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_MASKS, Epoch: epoch, Count: n, Group: quorum, Form: job.MaskForms[form]})
 }
 
-// key and its public key, for encryption.
+// key returns a key and its public key, for encryption.
 func (w *world) key(epoch uint64) (*client.Key, *lwe.PublicKey) {
 	w.Helper()
 	k, err := w.app.Key(w.Context(), epoch)
@@ -181,7 +182,7 @@ func (w *world) key(epoch uint64) (*client.Key, *lwe.PublicKey) {
 	return k, public
 }
 
-// encrypt makes one ring ciphertext.
+// encrypt returns one ring ciphertext.
 func (w *world) encrypt(k *client.Key, public *lwe.PublicKey, messages ...uint64) *lwe.Ring {
 	w.Helper()
 	list, err := client.Encrypt(k, public, messages, lwe.Plain)
@@ -191,7 +192,7 @@ func (w *world) encrypt(k *client.Key, public *lwe.PublicKey, messages ...uint64
 	return list[0]
 }
 
-// quorums are all of size k among n.
+// quorums returns all quorums of size k among n.
 func quorums(n, k int) (all [][]uint32) {
 	var next func(from int, have []uint32)
 	next = func(from int, have []uint32) {
@@ -207,13 +208,13 @@ func quorums(n, k int) (all [][]uint32) {
 	return all
 }
 
-// raw asks one party of the quorum 0, 1 by itself, with a header that change may change.
+// raw sends a request only to one party of the quorum 0, 1, with a header that change may modify.
 func (w *world) raw(ctx context.Context, party int, k *client.Key, c *lwe.Ring, change func(*thresholdv1.DecryptHeader)) ([]byte, error) {
 	w.Helper()
 	return w.rawBytes(ctx, party, k, c, change, nil)
 }
 
-// rawBytes is raw with other bytes in place of the ciphertext's, if there are any.
+// rawBytes is raw with the given bytes instead of the ciphertext, if not nil.
 func (w *world) rawBytes(ctx context.Context, party int, k *client.Key, c *lwe.Ring, change func(*thresholdv1.DecryptHeader), send []byte) ([]byte, error) {
 	w.Helper()
 	encoded := k.Scheme().AppendRing(nil, c)
@@ -229,7 +230,8 @@ func (w *world) rawBytes(ctx context.Context, party int, k *client.Key, c *lwe.R
 	})
 }
 
-// rawOf asks one party of the quorum 0, 1 by itself for the first coefficient of one ciphertext.
+// rawOf sends a request for the first coefficient of one ciphertext to one party of the quorum 0,
+// 1.
 func (w *world) rawOf(ctx context.Context, party int, k *client.Key, send []byte, change func(*thresholdv1.DecryptHeader)) ([]byte, error) {
 	w.Helper()
 	conn := w.connect(devnet.App, party)
@@ -242,7 +244,7 @@ func (w *world) rawOf(ctx context.Context, party int, k *client.Key, send []byte
 		Count: 1, Coefficients: 1, CiphertextsDigest: sum[:],
 	}
 	change(h)
-	if k.BGV() != nil && len(h.GetCiphertextsDigest()) == 32 { // which demands the word of the attester
+	if k.BGV() != nil && len(h.GetCiphertextsDigest()) == 32 { // this requires provenance by the attester
 		key, err := w.net.AttesterKey()
 		if err != nil {
 			return nil, err
@@ -260,7 +262,7 @@ func (w *world) rawOf(ctx context.Context, party int, k *client.Key, send []byte
 	if err != nil {
 		return nil, err
 	}
-	_ = stream.Send(&thresholdv1.DecryptRequest{Header: h}) // Recv says what went wrong
+	_ = stream.Send(&thresholdv1.DecryptRequest{Header: h}) // Recv returns the error
 	_ = stream.Send(&thresholdv1.DecryptRequest{Ciphertexts: send})
 	_ = stream.CloseSend()
 	m, err := stream.Recv()
@@ -281,7 +283,7 @@ func (w *world) connect(client string, party int) *grpc.ClientConn {
 	return conn
 }
 
-// scheme of the set.
+// scheme returns the scheme of the set.
 func (w *world) scheme() *lwe.Scheme {
 	w.Helper()
 	found, err := lwe.Lookup(set)

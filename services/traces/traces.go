@@ -1,9 +1,10 @@
-// Package traces has the spans of jobs and sessions, for a collector that speaks OTLP over gRPC. It is off unless a
-// configuration names one.
+// Package traces exports the spans of jobs and sessions to a collector that supports OTLP over gRPC. It is
+// disabled unless the configuration names a collector.
 //
-// All processes put a job's spans into one trace without telling each other anything: the trace's id, and that of its first
-// span, which is the coordinator's, are hashes of the job's id. So nobody can make a process trace what its own configuration
-// does not say, and processes that take the same part of all jobs take the same jobs.
+// All processes put a job's spans into one trace without communicating: the id of the trace and the id of
+// its root span, which the coordinator sends, are hashes of the job's id. So no other process can make a
+// process trace more than its own configuration allows, and processes with the same sampling ratio select
+// the same jobs.
 package traces
 
 import (
@@ -30,32 +31,32 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// Options of a process's traces.
+// Options configures the traces of a process.
 type Options struct {
-	Endpoint  string  // host:port of the collector; empty: no traces
-	CA        string  // authorities of its certificate; empty: those of the system
-	Plaintext bool    // without TLS
-	Sample    float64 // part of the jobs, up to 1
+	Endpoint  string  // host:port of the collector; empty disables traces
+	CA        string  // file with the authorities of its certificate; empty: the system's authorities
+	Plaintext bool    // disables TLS
+	Sample    float64 // fraction of jobs to trace, at most 1
 	Process   string  // "coordinator" or the party's name
 	Version   string
 	Log       *slog.Logger
 }
 
-// Tracer makes spans. On a nil *Tracer, and on a nil *Session, methods do nothing.
+// Tracer creates spans. The methods of a nil *Tracer and of a nil *Session do nothing.
 type Tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 	lost     func(error)
 }
 
-// stopTime is how long what is left may take to be sent when a process ends.
+// stopTime limits the time for sending the remaining spans when a process ends.
 const stopTime = 3 * time.Second
 
-// quiet is how long the log is silent about the collector after a line about it.
+// quiet is the minimum time between log lines about the collector.
 const quiet = time.Minute
 
-// Start prepares to send spans. It does not wait for the collector, and neither does anything else: what cannot be sent is
-// dropped, and the log says so.
+// Start prepares to send spans. Neither Start nor any other function waits for the collector: spans that
+// cannot be sent are dropped, with a warning in the log.
 func Start(o Options) (*Tracer, error) {
 	if o.Endpoint == "" {
 		return nil, nil
@@ -70,7 +71,7 @@ func Start(o Options) (*Tracer, error) {
 			}
 			c.RootCAs = x509.NewCertPool()
 			if !c.RootCAs.AppendCertsFromPEM(pem) {
-				return nil, fmt.Errorf("traces: %s has no certificate", o.CA)
+				return nil, fmt.Errorf("traces: %s does not contain a certificate", o.CA)
 			}
 		}
 		security = credentials.NewTLS(c)
@@ -92,7 +93,7 @@ func Start(o Options) (*Tracer, error) {
 	return &Tracer{provider: p, tracer: p.Tracer("github.com/lodge-mpc/lodge"), lost: lost}, nil
 }
 
-// logLost gives a function that logs what the collector did not take, now and then.
+// logLost returns a function that logs lost spans at a limited rate.
 func logLost(o Options) func(error) {
 	var mu sync.Mutex
 	var last time.Time
@@ -106,7 +107,7 @@ func logLost(o Options) func(error) {
 	}
 }
 
-// Stop sends what is left, if the collector takes it soon.
+// Stop sends the remaining spans if the collector accepts them within stopTime.
 func (t *Tracer) Stop() {
 	if t == nil {
 		return
@@ -118,18 +119,18 @@ func (t *Tracer) Stop() {
 	}
 }
 
-// Job is a job that has ended.
+// Job describes an ended job.
 type Job struct {
 	ID                      string
 	Attempt                 uint32
 	Kind, Field, Params     string
 	Count, Epoch            uint64
-	Submitted, Begun, Ended time.Time // Begun is zero when no party has heard of it
+	Submitted, Begun, Ended time.Time // Begun is zero if no party received the job
 	State, Reason           string
 	Failed                  bool
 }
 
-// Ended sends the first span of a job's trace.
+// Ended sends the root span of a job's trace.
 func (t *Tracer) Ended(j Job) {
 	if t == nil {
 		return
@@ -156,13 +157,13 @@ type Session struct {
 	heard  []arrival
 }
 
-// arrival is when a peer's last message of the round was complete.
+// arrival is the time when a peer's last message of the round was complete.
 type arrival struct {
 	peer string
 	at   time.Time
 }
 
-// Session begins one.
+// Session starts the span of a session.
 func (t *Tracer) Session(job string, ordinal uint32, protocol, kind, field string) *Session {
 	if t == nil {
 		return nil
@@ -174,14 +175,14 @@ func (t *Tracer) Session(job string, ordinal uint32, protocol, kind, field strin
 	return &Session{tracer: t.tracer, ctx: ctx, span: span}
 }
 
-// Heard notes that nothing is missing any more of a peer in this round.
+// Heard records that all messages of a peer in this round have arrived.
 func (s *Session) Heard(peer string) {
 	if s != nil {
 		s.heard = append(s.heard, arrival{peer, time.Now()})
 	}
 }
 
-// Round ends one, whose last part was this party's own step.
+// Round ends the span of a round, which ends with this party's own computation.
 func (s *Session) Round(name string, index int, begun time.Time, own time.Duration) {
 	if s == nil {
 		return
@@ -195,7 +196,7 @@ func (s *Session) Round(name string, index int, begun time.Time, own time.Durati
 	span.End()
 }
 
-// End ends the session: its id, what went to and fro, and its failure if it has one.
+// End ends the session's span, with the session's id, the bytes sent and received, and its error, if any.
 func (s *Session) End(id [32]byte, sent, received int64, failure error) {
 	if s == nil {
 		return
@@ -208,10 +209,10 @@ func (s *Session) End(id [32]byte, sent, received int64, failure error) {
 	s.span.End()
 }
 
-// jobKey is the context's key of the job whose first span is to begin.
+// jobKey is the context key of the job whose root span is to start.
 type jobKey struct{}
 
-// ids are random, but for the first span of a job.
+// ids generates random ids, except for the root span of a job.
 type ids struct{}
 
 func traceOf(job string) trace.TraceID {

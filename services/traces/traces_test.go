@@ -20,7 +20,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/traces/tracestest"
 )
 
-// collector takes spans over TLS, under an authority that is written to a file.
+// collector receives spans over TLS. Its certificate authority is written to a file.
 func collector(t *testing.T) (c *tracestest.Collector, ca string) {
 	t.Helper()
 	authority, err := pki.NewAuthority("test", time.Hour)
@@ -62,7 +62,7 @@ func start(t *testing.T, o Options) *Tracer {
 	return tr
 }
 
-// The spans of a job from processes that tell each other nothing are one trace, whose first one is the coordinator's.
+// The spans of a job from processes that do not communicate form one trace with the coordinator's root span.
 func TestOneTrace(t *testing.T) {
 	c, ca := collector(t)
 	coordinator := start(t, Options{Endpoint: c.Address, CA: ca, Process: "coordinator"})
@@ -86,7 +86,7 @@ func TestOneTrace(t *testing.T) {
 	}
 	for name, x := range by {
 		if string(x.GetTraceId()) != string(root.GetTraceId()) {
-			t.Errorf("%s is of another trace", name)
+			t.Errorf("%s belongs to another trace", name)
 		}
 	}
 	if len(root.GetParentSpanId()) != 0 || root.Process != "coordinator" || session.Process != "p0" ||
@@ -102,7 +102,7 @@ func TestOneTrace(t *testing.T) {
 	}
 }
 
-// Processes take the same part of all jobs.
+// Processes sample the same jobs.
 func TestSample(t *testing.T) {
 	c, ca := collector(t)
 	const jobs = 400
@@ -126,12 +126,12 @@ func TestSample(t *testing.T) {
 	}
 	for job := range at["p0"] {
 		if !at["p1"][job] {
-			t.Errorf("%s is traced by one alone", job)
+			t.Errorf("%s is traced by only one process", job)
 		}
 	}
 }
 
-// Without a collector nothing is traced, and one that is away or unknown holds up nobody.
+// Without a collector there are no traces, and an unavailable or untrusted collector blocks no caller.
 func TestAway(t *testing.T) {
 	none, err := Start(Options{})
 	if err != nil || none != nil {
@@ -145,7 +145,7 @@ func TestAway(t *testing.T) {
 
 	c, _ := collector(t)
 	var log bytes.Buffer
-	unknown := start(t, Options{Endpoint: c.Address, Log: slog.New(slog.NewTextHandler(&log, nil))}) // not of the system's authorities
+	unknown := start(t, Options{Endpoint: c.Address, Log: slog.New(slog.NewTextHandler(&log, nil))}) // not signed by the system's authorities
 	unknown.Session("j", 1, "triples", "scalar", "p128").End([32]byte{}, 0, 0, nil)
 	unknown.Stop()
 	if len(c.Spans()) != 0 || !strings.Contains(log.String(), "spans are lost") {
@@ -153,7 +153,7 @@ func TestAway(t *testing.T) {
 	}
 	for _, bad := range []string{"nowhere.pem", "traces_test.go"} {
 		if _, err := Start(Options{Endpoint: "127.0.0.1:1", CA: bad}); err == nil {
-			t.Errorf("%s is taken", bad)
+			t.Errorf("%s is accepted", bad)
 		}
 	}
 }

@@ -10,28 +10,28 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// retries of a call that the collector could not take now.
+// retries configures the retries of calls that the collector could not accept.
 const retries = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "1s", "maxBackoff": "5s",
 	"backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"]}}]}`
 
-// retried is the most that is kept to be sent again, in bytes.
+// retried is the maximum number of bytes kept for retries.
 const retried = 4 << 20
 
-// upload implements otlptrace.Client. The library's own client for gRPC cannot be linked: it registers gzip for the whole
-// process, and then every server of it unpacks what it is sent.
+// upload implements otlptrace.Client. The library's own gRPC client must not be linked: it registers gzip
+// for the whole process, and then all servers in the process decompress their input.
 type upload struct {
 	endpoint string
 	security credentials.TransportCredentials
 	conn     *grpc.ClientConn
 }
 
-// Start makes the connection, without waiting for it.
+// Start creates the connection without waiting for it.
 func (u *upload) Start(context.Context) (err error) {
 	u.conn, err = grpc.NewClient(u.endpoint, grpc.WithTransportCredentials(u.security), grpc.WithDefaultServiceConfig(retries))
 	return err
 }
 
-// Stop closes it.
+// Stop closes the connection.
 func (u *upload) Stop(context.Context) error { return u.conn.Close() }
 
 // UploadTraces sends spans.

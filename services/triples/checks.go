@@ -23,7 +23,11 @@ func (r *run) beginCheck() error {
 	if r.fresh {
 		return nil // a key that was made in this session is gone with it
 	}
-	return r.unlessGone(r.vault.BeginCheck(r.macID, r.name()))
+	err := r.vault.BeginCheck(r.macID, r.name())
+	if errors.Is(err, vault.ErrCheckUnended) {
+		r.note(audit.MACKeyBurnt, err.Error())
+	}
+	return r.unlessGone(err)
 }
 
 // endCheck records how the check ended. err is how the session did.
@@ -31,10 +35,7 @@ func (r *run) endCheck(err error) error {
 	if r.fresh || !r.opened {
 		return nil
 	}
-	before, found := r.vault.MACKey(r.macID)
-	if found != nil {
-		return found
-	}
+	before, _ := r.vault.MACKey(r.macID) // for the audit log only: the end is recorded whether or not this can be read
 	result := r.result(err)
 	k, ended := r.vault.EndCheck(r.macID, r.name(), result)
 	if ended != nil {

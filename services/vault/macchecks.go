@@ -33,10 +33,18 @@ const (
 // provedKeys is the value of Epoch.KeygenSecurity if every party proved that its key shares are well formed.
 const provedKeys = "proved"
 
+// ErrCheckUnended says that BeginCheck burnt a MAC key under keys that are not proved, because the end of an earlier check of
+// it was not recorded: that check may have revealed the key.
+var ErrCheckUnended = fmt.Errorf("%w: an earlier MAC check has no recorded end", ErrState)
+
 // BeginCheck records that a session consumes its check triples. It must end with EndCheck; if this process ends first, Open
-// counts the check as unfinished.
+// counts the check as unfinished. Under keys that are not proved, a check whose end could not be recorded burns the key here,
+// and the error wraps ErrCheckUnended.
 func (v *Vault) BeginCheck(id, session string) error {
-	return v.advance(func(tx store.Tx) error {
+	var objects []string
+	var unended error
+	err := v.advance(func(tx store.Tx) error {
+		objects, unended = nil, nil
 		k, err := v.macKey(tx, id)
 		if err != nil {
 			return err
@@ -44,9 +52,38 @@ func (v *Vault) BeginCheck(id, session string) error {
 		if k.State != MACActive {
 			return fmt.Errorf("%w: MAC key %s is %s", ErrState, id, k.State)
 		}
+		proved, err := v.provedMACKey(tx, k)
+		if err != nil {
+			return err
+		}
+		// One session at a time uses such a key, so another check is one whose end EndCheck failed to record.
+		//lodge:check vault/unproved-unended [run=TestACheckWhoseEndWasNotRecorded] a MAC key that a failed check revealed lives on if the failure could not be recorded
+		if !proved && len(k.Checks) > 0 {
+			unended = fmt.Errorf("%w: MAC key %s is burnt", ErrCheckUnended, id)
+			objects, err = v.burnWithBatches(tx, id, "the end of a MAC check under keys that are not proved was not recorded")
+			return err
+		}
+		//lodge:check vault/check-once [run=TestACheckWhoseEndWasNotRecorded] a session consumes its check triples twice
+		if slices.Contains(k.Checks, session) {
+			return fmt.Errorf("%w: the MAC check of session %s has begun before", ErrState, session)
+		}
 		k.Checks = append(k.Checks, session)
 		return put(v, tx, macPrefix+id, k)
 	})
+	if err = v.eraseAfter(err, objects); err != nil {
+		return err
+	}
+	return unended
+}
+
+// provedMACKey reports whether every party proved its shares of the keys under which a MAC key was made. Keys of an unknown
+// epoch count as not proved.
+func (v *Vault) provedMACKey(tx store.Tx, k *MACKey) (bool, error) {
+	e, err := get[Epoch](v, tx, epochKey(k.Epoch))
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && e.KeygenSecurity == provedKeys, err
 }
 
 // EndCheck records how the check of a session ended, and gives the MAC key as it is then. Too many failures retire the key.
@@ -91,12 +128,12 @@ func (v *Vault) endChecks(tx store.Tx, k *MACKey, sessions []string, result Chec
 		k.InARow = 0
 		return nil, put(v, tx, macPrefix+k.ID, k)
 	}
-	e, err := get[Epoch](v, tx, epochKey(k.Epoch))
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	proved, err := v.provedMACKey(tx, k)
+	if err != nil {
 		return nil, err
 	}
 	//lodge:check vault/unproved-burns a failure under malformed keys reveals the MAC key, which lives on
-	if e == nil || e.KeygenSecurity != provedKeys {
+	if !proved {
 		return v.burnWithBatches(tx, k.ID, "a MAC check under keys that are not proved failed or did not end")
 	}
 	k.Failed += ended

@@ -1,4 +1,4 @@
-// Command pause holds the namespaces of a pod: it waits for a signal to end, and reaps what is left to it.
+// Command pause holds the namespaces of a pod. It reaps orphaned processes and exits on a signal.
 package main
 
 import (

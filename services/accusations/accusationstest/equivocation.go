@@ -1,4 +1,5 @@
-// Package accusationstest makes evidence for tests, with the signing keys of those whom it convicts.
+// Package accusationstest makes evidence for tests, with the signing keys of the parties that it
+// convicts.
 package accusationstest
 
 import (
@@ -17,13 +18,13 @@ import (
 	"github.com/lodge-mpc/lodge/services/job"
 )
 
-// Party is one of a roster, with its key.
+// Party is a party of a roster, with its signing key.
 type Party struct {
 	Index  int
 	Signer ed25519.PrivateKey
 }
 
-// Member gives a party of a development cluster.
+// Member returns a party of a development cluster.
 func Member(c *devnet.Cluster, i int) (Party, error) {
 	f, err := config.LoadParty(c.Parties[i])
 	if err != nil {
@@ -33,7 +34,8 @@ func Member(c *devnet.Cluster, i int) (Party, error) {
 	return Party{i, k}, err
 }
 
-// Equivocation is evidence that a party has signed two versions of a broadcast in the session of a job.
+// Equivocation returns evidence that a party has signed two versions of a broadcast in the session
+// of a job.
 func Equivocation(r *config.Roster, ref *jobv1.SessionRef, culprit, accuser Party) ([]byte, error) {
 	const digest = len(round.Digest{})
 	hash := r.Hash()

@@ -39,7 +39,7 @@ func outcome(err error) string {
 	return string(e.Code) + " (" + e.What + ")"
 }
 
-// produce has parties store a batch, and activates it at some of them.
+// produce stores a batch at parties, and activates it at some of them.
 func (w *world) produce(tenant string, count uint64, store, activate []int) {
 	size := w.sizes[tenant]
 	w.ids++
@@ -76,7 +76,7 @@ func (w *world) activate(i int, id string) {
 	}
 }
 
-// coordinatorLooks has the coordinator ask the parties what they have, as it does after a job.
+// coordinatorLooks makes the coordinator poll the parties for their stock, as it does after a job.
 func (w *world) coordinatorLooks() {
 	if p := w.coordinator.current(); p.running() {
 		p.server.(interface{ Sync() }).Sync()
@@ -88,7 +88,7 @@ func (w *world) coordinatorLooks() {
 func (p *party) keep(b *batch) error {
 	v := p.vault()
 	if !p.running() {
-		return errors.New("it does not run")
+		return errors.New("the party is not running")
 	}
 	if _, err := v.Epoch(b.epoch); errors.Is(err, vault.ErrNotFound) {
 		e, err := v.NewEpoch(vault.Epoch{ID: b.epoch, Purpose: "triples", Params: params})
@@ -122,12 +122,12 @@ func (p *party) keep(b *batch) error {
 	return w.Commit(fresh)
 }
 
-// reserve asks the coordinator.
+// reserve reserves tuples at the coordinator.
 func (w *world) reserve(client int, count uint64, lease time.Duration, key string, named []string, wait bool) (*tuplesv1.Reservation, error) {
 	return w.reserveWithin(8*time.Second, client, count, lease, key, named, wait)
 }
 
-// reserveWithin is reserve by a client of so much patience.
+// reserveWithin is reserve with the given timeout of the client.
 func (w *world) reserveWithin(patience time.Duration, client int, count uint64, lease time.Duration, key string, named []string, wait bool) (*tuplesv1.Reservation, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -147,8 +147,8 @@ func (w *world) reserveWithin(patience time.Duration, client int, count uint64, 
 	return x, nil
 }
 
-// fetch has a client fetch from a party, and give up after so many messages, if not negative; slow is how long it waits
-// between them.
+// fetch makes a client fetch a reservation from a party. The client stops after give messages
+// unless give is negative, and pauses for slow between messages.
 func (w *world) fetch(client, i int, id string, from uint64, give int, slow time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
 	defer cancel()
@@ -188,7 +188,7 @@ func (w *world) release(client int, id string) {
 	w.note("%s releases %s: returned=%v %s", w.clients[client].Name, id, r.GetReturned(), outcome(err))
 }
 
-// gone is what clients do at one party to what it holds.
+// gone: clients draw, report and revoke the tuples and keys that a party holds.
 func (w *world) drawKey(client, i int, key string, purpose tuplesv1.Purpose) {
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
 	defer cancel()
@@ -200,7 +200,7 @@ func (w *world) drawKey(client, i int, key string, purpose tuplesv1.Purpose) {
 	}
 }
 
-// renew has later batches come under other MAC keys.
+// renew makes later batches use other MAC keys.
 func (w *world) renew() {
 	for _, t := range []string{"a", "b"} {
 		w.keys[t]++
@@ -222,7 +222,7 @@ func (w *world) revoke(client, i int, id string, dry bool) {
 	w.note("%s revokes %s at %d, dry=%v: %s", w.clients[client].Name, id, i, dry, outcome(err))
 }
 
-// crash ends a party, or arms the end or a failure of a later write.
+// crash stops a party, or arms a fault at a later write.
 func (w *world) crash(i int, f fault, n int) {
 	w.calm = false
 	p := w.parties[i]
@@ -240,7 +240,7 @@ func (w *world) crash(i int, f fault, n int) {
 	}
 }
 
-// restart starts a party again; f is a fault of its nth write.
+// restart restarts a party, with a fault at its nth write.
 func (w *world) restart(i int, f fault, n int) {
 	p := w.parties[i]
 	p.stop()
@@ -254,7 +254,7 @@ func (w *world) restart(i int, f fault, n int) {
 	w.model.count(i) // before it sweeps
 }
 
-// look notes which parties are in quarantine.
+// look records which parties are in quarantine.
 func (w *world) look() {
 	for i, p := range w.parties {
 		if !p.running() {
@@ -268,7 +268,7 @@ func (w *world) look() {
 		if reason != "" && !w.model.held[i] {
 			w.note("party %d is in quarantine: %s", i, reason)
 			if !w.model.rolled[i] {
-				w.model.violated("party %d is in quarantine though its store was never put back: %s", i, reason)
+				w.model.violated("party %d is in quarantine although no older copy of its store was restored: %s", i, reason)
 			}
 		}
 		w.model.held[i] = reason != ""
@@ -279,7 +279,7 @@ func (w *world) look() {
 	}
 }
 
-// together does things at the same time.
+// together runs functions concurrently.
 func together(list ...func()) {
 	var wg sync.WaitGroup
 	for _, f := range list {
@@ -288,7 +288,7 @@ func together(list ...func()) {
 	wg.Wait()
 }
 
-// lines of the history.
+// lines returns the log of the history.
 func (w *world) lines() string {
 	w.logs.Lock()
 	defer w.logs.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// actEvil is a coordinator that lies: it proposes what overlaps, differs or was used, and withdraws and releases as it
-// likes.
+// actEvil is a malicious coordinator: it proposes reservations that overlap, differ between parties
+// or were used before, and withdraws and releases arbitrary reservations.
 func (w *world) actEvil() {
 	w.calm = false
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -54,7 +54,7 @@ func (w *world) actEvil() {
 		}
 		each(whom, func(i int, c tuplesv1.TuplesServiceClient) (string, error) {
 			mine := body
-			if w.rng.IntN(3) == 0 { // another to each
+			if w.rng.IntN(3) == 0 { // a different one to each party
 				mine = proto.Clone(body).(*tuplesv1.Reservation)
 				mine.Ranges = w.ranges(body.GetMacKeyId())
 			}
@@ -69,7 +69,7 @@ func (w *world) actEvil() {
 	}
 }
 
-// lie is a reservation of ranges that may be anybody's, under an id that may be used.
+// lie returns a reservation of ranges that may belong to others, possibly under a used id.
 func (w *world) lie() *tuplesv1.Reservation {
 	b := w.batches[w.rng.IntN(len(w.batches))]
 	w.ids++
@@ -88,7 +88,7 @@ func (w *world) lie() *tuplesv1.Reservation {
 	return r
 }
 
-// ranges of batches that lie under a MAC key, mostly, and mostly within them.
+// ranges returns ranges of batches, mostly under the MAC key and mostly within the batches.
 func (w *world) ranges(macKey string) (list []*tuplesv1.Range) {
 	var among []batch
 	for _, b := range w.batches {
@@ -108,8 +108,8 @@ func (w *world) ranges(macKey string) (list []*tuplesv1.Range) {
 	return list
 }
 
-// actRollback puts an older copy of a party's store back. Where a peer knows better, the party goes into quarantine;
-// where none does, nothing has left the party since.
+// actRollback restores an older copy of a party's store. If a peer knows a later state, the party
+// goes into quarantine; otherwise no share has left the party since the copy.
 func (w *world) actRollback() {
 	w.calm = false
 	i := w.party()
@@ -154,7 +154,7 @@ func (w *world) actRollback() {
 			}
 		}
 	}
-	w.model.heard[i] = [parties]uint64{} // at least
+	w.model.heard[i] = [parties]uint64{} // at least this much
 	w.model.mu.Unlock()
 	putBack()
 	if w.rng.IntN(3) == 0 {
@@ -164,7 +164,7 @@ func (w *world) actRollback() {
 			}
 		}
 	}
-	w.note("the copy of party %d is put back, which a peer can prove: %v", i, proven)
+	w.note("the copy of party %d is restored, which a peer can prove: %v", i, proven)
 	w.connect()
 	w.restart(i, works, 0)
 	together(w.aFetch(), w.aFetch(), w.aFetch(), func() { w.pass(3 * time.Second) })
@@ -176,7 +176,7 @@ func (w *world) actRollback() {
 	w.look()
 	w.model.mu.Lock()
 	if proven && p.running() && !w.model.held[i] {
-		w.model.violated("party %d is not in quarantine although a peer knows of a later state", i)
+		w.model.violated("party %d is not in quarantine although a peer knows a later state", i)
 	}
 	w.model.mu.Unlock()
 	if p.running() && w.rng.IntN(2) == 0 {

@@ -7,17 +7,17 @@ import (
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
-// fault is what becomes of a write.
+// fault is the fate of a write.
 type fault int
 
 const (
 	works     fault = iota
-	fails           // does not take place, and the process goes on
-	doubtful        // takes place, and is answered with ErrUncertain
-	unwritten       // does not take place, and is answered with ErrUncertain
-	before          // the process ends before it takes place
-	after           // the process ends when it has taken place
-	half            // the process ends in the middle of it, where that is possible, else before
+	fails           // is not executed, and the process continues
+	doubtful        // is executed, but returns ErrUncertain
+	unwritten       // is not executed, and returns ErrUncertain
+	before          // the process ends before the write
+	after           // the process ends after the write
+	half            // the process ends during the write if the store supports that, otherwise before it
 	faults
 )
 
@@ -30,10 +30,11 @@ var (
 	errFull  = errors.New("disk full")
 )
 
-// sector is what a disk writes as a whole, at least.
+// sector is the minimum size of an atomic disk write in bytes.
 const sector = 512
 
-// faulty is a process's hold of a store, whose nth write has a fault. When the process has ended nothing goes through.
+// faulty wraps a process's store and injects a fault into its nth write. After the end of the
+// process all operations fail.
 type faulty struct {
 	inner store.Store
 	died  func() // called once
@@ -42,10 +43,10 @@ type faulty struct {
 	armed fault
 	left  int // writes before the armed one
 	dead  bool
-	odd   bool // a write failed, or its outcome is unknown, and the process went on
+	odd   bool // a write failed, or its outcome is unknown, and the process continued
 }
 
-// arm gives the fault to the write after n others.
+// arm injects the fault into the write after n others.
 func (s *faulty) arm(f fault, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +119,7 @@ func (s *faulty) View(f func(store.Tx) error) error {
 	return s.inner.View(f)
 }
 
-// noting is a transaction that knows whether it writes: only those can fail.
+// noting is a transaction that records whether it writes: only writing transactions can fail.
 type noting struct {
 	store.Tx
 	wrote bool
@@ -134,7 +135,7 @@ func (t *noting) Delete(key string) error {
 	return t.Tx.Delete(key)
 }
 
-var errDry = errors.New("not to be committed")
+var errDry = errors.New("do not commit")
 
 func (s *faulty) Update(f func(store.Tx) error) error {
 	if err := s.alive(); err != nil {
@@ -146,7 +147,7 @@ func (s *faulty) Update(f func(store.Tx) error) error {
 	if !armed {
 		return s.write(func() error { return s.inner.Update(f) }, nil)
 	}
-	// A trial says whether it would write, and whether it would fail by itself.
+	// A trial run shows whether the function writes, and whether it fails by itself.
 	var own error
 	err := s.inner.Update(func(tx store.Tx) error {
 		t := &noting{Tx: tx}
@@ -177,7 +178,7 @@ func (s *faulty) Create(name string) (store.Writer, error) {
 func (w *faultyWriter) Commit() error {
 	err := w.s.write(w.Writer.Commit, nil)
 	if err != nil && !errors.Is(err, store.ErrUncertain) {
-		w.Writer.Abort() // which does nothing to what was committed
+		w.Writer.Abort() // aborting does not change committed data
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package histories
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -11,14 +12,15 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// manner is what may happen in a history.
+// manner selects the events that may occur in a history.
 type manner struct {
 	steps                                       int
 	faults, crashes, network, clocks, evil, end bool
 	restarts, rollbacks                         bool
 }
 
-// mannerOf a seed: a quarter of the histories are calm in each respect, and some in all.
+// mannerOf chooses the manner for a seed: each kind of event occurs in less than half of the
+// histories, and some histories have none.
 func (w *world) mannerOf() manner {
 	m := manner{steps: 10 + w.rng.IntN(40)}
 	some := func() bool { return w.rng.IntN(2) == 0 }
@@ -30,7 +32,7 @@ func (w *world) mannerOf() manner {
 	return m
 }
 
-// history runs one. The parties' stores are at where.
+// history runs one history with the parties' stores at where.
 func history(t *testing.T, seed uint64, where [parties]backend) (lines, wrong string) {
 	w := newWorld(t, seed, where)
 	defer w.end()
@@ -57,9 +59,9 @@ func history(t *testing.T, seed uint64, where [parties]backend) (lines, wrong st
 func (w *world) tupleSize() uint64 {
 	switch w.rng.IntN(12) {
 	case 0:
-		return 150 << 10 // a reservation is several messages
+		return 150 << 10 // a reservation needs several messages
 	case 1, 2, 3:
-		return 24 << 10 // a segment has two
+		return 24 << 10 // a segment holds two tuples
 	}
 	return 40
 }
@@ -76,7 +78,7 @@ func (w *world) some() (list []int) {
 	return list
 }
 
-// reservation is one that somebody has heard of, of late more often.
+// reservation returns a known reservation, recent ones more often.
 func (w *world) reservation() *tuplesv1.Reservation {
 	if len(w.known) == 0 {
 		return nil
@@ -84,7 +86,7 @@ func (w *world) reservation() *tuplesv1.Reservation {
 	return w.known[len(w.known)-1-min(w.rng.IntN(len(w.known)), w.rng.IntN(len(w.known)))]
 }
 
-// rightful is a client that may fetch a reservation at a party, as far as its record says.
+// rightful returns a client that may fetch a reservation from a party according to the record.
 func (w *world) rightful(r *tuplesv1.Reservation, i int) int {
 	want := ""
 	switch c := r.GetClients(); len(c) {
@@ -100,7 +102,7 @@ func (w *world) rightful(r *tuplesv1.Reservation, i int) int {
 	return max(c, 0)
 }
 
-// acts are what may happen next; what is there more often happens more often.
+// acts returns the possible events; events that are listed several times are more likely.
 func (w *world) acts(m manner) (list []func()) {
 	add := func(n int, f func()) {
 		for range n {
@@ -194,10 +196,11 @@ func (w *world) actReserve() {
 	w.reserveWithin(patience, client, count, time.Duration(1+w.rng.IntN(30))*time.Second, key, named, w.rng.IntN(6) == 0)
 }
 
-// actFetch: by the right client or another, whole or not, fast or slow, or broken off.
+// actFetch fetches with an authorised or another client, completely or partially, fast or slowly,
+// or with an interruption.
 func (w *world) actFetch() { w.aFetch()() }
 
-// aFetch draws what a fetch is like; it may then run beside others.
+// aFetch chooses the parameters of a fetch, which may then run concurrently with others.
 func (w *world) aFetch() func() {
 	r := w.reservation()
 	if r == nil {
@@ -220,7 +223,7 @@ func (w *world) aFetch() func() {
 	return func() { w.fetch(client, i, r.GetId(), from, give, slow) }
 }
 
-// actFetchAll reserves and fetches everywhere, which must succeed as long as nothing was done to anybody.
+// actFetchAll reserves and fetches at all parties, which must succeed while the history is calm.
 func (w *world) actFetchAll() {
 	client := w.anyone()
 	r, err := w.reserve(client, 1+w.rng.Uint64N(4), 20*time.Second, "", nil, false)
@@ -257,7 +260,7 @@ func (w *world) actRelease() {
 	}
 }
 
-// actRace does several things at the same time, mostly about one reservation.
+// actRace runs several events concurrently, mostly about one reservation.
 func (w *world) actRace() {
 	var list []func()
 	r := w.reservation()
@@ -295,7 +298,15 @@ func (w *world) sweep(i int) {
 func (w *world) actCheck() {
 	b, i := w.batches[w.rng.IntN(len(w.batches))], w.party()
 	v := w.parties[i].vault()
-	if !w.parties[i].running() || v.BeginCheck(b.macKey, "session") != nil {
+	if !w.parties[i].running() {
+		return
+	}
+	err := v.BeginCheck(b.macKey, "session")
+	if errors.Is(err, vault.ErrCheckUnended) { // the end of an earlier check failed to be recorded
+		w.calm = false
+		w.renew()
+	}
+	if err != nil {
 		return
 	}
 	w.note("party %d: a check of %s begins", i, b.macKey)
@@ -321,12 +332,12 @@ func (w *world) actNetwork() {
 	from, to, down := w.rng.IntN(ends), w.rng.IntN(parties), w.rng.IntN(2) == 0
 	if w.rng.IntN(3) == 0 {
 		w.loss = []uint64{0, 3, 10}[w.rng.IntN(3)]
-		w.note("one answer of %d is lost", w.loss)
+		w.note("one response of %d is lost", w.loss)
 		return
 	}
 	if w.rng.IntN(3) == 0 {
 		w.late[to] = []time.Duration{0, 0, 200 * time.Millisecond, time.Second, 7 * time.Second}[w.rng.IntN(5)]
-		w.note("the coordinator's calls are %v on their way to %d", w.late[to], to)
+		w.note("the coordinator's calls take %v to reach party %d", w.late[to], to)
 		return
 	}
 	w.down[from][to] = down
@@ -344,7 +355,8 @@ func (w *world) actRestart() {
 	w.restart(w.party(), works, 0)
 }
 
-// actClock puts a party's clock forward or back: by less than a lease, by more, or by so much that it forgets.
+// actClock moves a party's clock forward or back: by less than a lease, by more, or by so much that
+// the party deletes records.
 func (w *world) actClock() {
 	w.calm = false
 	i := w.party()
@@ -355,7 +367,7 @@ func (w *world) actClock() {
 	case 1:
 		by = 8 * 24 * time.Hour
 	case 2:
-		by = -time.Duration(w.parties[i].offset.Load()) // right again
+		by = -time.Duration(w.parties[i].offset.Load()) // back to the correct time
 	}
 	w.shift(i, by)
 	w.pass(time.Second)
@@ -363,18 +375,19 @@ func (w *world) actClock() {
 
 func (w *world) shift(i int, by time.Duration) {
 	w.model.count(i)
-	w.note("the clock of party %d goes by %s", i, by)
+	w.note("the clock of party %d moves by %s", i, by)
 	w.parties[i].jumps.Add(1)
 	w.parties[i].offset.Add(int64(by))
 }
 
-// actCoordinator restarts the coordinator, which may have lost its records, or ends at a write.
+// actCoordinator restarts the coordinator, possibly without its records, or lets it crash at a
+// write.
 func (w *world) actCoordinator() {
 	w.calm = false
 	c := w.coordinator
 	switch w.rng.IntN(3) {
 	case 0:
-		w.note("the coordinator ends at a write")
+		w.note("the coordinator crashes at a write")
 		c.mu.Lock()
 		s := c.store
 		c.mu.Unlock()
@@ -387,7 +400,7 @@ func (w *world) actCoordinator() {
 		c.stop()
 		c.back = inMemory()
 	default:
-		w.note("the coordinator starts again")
+		w.note("the coordinator restarts")
 	}
 	c.stop()
 	if err := c.start(); err != nil {

@@ -11,12 +11,13 @@ import (
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
-// disk is what lasts of a store in memory. What is in it is never changed, only replaced, so that a copy is cheap.
+// disk holds the persistent content of a store in memory. Values are never modified, only replaced,
+// so that a copy is cheap.
 type disk struct {
 	mu      sync.Mutex
-	updates sync.Mutex // one at a time
+	updates sync.Mutex // serialises updates
 	records map[string][]byte
-	keys    []string // of the records, in order
+	keys    []string // keys of the records, sorted
 	blobs   map[string][]byte
 }
 
@@ -24,7 +25,7 @@ func newDisk() *disk { return &disk{records: map[string][]byte{}, blobs: map[str
 
 func (d *disk) open() (store.Store, error) { return &memory{disk: d}, nil }
 
-// copy gives what puts the disk back to what it is now.
+// copy returns a function that restores the present content.
 func (d *disk) copy() (putBack func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -36,20 +37,20 @@ func (d *disk) copy() (putBack func(), err error) {
 	}, nil
 }
 
-// inMemory is a backend on a disk of its own.
+// inMemory returns a backend on a new disk.
 func inMemory() backend {
 	d := newDisk()
 	return backend{d.open, d.copy}
 }
 
-// memory is a store on a disk. Everything is durable at once.
+// memory is a store on a disk. All writes are durable immediately.
 type memory struct{ *disk }
 
-// transaction has its own changes over the records; a nil value is a deletion.
+// transaction holds its changes separately from the records; a nil value is a deletion.
 type transaction struct {
 	records map[string][]byte
 	keys    []string
-	changes map[string][]byte // nil: read only
+	changes map[string][]byte // nil: read-only
 }
 
 func (t *transaction) Get(key string) ([]byte, error) {

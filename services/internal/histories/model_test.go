@@ -18,28 +18,28 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// share is what a party's shares of a tuple are in these histories: long enough, and unlike all others.
+// share returns a party's share of a tuple: long enough for tests, and different from all others.
 func share(party int, batch string, tuple, size uint64) []byte {
 	b := binary.LittleEndian.AppendUint64([]byte{byte(party)}, tuple)
 	sum := sha256.Sum256(append(b, batch...))
 	return bytes.Repeat(sum[:], int(size)/len(sum)+1)[:size]
 }
 
-// model is what an observer of the network knows of each party, and what must be so.
+// model holds what an observer of the network knows about each party, and checks the invariants.
 type model struct {
 	w  *world
 	mu sync.Mutex
 
-	step    int                      // of what was observed, to order it
-	owners  [parties]map[place]owner // of every tuple of which a byte left
-	bodies  map[string]string        // what a reservation was where it was delivered first
-	ended   [parties]map[string]end  // reservations that the party said are over
-	dead    [parties]map[string]end  // MAC keys and batches that the party said are gone
-	held    [parties]bool            // in quarantine, by what was seen
+	step    int                      // counter of the observations, to order them
+	owners  [parties]map[place]owner // owner of every tuple of which a byte was sent
+	bodies  map[string]string        // content of a reservation at its first delivery
+	ended   [parties]map[string]end  // reservations that the party reported as ended
+	dead    [parties]map[string]end  // MAC keys and batches that the party reported as unusable
+	held    [parties]bool            // in quarantine, according to observations
 	counted [parties]map[string]spans.Set
-	rolled  [parties]bool // its store was put back once
+	rolled  [parties]bool // an older copy of its store was restored once
 	active  [parties]map[string]bool
-	heard   [parties][parties]uint64 // generation of the second's store that the first has acknowledged
+	heard   [parties][parties]uint64 // generation of the second party's store that the first party acknowledged
 
 	wrong []string
 }
@@ -51,11 +51,11 @@ type place struct {
 
 type owner struct{ reservation, client string }
 
-// end of a reservation, a key or a batch.
+// end describes the end of a reservation, a key or a batch.
 type end struct {
 	step   int
 	why    string
-	strict bool // not even a stream that was running may go on
+	strict bool // also running streams must stop
 }
 
 func newModel(w *world) *model {
@@ -67,17 +67,18 @@ func newModel(w *world) *model {
 	return m
 }
 
-// violated notes what must not be. The caller holds the lock.
+// violated records a violated invariant. The caller must hold the lock.
 func (m *model) violated(format string, args ...any) {
 	what := fmt.Sprintf(format, args...)
 	m.wrong = append(m.wrong, what)
 	m.w.note("VIOLATION: %s", what)
 }
 
-// name tells reservations apart: an id may come again when every party has forgotten it, a week after the lease.
+// name distinguishes reservations: an id may be reused when every party has deleted its record, a
+// week after the lease.
 func name(id string, lease time.Time) string { return fmt.Sprintf("%s@%d", id, lease.UnixNano()) }
 
-// delivery watches one stream of a party.
+// delivery observes one stream of a party.
 type delivery struct {
 	m       *model
 	party   int
@@ -87,8 +88,8 @@ type delivery struct {
 	jumps   int64
 	r       *tuplesv1.Reservation
 	size    uint64
-	tuples  []place // still to come
-	rest    []byte  // of the tuple that is on its way
+	tuples  []place // not yet sent
+	rest    []byte  // rest of the tuple that is being sent
 	late    int
 }
 
@@ -107,7 +108,7 @@ func (m *model) delivery(ctx context.Context, i int, req *tuplesv1.FetchRequest)
 		case len(r.GetChunk()) > 0:
 			d.chunk(r.GetChunk())
 		case len(d.tuples)+len(d.rest) > 0:
-			m.violated("party %d ends the stream of %s with %d tuples to come", i, d.r.GetId(), len(d.tuples))
+			m.violated("party %d ends the stream of %s with %d tuples left", i, d.r.GetId(), len(d.tuples))
 		}
 	}
 }
@@ -129,7 +130,7 @@ func (d *delivery) begin(r *tuplesv1.Reservation, size uint64) {
 	case !d.client.Serves(r.GetClass().GetTenant()):
 		m.violated("party %d gives %s of tenant %s to %s", d.party, r.GetId(), r.GetClass().GetTenant(), d.client.Name)
 	case len(c) == 1 && c[0] != d.client.Name, len(c) > 1 && c[d.party] != d.client.Name:
-		m.violated("party %d gives %s, which is kept for %v, to %s", d.party, r.GetId(), c, d.client.Name)
+		m.violated("party %d gives %s, which is reserved for %v, to %s", d.party, r.GetId(), c, d.client.Name)
 	case m.held[d.party]:
 		m.violated("party %d gives %s in quarantine", d.party, r.GetId())
 	}
@@ -138,7 +139,7 @@ func (d *delivery) begin(r *tuplesv1.Reservation, size uint64) {
 		m.bodies[key] = body
 	}
 	if m.bodies[key] != body {
-		m.violated("party %d delivers %s as %s; another party, or it before, as %s", d.party, key, body, m.bodies[key])
+		m.violated("party %d delivers %s as %s, but it was delivered before as %s", d.party, key, body, m.bodies[key])
 	}
 }
 
@@ -146,7 +147,7 @@ func bodyOf(r *tuplesv1.Reservation) string {
 	return fmt.Sprintf("%v %v %d %s %v", r.GetClass(), r.GetRanges(), r.GetEpoch(), r.GetMacKeyId(), r.GetClients())
 }
 
-// chunk is share data that leaves the party now.
+// chunk observes share data that the party sends.
 func (d *delivery) chunk(b []byte) {
 	m := d.m
 	if d.r == nil {
@@ -166,7 +167,7 @@ func (d *delivery) chunk(b []byte) {
 		}
 		n := min(len(b), len(d.rest))
 		if !bytes.Equal(b[:n], d.rest[:n]) {
-			m.violated("party %d sends other bytes of %s than the shares, %d tuples before its end", d.party, d.r.GetId(), len(d.tuples))
+			m.violated("party %d sends bytes of %s that differ from the shares, %d tuples before its end", d.party, d.r.GetId(), len(d.tuples))
 			return
 		}
 		b, d.rest = b[n:], d.rest[n:]
@@ -179,15 +180,15 @@ func (d *delivery) own(at place) {
 	was, ok := m.owners[d.party][at]
 	m.owners[d.party][at] = now
 	if ok && was != now {
-		m.violated("REUSE: tuple %d of %s at party %d goes to %v and has gone to %v", at.tuple, at.batch, d.party, now, was)
+		m.violated("REUSE: tuple %d of %s at party %d goes to %v after it went to %v", at.tuple, at.batch, d.party, now, was)
 	}
 }
 
-// inFlight is how many messages of a stream that was running when something ended may still come: the one that is being
-// sent, and the rest of the segment that it ended in.
+// inFlight is the number of messages that a running stream may still send after an end: the message
+// being sent, and the rest of the current segment.
 const inFlight = 2
 
-// timely checks that what leaves now may leave now.
+// timely checks that the party may still send the shares at this time.
 func (d *delivery) timely() {
 	m, p := d.m, d.m.w.parties[d.party]
 	why, strict := "", true
@@ -215,14 +216,14 @@ func (d *delivery) timely() {
 	}
 }
 
-// answered takes what a party answers.
+// answered observes a party's response.
 func (m *model) answered(i int, caller rpc.Principal, method string, req, resp any, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.step++
 	if err != nil {
 		if e := rpc.FromError(err); e.Code == rpc.Internal && !m.w.parties[i].odd() {
-			m.violated("party %d answers %s with %v", i, method, err)
+			m.violated("party %d responds to %s with %v", i, method, err)
 		}
 		return
 	}
@@ -294,7 +295,7 @@ func (m *model) outcomes(i int, list []*tuplesv1.Outcome) {
 	}
 }
 
-// count notes what a party has recorded as delivered, before it may forget that.
+// count records the deliveries in a party's records before the party may delete these.
 func (m *model) count(i int) {
 	v := m.w.parties[i].vault()
 	if v == nil {
@@ -316,7 +317,7 @@ func (m *model) count(i int) {
 	})
 	for day, n := range drawn {
 		if n > dayLimit {
-			m.violated("party %d gave %d tuples to %s on %s, who may have %d", i, n, bounded, day, dayLimit)
+			m.violated("party %d gave %d tuples to %s on %s, whose quota is %d", i, n, bounded, day, dayLimit)
 		}
 	}
 	if err != nil && !m.w.parties[i].odd() && m.w.parties[i].running() {
@@ -324,7 +325,8 @@ func (m *model) count(i int) {
 	}
 }
 
-// settled checks a party when all reservations have ended: every tuple is in stock, was delivered, or is counted as lost.
+// settled checks a party after all reservations have ended: every tuple is in stock, was delivered,
+// or is counted as lost.
 func (m *model) settled(i int) {
 	m.count(i)
 	batches, err := m.w.parties[i].vault().Batches()
@@ -350,7 +352,7 @@ func (m *model) settled(i int) {
 		went := m.counted[i][b.ID].Count()
 		for at := range m.owners[i] {
 			if at.batch == b.ID && m.counted[i][b.ID].Within(spans.Span{First: at.tuple, Count: 1}) == 0 && !m.rolled[i] {
-				m.violated("tuple %d of %s left party %d, which did not record it", at.tuple, b.ID, i)
+				m.violated("tuple %d of %s left party %d, which did not record that", at.tuple, b.ID, i)
 			}
 		}
 		sum := free + b.Lost + went
@@ -364,7 +366,7 @@ func (m *model) settled(i int) {
 	}
 }
 
-// verdict is what went wrong, or empty.
+// verdict returns the violated invariants, or an empty string.
 func (m *model) verdict() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

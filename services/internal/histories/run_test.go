@@ -1,7 +1,8 @@
-// Package histories runs random histories of parties that keep tuples, a coordinator that reserves them and clients of
-// two tenants that fetch them: with the services and vaults as they are, on a clock and a network that a seed commands.
-// Parties crash at any write, clocks jump, the coordinator forgets or lies, keys are burnt, old copies of stores are put
-// back. A model records every byte that leaves a party, and knows what must never be. See docs/testing.md.
+// Package histories runs random histories of parties that store tuples, a coordinator that reserves
+// them, and clients of two tenants that fetch them. It uses the real services and vaults, with a
+// clock and a network that a seed controls. Parties crash at any write, clocks jump, the
+// coordinator loses its records or lies, keys are burnt, and old copies of stores are restored. A
+// model observes every byte that leaves a party and checks the invariants. See docs/testing.md.
 package histories
 
 import (
@@ -21,21 +22,21 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/storetest"
 )
 
-var seedFlag = flag.Uint64("seed", 0, "run the history of this seed alone, and print it")
+var seedFlag = flag.Uint64("seed", 0, "run and print only the history of this seed")
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // the heap is small, and what histories leave behind is large
+	debug.SetGCPercent(400) // the heap is small, but histories leave much garbage
 	storetest.Main(m, store.OpenDir)
 }
 
-// TestMemory: stores in memory, where a history takes about 30 ms.
+// TestMemory runs histories with stores in memory, at about 30 ms each.
 func TestMemory(t *testing.T) {
 	run(t, plan{everyday: 200, all: 10000, each: 100}, func(*testing.T) [parties]backend {
 		return [parties]backend{inMemory(), inMemory(), inMemory()}
 	})
 }
 
-// TestEmbedded: the embedded store.
+// TestEmbedded runs histories with the embedded store.
 func TestEmbedded(t *testing.T) {
 	run(t, plan{everyday: 6, all: 10000, each: 100}, func(t *testing.T) (where [parties]backend) {
 		top := t.TempDir()
@@ -46,13 +47,13 @@ func TestEmbedded(t *testing.T) {
 	})
 }
 
-// TestPostgres: stores on a PostgreSQL server.
+// TestPostgres runs histories with stores on a PostgreSQL server.
 func TestPostgres(t *testing.T) {
 	run(t, plan{everyday: 3, all: 1000, each: 20}, func(t *testing.T) (where [parties]backend) {
 		for i := range where {
 			dsn, _ := storetest.Postgres(t)
 			where[i].open = func() (s store.Store, err error) {
-				for range 100 { // the server knows no bubble: a session that was closed takes it real time to forget
+				for range 100 { // the server is outside the bubble: it needs real time to release a closed session
 					if s, err = store.OpenPostgres(context.Background(), dsn); !errors.Is(err, store.ErrInUse) {
 						break
 					}
@@ -64,7 +65,7 @@ func TestPostgres(t *testing.T) {
 	})
 }
 
-// embedded is a store in a directory. A copy of it is a copy of its files.
+// embedded returns a store in a directory. A copy of the store is a copy of its files.
 func embedded(dir string) backend {
 	return backend{
 		open: func() (store.Store, error) { return store.OpenDir(dir) },
@@ -83,10 +84,10 @@ func embedded(dir string) backend {
 	}
 }
 
-// plan says how many histories there are: those of every day, and all, in groups of so many.
+// plan gives the number of histories in ordinary and in long tests, and the size of a group.
 type plan struct{ everyday, all, each int }
 
-// run runs histories, each with stores of its own. Seeds count from 1.
+// run runs histories, each with separate stores. Seeds count from 1.
 func run(t *testing.T, p plan, where func(t *testing.T) [parties]backend) {
 	if *seedFlag != 0 {
 		lines, wrong := one(t, *seedFlag, where)
@@ -114,7 +115,7 @@ func run(t *testing.T, p plan, where func(t *testing.T) [parties]backend) {
 	longtest.Run(t, cases)
 }
 
-// one runs one in a bubble of its own, where time passes when everybody waits.
+// one runs a history in its own bubble, where time advances when all goroutines wait.
 func one(t *testing.T, seed uint64, where func(t *testing.T) [parties]backend) (lines, wrong string) {
 	stores := where(t)
 	synctest.Test(t, func(t *testing.T) { lines, wrong = history(t, seed, stores) })

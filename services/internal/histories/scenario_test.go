@@ -13,7 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// scenario runs what a random history seldom comes to, with 40 tuples of tenant a in stock everywhere.
+// scenario runs a case that random histories rarely reach, with 40 tuples of tenant a in stock at
+// all parties.
 func scenario(t *testing.T, f func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, [parties]backend{inMemory(), inMemory(), inMemory()})
@@ -29,14 +30,14 @@ func scenario(t *testing.T, f func(t *testing.T, w *world)) {
 	})
 }
 
-// delay makes the coordinator's calls to a party late.
+// delay delays the coordinator's calls to a party.
 func (w *world) delay(to int, by time.Duration) {
 	w.net.Lock()
 	defer w.net.Unlock()
 	w.late[to] = by
 }
 
-// states are how a reservation stands at each party; empty where it is not known.
+// states returns the state of a reservation at each party; empty if the party does not know it.
 func (w *world) states(id string) (list [parties]vault.ReservationState) {
 	for i, p := range w.parties {
 		if r, err := p.vault().Reservation(id); err == nil {
@@ -46,7 +47,7 @@ func (w *world) states(id string) (list [parties]vault.ReservationState) {
 	return list
 }
 
-// all reservations that some party knows.
+// everywhere returns all reservations that at least one party knows.
 func (w *world) everywhere() map[string]bool {
 	ids := map[string]bool{}
 	for _, p := range w.parties {
@@ -57,7 +58,7 @@ func (w *world) everywhere() map[string]bool {
 	return ids
 }
 
-// free says that a client can reserve everything.
+// free checks that a client can reserve all tuples.
 func (w *world) free(t *testing.T) {
 	t.Helper()
 	if r, err := w.reserve(0, 40, time.Minute, "", nil, false); err != nil || w.states(r.GetId()) != [parties]vault.ReservationState{vault.Reserved, vault.Reserved, vault.Reserved} {
@@ -65,12 +66,13 @@ func (w *world) free(t *testing.T) {
 	}
 }
 
-// A reservation that its client gave up, while a party was slow to hear of it, holds nothing anywhere soon after.
+// If a client gives up a reservation while a party is slow to receive it, no party holds it soon
+// after.
 func TestGivenUp(t *testing.T) {
 	scenario(t, func(t *testing.T, w *world) {
 		w.delay(1, 800*time.Millisecond)
 		if _, err := w.reserveWithin(300*time.Millisecond, 0, 30, time.Minute, "", nil, false); err == nil {
-			t.Fatal("it was not given up")
+			t.Fatal("the client did not give up")
 		}
 		w.delay(1, 0)
 		w.pass(3 * time.Second)
@@ -85,19 +87,19 @@ func TestGivenUp(t *testing.T) {
 	})
 }
 
-// A proposal that arrives after the coordinator has stopped to wait for it holds its tuples until the lease ends, no
-// longer.
+// A proposal that arrives after the coordinator gave it up holds its tuples only until the lease
+// ends.
 func TestLateProposal(t *testing.T) {
 	scenario(t, func(t *testing.T, w *world) {
 		w.delay(2, 20*time.Second)
 		if _, err := w.reserve(0, 30, 40*time.Second, "", nil, false); err == nil {
-			t.Fatal("it was not given up")
+			t.Fatal("the client did not give up")
 		}
 		w.delay(2, 0)
 		w.pass(25 * time.Second)
 		held := 0
 		for id := range w.everywhere() {
-			if s := w.states(id)[2]; s == vault.Reserved || s == vault.Withdrawn { // a withdrawal may be late, too
+			if s := w.states(id)[2]; s == vault.Reserved || s == vault.Withdrawn { // the withdrawal may be late too
 				held++
 			}
 		}
@@ -109,7 +111,8 @@ func TestLateProposal(t *testing.T) {
 	})
 }
 
-// A coordinator that was killed before all parties had heard of a reservation makes it whole when the client asks again.
+// If the coordinator was killed before all parties received a reservation, the restarted
+// coordinator completes it when the client repeats its request.
 func TestAskedAgainAfterACrash(t *testing.T) {
 	scenario(t, func(t *testing.T, w *world) {
 		w.delay(1, 2*time.Second)
@@ -117,12 +120,12 @@ func TestAskedAgainAfterACrash(t *testing.T) {
 		go func() {
 			defer close(asked)
 			if _, err := w.reserve(0, 30, time.Minute, "key", nil, false); err == nil {
-				t.Error("a coordinator that was killed answers")
+				t.Error("a killed coordinator responds")
 			}
 		}()
 		w.pass(100 * time.Millisecond)
 		w.net.Lock()
-		w.down[coordinator][1] = true // what is on its way is lost with the process
+		w.down[coordinator][1] = true // messages in flight are lost with the process
 		w.net.Unlock()
 		w.coordinator.stop()
 		<-asked
@@ -148,7 +151,8 @@ func TestAskedAgainAfterACrash(t *testing.T) {
 	})
 }
 
-// When a lease ends after one party has delivered, the tuples are discarded everywhere, and nothing is asked again.
+// If a lease ends after one party has delivered, the tuples are discarded at all parties, and the
+// reservation is not polled again.
 func TestLeaseEndsAfterOneDelivery(t *testing.T) {
 	scenario(t, func(t *testing.T, w *world) {
 		r, err := w.reserve(0, 30, 10*time.Second, "", nil, false)
@@ -167,12 +171,13 @@ func TestLeaseEndsAfterOneDelivery(t *testing.T) {
 			t.Errorf("at the coordinator: %v, %v", got, err)
 		}
 		if _, err := w.reserve(0, 30, time.Minute, "", nil, false); err == nil {
-			t.Error("what was delivered is in stock again")
+			t.Error("delivered tuples are in stock again")
 		}
 	})
 }
 
-// What all parties delivered is shown as consumed, also beside a reservation that one of them has never heard of.
+// A reservation that all parties delivered is shown as consumed, even if another reservation is
+// unknown to one of the parties.
 func TestDeliveredBesideUnknown(t *testing.T) {
 	scenario(t, func(t *testing.T, w *world) {
 		r, err := w.reserve(0, 10, time.Minute, "", nil, false)
@@ -199,7 +204,8 @@ func TestDeliveredBesideUnknown(t *testing.T) {
 	})
 }
 
-// What a coordinator that was killed had put to the parties, and had not recorded, is free again when its lease has ended.
+// A reservation that a killed coordinator proposed but did not record is released after its lease
+// ends.
 func TestUnknownAfterACrash(t *testing.T) {
 	scenario(t, func(t *testing.T, w *world) {
 		w.coordinator.stop()

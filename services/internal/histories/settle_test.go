@@ -20,9 +20,10 @@ func (w *world) connect() {
 	w.down, w.loss, w.late = [ends][ends]bool{}, 0, [parties]time.Duration{}
 }
 
-// settle mends everything, lets all leases end, and checks that every tuple is accounted for and that clients are served.
+// settle ends all faults, waits for the ends of all leases, and checks that every tuple is
+// accounted for and that clients are served.
 func (w *world) settle() {
-	w.note("everything is mended")
+	w.note("all faults end")
 	w.connect()
 	latest := int64(0)
 	for i, p := range w.parties {
@@ -42,7 +43,7 @@ func (w *world) settle() {
 	for i, p := range w.parties {
 		w.shift(i, -time.Duration(p.offset.Load()))
 	}
-	w.pass(70 * time.Second) // longer than any lease that is not a lie
+	w.pass(70 * time.Second) // longer than every honest lease
 	w.look()
 	for _, by := range []time.Duration{time.Duration(latest) + 26*time.Hour, 30 * 24 * time.Hour} {
 		for i := range parties {
@@ -63,7 +64,7 @@ func (w *world) settle() {
 	w.serve()
 }
 
-// serve has a client reserve and fetch fresh tuples everywhere.
+// serve checks that a client can reserve and fetch new tuples at all parties.
 func (w *world) serve() {
 	all := []int{0, 1, 2}
 	w.epoch++
@@ -72,12 +73,12 @@ func (w *world) serve() {
 	w.pass(6 * time.Second)
 	r, err := w.reserve(2, 77, time.Minute, "", nil, true)
 	if err != nil {
-		w.failed("nothing can be reserved in the end: %v", err)
+		w.failed("reserving fails at the end: %v", err)
 		return
 	}
 	for i := range parties {
 		if err := w.fetch(3, i, r.GetId(), 0, -1, 0); err != nil {
-			w.failed("nothing can be fetched in the end: %v", err)
+			w.failed("fetching fails at the end: %v", err)
 		}
 	}
 }

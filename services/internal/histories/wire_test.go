@@ -16,7 +16,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// process is one that runs, from its start to its end.
+// process is a running process, from its start to its end.
 type process struct {
 	desc   *grpc.ServiceDesc
 	server any
@@ -26,22 +26,22 @@ type process struct {
 
 func (p *process) running() bool { return p != nil && p.ctx.Err() == nil }
 
-// conn is how one calls another, in this process but with every message encoded: from a caller to whatever process runs
-// at the other end when a call begins.
+// conn connects two processes within this test process, but encodes every message. A call goes to
+// the process that runs at the other end when the call begins.
 type conn struct {
 	caller rpc.Principal
-	to     func() *process      // nil: none runs
-	up     func() bool          // whether the network carries it
-	lose   func() bool          // whether the network loses the answer to this call
-	late   func() time.Duration // how long a call is on its way; nil: not at all
-	// heard sees each call that was answered, and sent each message of a stream when it leaves.
+	to     func() *process      // nil: no process runs
+	up     func() bool          // whether the network is up
+	lose   func() bool          // whether the network loses the response to this call
+	late   func() time.Duration // the delay of a call; nil: no delay
+	// heard observes each completed call; sent observes each message of a stream when it is sent.
 	heard func(method string, req, resp any, err error)
 	sent  func(ctx context.Context, p *process, req *tuplesv1.FetchRequest) func(*tuplesv1.FetchResponse)
 }
 
-var errDown = rpc.Errorf(rpc.Unavailable, "", "the network does not carry it")
+var errDown = rpc.Errorf(rpc.Unavailable, "", "the network is down")
 
-// over is an error as it comes out of the network.
+// over returns an error as the receiver of a call sees it.
 func over(err error) error {
 	if err == nil {
 		return nil
@@ -49,7 +49,7 @@ func over(err error) error {
 	return status.FromProto(rpc.FromError(err).GRPCStatus().Proto()).Err()
 }
 
-// recode is a message as it comes out of the network.
+// recode encodes and decodes a message.
 func recode(from, to any) error {
 	b, err := proto.Marshal(from.(proto.Message))
 	if err != nil {
@@ -58,14 +58,14 @@ func recode(from, to any) error {
 	return proto.Unmarshal(b, to.(proto.Message))
 }
 
-// within is the context of a handler: it ends with the call and with the process.
+// within returns the context of a handler, which ends with the call and with the process.
 func (c *conn) within(ctx context.Context, p *process) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(rpc.WithCaller(ctx, c.caller))
 	stop := context.AfterFunc(p.ctx, cancel)
 	return ctx, func() { stop(); cancel() }
 }
 
-// Invoke calls. A call that is late on its way gets there even when the caller has given up.
+// Invoke makes a call. A delayed call arrives even if the caller has given up.
 func (c *conn) Invoke(ctx context.Context, method string, args, reply any, _ ...grpc.CallOption) error {
 	late := time.Duration(0)
 	if c.late != nil {
@@ -130,10 +130,10 @@ func (c *conn) invoke(ctx context.Context, method string, args, reply any) error
 	return over(rpc.Errorf(rpc.Internal, "", "no method %s", method))
 }
 
-// stream is a server's stream: both ends of it.
+// stream is both ends of a server stream.
 type stream struct {
 	conn    *conn
-	ctx     context.Context // of the caller
+	ctx     context.Context // context of the caller
 	method  string
 	process *process
 	req     *tuplesv1.FetchRequest
@@ -202,7 +202,7 @@ func (s *stream) Header() (metadata.MD, error) { return nil, nil }
 func (s *stream) Trailer() metadata.MD         { return nil }
 func (s *stream) Context() context.Context     { return s.ctx }
 
-// handled is the end of a stream that a handler has.
+// handled is the handler's end of a stream.
 type handled struct {
 	s    *stream
 	ctx  context.Context

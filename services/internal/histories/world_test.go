@@ -28,7 +28,7 @@ import (
 
 const (
 	parties     = 3
-	coordinator = parties // as an end of the network
+	coordinator = parties // index of the coordinator in the network
 	clients     = parties + 1
 	ends        = parties + 2
 
@@ -37,19 +37,20 @@ const (
 	dayLimit = 25   // tuples at each party
 )
 
-// backend is where a process keeps its store.
+// backend opens the store of a process.
 type backend struct {
 	open func() (store.Store, error)
-	// copy gives what puts the store back to what it is now; the store is closed at both times. It is nil where nobody can.
+	// copy returns a function that restores the present content; the store must be closed at both
+	// times. It is nil if the backend cannot copy.
 	copy func() (putBack func(), err error)
 }
 
-// world is three parties, a coordinator and clients of two tenants.
+// world consists of three parties, a coordinator and clients of two tenants.
 type world struct {
 	t     *testing.T
 	rng   *rand.Rand
 	seed  uint64
-	calm  bool // nothing was done to them that could keep a client from its tuples
+	calm  bool // no event has occurred that could prevent a client from getting its tuples
 	model *model
 
 	parties     [parties]*party
@@ -58,22 +59,22 @@ type world struct {
 
 	net  sync.Mutex
 	down [ends][ends]bool
-	loss uint64                 // one answer of so many is lost; 0: none
-	late [parties]time.Duration // how long the coordinator's calls are on their way
+	loss uint64                 // one in loss responses is lost; 0: none
+	late [parties]time.Duration // delay of the coordinator's calls
 	sent atomic.Uint64
 
 	logs sync.Mutex
 	log  []string
 
 	epoch   uint64
-	keys    map[string]int    // how many MAC keys each tenant had
-	sizes   map[string]uint64 // of a tenant's tuples, in bytes
+	keys    map[string]int    // number of MAC keys of each tenant
+	sizes   map[string]uint64 // size of a tenant's tuples in bytes
 	batches []batch
 	known   []*tuplesv1.Reservation
 	ids     int
 }
 
-// batch of tuples at the parties.
+// batch is a batch of tuples at the parties.
 type batch struct {
 	class  *tuplesv1.Class
 	id     string
@@ -83,7 +84,7 @@ type batch struct {
 	size   uint64
 }
 
-// keeper is a process with a store, which starts and ends many times.
+// keeper is a process with a store that can be restarted repeatedly.
 type keeper struct {
 	w       *world
 	index   int
@@ -100,7 +101,7 @@ type keeper struct {
 type party struct {
 	*keeper
 	signer ed25519.PrivateKey
-	offset atomic.Int64 // of its clock, in nanoseconds
+	offset atomic.Int64 // offset of its clock in nanoseconds
 	jumps  atomic.Int64
 	opened atomic.Pointer[vault.Vault]
 }
@@ -116,7 +117,8 @@ func (k *keeper) current() *process {
 
 func (k *keeper) running() bool { return k.current().running() }
 
-// odd reports whether a write of the process failed or is in doubt, so that anything may fail.
+// odd reports whether a write of the process failed or has an unknown outcome, so that any later
+// operation may fail.
 func (k *keeper) odd() bool {
 	k.mu.Lock()
 	s := k.store
@@ -135,10 +137,10 @@ func (w *world) note(format string, args ...any) {
 	w.log = append(w.log, fmt.Sprintf("%8.3fs ", time.Since(epochOfBubble).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// epochOfBubble is when time begins within testing/synctest.
+// epochOfBubble is the start time within testing/synctest.
 var epochOfBubble = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// newWorld starts everything, the parties at where.
+// newWorld starts all processes, with the parties' stores at where.
 func newWorld(t *testing.T, seed uint64, where [parties]backend) *world {
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 0x10d6e)), calm: true, epoch: 1, keys: map[string]int{}}
 	w.model = newModel(w)
@@ -200,7 +202,7 @@ func (p *party) serve(s store.Store, keys []ed25519.PublicKey) (any, func(contex
 	return service, service.Run, v.Close, nil
 }
 
-// macShare reads what is stored of a MAC key, as a party does.
+// macShare reads the stored MAC key share as a party does.
 func macShare(v *vault.Vault, k vault.MACKey) error {
 	r, err := v.OpenMACKey(k.ID)
 	if err != nil {
@@ -209,7 +211,7 @@ func macShare(v *vault.Vault, k vault.MACKey) error {
 	return r.Close()
 }
 
-// start starts the process, unless its store cannot be opened.
+// start starts the process unless its store cannot be opened.
 func (k *keeper) start() error {
 	s, err := k.back.open()
 	if err != nil {
@@ -243,7 +245,8 @@ func (k *keeper) startOn(f *faulty) error {
 	return nil
 }
 
-// stop ends the process at once, as a crash does. Nothing that is running gets at the store again.
+// stop ends the process immediately, as a crash does. Running operations can no longer access the
+// store.
 func (k *keeper) stop() {
 	k.mu.Lock()
 	p, s, closing, ran := k.process, k.store, k.close, k.ran
@@ -261,7 +264,7 @@ func (k *keeper) stop() {
 	}
 }
 
-// conn is how one end calls a party, or with to == coordinator the coordinator.
+// conn returns a connection from one end to a party, or to the coordinator if to == coordinator.
 func (w *world) conn(caller rpc.Principal, from, to int) *conn {
 	c := &conn{caller: caller, up: func() bool {
 		w.net.Lock()
@@ -291,14 +294,14 @@ func (w *world) conn(caller rpc.Principal, from, to int) *conn {
 	return c
 }
 
-// chance is one of n, by the seed and how often it was asked.
+// chance returns true with probability 1/n, determined by the seed and the number of earlier calls.
 func (w *world) chance(n uint64) bool {
 	h := fnv.New64a()
 	fmt.Fprint(h, w.seed, w.sent.Add(1))
 	return h.Sum64()>>7%n == 0
 }
 
-// end stops everything.
+// end stops all processes.
 func (w *world) end() {
 	w.coordinator.stop()
 	for _, p := range w.parties {
@@ -306,7 +309,7 @@ func (w *world) end() {
 	}
 }
 
-// pass lets time go by.
+// pass advances time.
 func (w *world) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -29,27 +29,28 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// specific is a call that is refused for what it asks, and the code.
+// specific is a call that is rejected because of its content, and the expected code.
 type specific struct {
 	call func() error
 	want rpc.Code
 }
 
-// Why a refusal does not apply to a method.
+// Reasons why a kind of rejection does not apply to a method.
 const (
-	noTuples = "gives no tuples to a client"
+	noTuples = "does not give tuples to a client"
 	noEpoch  = "its request has no epoch"
-	noName   = "its request names nothing that there is"
-	noKey    = "records nothing under a name that the caller gives"
-	anyEpoch = "tells or keeps what is said of an epoch, whether there is one or not"
-	perItem  = "answers for each name, and does not refuse the call"
-	perNew   = "the name is that of what is to be"
+	noName   = "its request does not refer to an existing object"
+	noKey    = "does not record anything under a name that the caller chooses"
+	anyEpoch = "accepts any epoch, whether it exists or not"
+	perItem  = "responds for each name, and does not reject the call"
+	perNew   = "the name is that of a new object"
 	awaited  = "waits for the session to be started"
 )
 
-// applies has the case of each method in TestSpecificRefusals for: over quota, another epoch, an unknown reservation (or
-// job, session, batch, key), and the same again with another body; or why there is none. Callers who may not, cancelled
-// calls and late ones are in TestRefusals for every method.
+// applies names, for each method, the cases in TestSpecificRefusals: over quota, another epoch, an
+// unknown reservation (or job, session, batch, key), and a repeated request with another body; or
+// the reason why there is no case. TestRefusals covers unauthorised callers, cancelled calls and
+// expired deadlines for every method.
 var applies = map[string][4]string{
 	"lodge.keygen.v1.KeygenService/Start":                   {noTuples, "KeygenService/Start: another epoch", perNew, "KeygenService/Start: another body"},
 	"lodge.keygen.v1.KeygenService/GetStatus":               {noTuples, noEpoch, "KeygenService/GetStatus: unknown", noKey},
@@ -147,7 +148,7 @@ var applies = map[string][4]string{
 	"lodge.accusations.v1.AccusationsService/Offer":           {noTuples, noEpoch, noName, noKey},
 }
 
-// fields of a message and of those in it.
+// fields returns the fields of a message and of its nested messages.
 func fields(m protoreflect.MessageDescriptor, seen map[protoreflect.FullName]bool) (names []string) {
 	if seen[m.FullName()] {
 		return nil
@@ -163,7 +164,8 @@ func fields(m protoreflect.MessageDescriptor, seen map[protoreflect.FullName]boo
 	return names
 }
 
-// complains of methods and refusals without a case, and of reasons that the requests contradict.
+// complains reports methods and kinds of rejections without a case, and reasons that contradict the
+// requests.
 func complains(t *testing.T, cases map[string]specific) {
 	t.Helper()
 	contradicts := map[string][]string{
@@ -177,7 +179,7 @@ func complains(t *testing.T, cases map[string]specific) {
 		}
 		row, ok := applies[name]
 		if !ok {
-			t.Errorf("%s: say which refusals apply", name)
+			t.Errorf("%s: say which rejections apply", name)
 			continue
 		}
 		asks := fields(m.Input(), map[protoreflect.FullName]bool{})
@@ -190,7 +192,7 @@ func complains(t *testing.T, cases map[string]specific) {
 				t.Errorf("%s: there is no case %q", name, cell)
 			}
 			for _, word := range words {
-				// Estimate asks about a session, and records none.
+				// Estimate requests an estimate for a session, and records none.
 				if slices.Contains(asks, word) && !(cell == noKey && strings.HasSuffix(name, "/Estimate")) {
 					t.Errorf("%s: %s, but there is %s", name, cell, word)
 				}
@@ -199,7 +201,7 @@ func complains(t *testing.T, cases map[string]specific) {
 	}
 }
 
-// more adds the cases of a party that are alike for several services.
+// more adds the cases of a party that are the same for several services.
 func more(ctx context.Context, t *testing.T, at server, known *jobv1.SessionRef, epoch uint64, cases map[string]specific) {
 	t.Helper()
 	st, err := statusv1.NewStatusServiceClient(at.conns["client"]).GetStatus(ctx, &statusv1.GetStatusRequest{})
@@ -232,7 +234,7 @@ func more(ctx context.Context, t *testing.T, at server, known *jobv1.SessionRef,
 		prefix   string
 		protocol jobv1.Protocol
 		kind     jobv1.Kind
-		epoch    uint64 // that cannot be
+		epoch    uint64 // an invalid epoch
 		want     rpc.Code
 	}{
 		"KeygenService":    {"lodge.keygen.v1.", jobv1.Protocol_PROTOCOL_KEYGEN, jobv1.Kind_KIND_KEYS, epoch, rpc.Conflict},

@@ -19,14 +19,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// holdHeader of a call names its hold.
+// holdHeader is the metadata key that names a call's hold.
 const holdHeader = "refusals-hold"
 
-// patience with what must happen on a busy machine.
+// patience is the time limit for expected events on a busy machine.
 const patience = 10 * time.Second
 
-// holds keeps calls that ask for it in their handlers until their contexts are done and their callers have seen the end,
-// and then lets them go on.
+// holds keeps calls that request it in their handlers until their contexts are done and their
+// callers have seen the end, and then lets them continue.
 type holds struct {
 	mu    sync.Mutex
 	calls map[string]*held
@@ -36,14 +36,14 @@ type holds struct {
 type held struct {
 	once     sync.Once
 	entered  chan struct{} // closed when the handler has the request
-	goOn     chan struct{} // closed when the caller has its answer, so that none of the handler's comes before it
+	goOn     chan struct{} // closed when the caller has the response, so that the handler cannot respond earlier
 	ended    chan struct{} // closed when the handler has returned
-	deadline time.Time     // of the call; zero: none
-	why      error         // of the context, when the hold ended
-	err      error         // what the handler returned
+	deadline time.Time     // of the call; zero: no deadline
+	why      error         // error of the context when the hold ended
+	err      error         // error that the handler returned
 }
 
-// stay is called with the request in hand.
+// stay is called after the request was received.
 func (h *held) stay(ctx context.Context) {
 	h.once.Do(func() {
 		h.deadline, _ = ctx.Deadline()
@@ -63,7 +63,7 @@ func (s *holds) add() (id string, h *held) {
 	return id, h
 }
 
-// of gives the hold that a call asks for, nil for none.
+// of returns the hold that a call requests, or nil.
 func (s *holds) of(ctx context.Context) *held {
 	id := strings.Join(metadata.ValueFromIncomingContext(ctx, holdHeader), "")
 	s.mu.Lock()
@@ -71,7 +71,8 @@ func (s *holds) of(ctx context.Context) *held {
 	return s.calls[id]
 }
 
-// inner holds unary calls before the handler's own code, and streams where it receives their first message.
+// inner holds unary calls before the handler's own code, and streams after the handler received the
+// first message.
 func (s *holds) inner() rpc.Inner {
 	return rpc.Inner{
 		Unary: func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
@@ -122,8 +123,8 @@ func (s *server) begin(ctx context.Context, caller, name string, m protoreflect.
 	return h, out
 }
 
-// over waits until both sides of a call are through, and nothing of it is left: the caller has the code, and the server
-// that of the request, or one that says the same as the caller's.
+// over waits until both sides of a call have ended without leftovers: the caller must have the code
+// want, and the server the code of the request or one equivalent to the caller's.
 func (h *held) over(t *testing.T, what string, out chan error, want rpc.Code, r row) {
 	t.Helper()
 	select {
@@ -160,7 +161,7 @@ func (s *server) cancelled(t *testing.T, caller, name string, m protoreflect.Met
 		t.Fatalf("%s: does not reach its handler", what)
 	}
 	if len(running(t)) == 0 {
-		t.Errorf("%s: nothing of the call is seen to run", what)
+		t.Errorf("%s: no goroutine of the call runs", what)
 	}
 	cancel()
 	h.over(t, what, out, rpc.Cancelled, r)
@@ -169,8 +170,8 @@ func (s *server) cancelled(t *testing.T, caller, name string, m protoreflect.Met
 	}
 }
 
-// late makes a call whose deadline passes while the handler runs. Where the machine was too busy to take the call in time
-// there is another, with more time.
+// late makes a call whose deadline passes while the handler runs. If the machine was too busy to
+// deliver the call in time, it tries again with more time.
 func (s *server) late(t *testing.T, caller, name string, m protoreflect.MethodDescriptor, r row) {
 	t.Helper()
 	what := "too late, " + caller
@@ -196,8 +197,8 @@ func (s *server) late(t *testing.T, caller, name string, m protoreflect.MethodDe
 	t.Fatalf("%s: does not reach its handler", what)
 }
 
-// running are the stacks of all goroutines of servers that are in a call: those that answer its client, and those that
-// send and receive for it.
+// running returns the stacks of all server goroutines that are in a call: those that serve its
+// client, and those that send and receive for it.
 func running(t *testing.T) []string {
 	t.Helper()
 	var b bytes.Buffer
@@ -208,7 +209,7 @@ func running(t *testing.T) []string {
 	})
 }
 
-// nothingLeft waits until no call runs at any server; those that servers make among themselves are short.
+// nothingLeft waits until no call runs at any server; calls between servers are short.
 func nothingLeft(t *testing.T, what string) {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(5 * time.Millisecond) {
@@ -217,7 +218,7 @@ func nothingLeft(t *testing.T, what string) {
 			return
 		}
 		if time.Since(began) > patience {
-			t.Fatalf("%s: %d goroutines are left of calls:\n%s", what, len(left), strings.Join(left, "\n\n"))
+			t.Fatalf("%s: %d goroutines of calls remain:\n%s", what, len(left), strings.Join(left, "\n\n"))
 		}
 	}
 }

@@ -1,5 +1,6 @@
-// Package refusals calls every method of every service as callers who may not, and with requests that nobody means: each is
-// refused with its code, soon, and never as a fault of the process. A method that the table does not have fails the test.
+// Package refusals calls every method of every service as unauthorised callers and with invalid
+// requests. Each call must be rejected quickly, with the right code, and without an internal error.
+// A method that is missing in the table fails the test.
 package refusals
 
 import (
@@ -31,15 +32,16 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Who may call a method; a client only with a permission, which all have that are written in capitals.
+// Callers of a method. A client needs a permission if the name says so; the other names include all
+// clients.
 const (
 	client, anyClient, operator, peer, anyone = "client", "any client", "coordinator", "peer", "anyone"
 )
 
-// callers of a server: whom a certificate names there.
+// callers lists the roles of a server's callers, according to their certificates.
 var callers = []string{"client", "powerless", "coordinator", "peer"}
 
-// allowed are the callers who get as far as the handler.
+// allowed maps a rule to the callers that reach the handler.
 var allowed = map[string][]string{
 	"client":                 {"client"},
 	"any client":             {"client", "powerless"},
@@ -53,10 +55,10 @@ var allowed = map[string][]string{
 
 const ok rpc.Code = ""
 
-// dayLimit of tuples that a party gives to its client.
+// dayLimit is the number of tuples per day that a party gives to its client.
 const dayLimit = 3
 
-// row is what becomes of a method's calls: who may make them, and the code of an empty request and of garbage.
+// row holds a method's callers, and the codes of an empty request and of an invalid one.
 type row struct {
 	may            string
 	empty, garbage rpc.Code
@@ -77,11 +79,11 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// server is one that runs, and connections to it by caller.
+// server is a running server with a connection for each caller.
 type server struct {
 	table map[string]row
 	conns map[string]*grpc.ClientConn
-	holds *holds // of the calls there
+	holds *holds // holds of the server's calls
 }
 
 func permissions() []string {
@@ -89,7 +91,7 @@ func permissions() []string {
 		config.PermAccusations, config.PermSubmit, config.PermReserve, config.PermPolicy, config.PermApprove, config.PermEncrypt, config.PermLinear, config.PermEvaluate}
 }
 
-// start starts a coordinator and three parties, and gives the coordinator and the first party.
+// start starts a coordinator and three parties, and returns the first party and the coordinator.
 func start(t *testing.T) (atParty, atCoordinator server) {
 	t.Helper()
 	cluster, err := devnet.Write(filepath.Join(t.TempDir(), "net"), devnet.Options{Parties: 3, Params: []string{"insecure-8"}, Dev: true, Insecure: true, Multikey: "insecure-M8-32"})
@@ -161,7 +163,7 @@ func start(t *testing.T) (atParty, atCoordinator server) {
 	return atParty, atCoordinator
 }
 
-// empower gives one client every permission, and takes all from the others.
+// empower gives one client every permission, and removes all permissions from the others.
 func empower(list []config.Client, name string) []config.Client {
 	for i := range list {
 		list[i].Permissions = nil
@@ -172,7 +174,7 @@ func empower(list []config.Client, name string) []config.Client {
 	return list
 }
 
-// strangers is a certificate of another authority.
+// strangers returns a certificate of another authority.
 func strangers(t *testing.T) tls.Certificate {
 	t.Helper()
 	ca, err := pki.NewAuthority("others", time.Hour)
@@ -184,7 +186,7 @@ func strangers(t *testing.T) tls.Certificate {
 	return c
 }
 
-// methods of all services of Lodge, by their full name.
+// methods returns the methods of all Lodge services by their full name.
 func methods() map[string]protoreflect.MethodDescriptor {
 	all := map[string]protoreflect.MethodDescriptor{}
 	protoregistry.GlobalFiles.RangeFiles(func(f protoreflect.FileDescriptor) bool {
@@ -201,7 +203,7 @@ func methods() map[string]protoreflect.MethodDescriptor {
 	return all
 }
 
-// call makes a call with one request, and gives its first answer's error.
+// call makes a call with one request, and returns the error of the first response.
 func call(ctx context.Context, conn *grpc.ClientConn, name string, m protoreflect.MethodDescriptor, req *dynamicpb.Message) error {
 	out := dynamicpb.NewMessage(m.Output())
 	if !m.IsStreamingClient() && !m.IsStreamingServer() {
@@ -225,7 +227,7 @@ func call(ctx context.Context, conn *grpc.ClientConn, name string, m protoreflec
 	return nil
 }
 
-// garbage fills every field with what nobody means.
+// garbage fills every field with invalid values.
 func garbage(m *dynamicpb.Message, depth int) *dynamicpb.Message {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
@@ -273,7 +275,7 @@ func code(err error) rpc.Code {
 	return rpc.FromError(err).Code
 }
 
-// evaluators are processes of their own, with one caller: package evaluator has the refusals of theirs.
+// evaluators are separate processes with one caller; package evaluator tests their rejections.
 const evaluators = "lodge.evaluator.v1.EvaluatorService/"
 
 func TestRefusals(t *testing.T) {
@@ -285,14 +287,14 @@ func TestRefusals(t *testing.T) {
 		}
 		_, p := partyTable[name]
 		if _, c := coordinatorTable[name]; !p && !c {
-			t.Errorf("%s is in no table: say who may call it, and what becomes of requests that nobody means", name)
+			t.Errorf("%s is missing in the tables: add its callers and the codes of invalid requests", name)
 		}
 	}
 	for where, s := range map[string]server{"party": atParty, "coordinator": atCoordinator} {
 		for _, name := range slices.Sorted(maps.Keys(s.table)) {
 			m := all[name]
 			if m == nil {
-				t.Errorf("%s is no method", name)
+				t.Errorf("%s does not exist", name)
 				continue
 			}
 			t.Run(where+"/"+name, func(t *testing.T) { s.method(t, name, m) })
@@ -307,7 +309,7 @@ func (s *server) method(t *testing.T, name string, m protoreflect.MethodDescript
 		t.Helper()
 		conn := s.conns[caller]
 		if conn == nil {
-			return // nobody is called so there
+			return // this server has no such caller
 		}
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -317,20 +319,20 @@ func (s *server) method(t *testing.T, name string, m protoreflect.MethodDescript
 			t.Errorf("%s, %s: got %q (%v), want %q", what, caller, got, err, want)
 		}
 		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("%s, %s: takes %s", what, caller, took)
+			t.Errorf("%s, %s: accepts %s", what, caller, took)
 		}
 	}
 	empty, ctx := dynamicpb.NewMessage(m.Input()), t.Context()
 	expect("without a certificate", ctx, "nobody", empty, rpc.Unauthenticated, rpc.Unavailable)
 	expect("a certificate of another authority", ctx, "foreign", empty, rpc.Unavailable)
-	expect("a certificate that names nobody", ctx, "unknown", empty, rpc.Forbidden)
+	expect("a certificate without a known identity", ctx, "unknown", empty, rpc.Forbidden)
 	for _, caller := range callers {
 		if !slices.Contains(allowed[r.may], caller) {
 			expect("not allowed", ctx, caller, empty, rpc.Forbidden)
 			continue
 		}
 		if s.conns[caller] == nil {
-			continue // nobody is called so there
+			continue // this server has no such caller
 		}
 		s.cancelled(t, caller, name, m, r)
 		s.late(t, caller, name, m, r)

@@ -36,8 +36,8 @@ func complete(ctx context.Context, t *testing.T, c coordinatorv1.CoordinatorServ
 	}
 }
 
-// What refuses a request that is well made, by somebody who may ask: that of another epoch, another body under a key or an
-// id, what nobody has heard of, more than there is or than the client may have.
+// Rejections of well-formed requests by authorised callers: another epoch, another body under the
+// same key or id, an unknown object, more than the stock or than the client's quota.
 func TestSpecificRefusals(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -175,6 +175,6 @@ func TestSpecificRefusals(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
-	must(t, fetch(two.GetId(), 1)) // none of that was in its way
+	must(t, fetch(two.GetId(), 1)) // the rejected calls do not affect it
 	complains(t, cases)
 }

@@ -2,7 +2,7 @@ package refusals
 
 import "github.com/lodge-mpc/lodge/services/rpc"
 
-// partyTable has the methods of a party.
+// partyTable lists the methods of a party.
 var partyTable = map[string]row{
 	"lodge.keygen.v1.KeygenService/Start":                   {operator, rpc.Invalid, rpc.Invalid},
 	"lodge.keygen.v1.KeygenService/GetStatus":               {operator + " " + client, rpc.Invalid, rpc.Invalid},
@@ -83,7 +83,7 @@ var partyTable = map[string]row{
 	"lodge.accusations.v1.AccusationsService/Offer":           {peer, rpc.Invalid, rpc.Invalid},
 }
 
-// coordinatorTable has those of the coordinator.
+// coordinatorTable lists the methods of the coordinator.
 var coordinatorTable = map[string]row{
 	"lodge.coordinator.v1.CoordinatorService/SubmitJob":   {client, rpc.PolicyRefused, rpc.TooLarge},
 	"lodge.coordinator.v1.CoordinatorService/GetJob":      {client, rpc.NotFound, rpc.NotFound},

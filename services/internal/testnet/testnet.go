@@ -1,5 +1,5 @@
-// Package testnet gives tests n parties with real TLS on loopback sockets, and
-// proxies between them that a test can break.
+// Package testnet provides tests with n parties with real TLS on loopback sockets, and proxies
+// between them that a test can break.
 package testnet
 
 import (
@@ -35,7 +35,7 @@ type Party struct {
 	Metrics     *metrics.Metrics
 }
 
-// Net is the network.
+// Net is a network of parties.
 type Net struct {
 	t       testing.TB
 	CA      *pki.Authority
@@ -46,21 +46,21 @@ type Net struct {
 	proxies map[[2]int]*Proxy
 }
 
-// Options of a network.
+// Options configures a network.
 type Options struct {
-	Exchange exchange.Config // Window, StartWait and BackoffMax are used
-	// Issue replaces the certificate of a party, if set and it says so.
+	Exchange exchange.Config // uses Window, StartWait and BackoffMax
+	// Issue, if set, may replace the certificate of a party.
 	Issue func(party int) (*pki.Authority, *pki.Leaf)
-	// Roster replaces the roster's hash of a party, if set.
+	// Roster, if set, replaces the roster's hash of a party.
 	Roster func(party int) [32]byte
-	// Sends is around the streams from a party to another, if set.
+	// Sends, if set, returns an interceptor for the streams from one party to another.
 	Sends func(from, to int) grpc.StreamClientInterceptor
 }
 
-// Identity of a party's certificate.
+// Identity returns the identity in a party's certificate.
 func Identity(p int) string { return fmt.Sprintf("spiffe://lodge/party/p%d", p) }
 
-// New starts n parties. They stop with the test.
+// New starts n parties, which stop with the test.
 func New(t testing.TB, n int, o Options) *Net {
 	t.Helper()
 	ca, err := pki.NewAuthority("testnet", time.Hour)
@@ -114,7 +114,7 @@ func (n *Net) write(name string, b []byte) string {
 	return p
 }
 
-// Credentials with a certificate from issuer.
+// Credentials returns credentials with a certificate from issuer.
 func (n *Net) Credentials(issuer *pki.Authority, l pki.Leaf) *rpc.Credentials {
 	n.t.Helper()
 	cert, key, err := issuer.Issue(l)
@@ -181,10 +181,10 @@ func (n *Net) start(i int, o Options, l net.Listener) {
 	})
 }
 
-// Link is the proxy through which from calls to.
+// Link returns the proxy for connections between two parties, in the direction from -> to.
 func (n *Net) Link(from, to int) *Proxy { return n.proxies[[2]int{from, to}] }
 
-// Proxy passes TCP connections on until it is told otherwise.
+// Proxy forwards TCP connections, with the faults that a test sets.
 type Proxy struct {
 	l      net.Listener
 	target string
@@ -194,7 +194,7 @@ type Proxy struct {
 	budget  int64 // bytes towards the target until the connections are cut; negative: no limit
 	cuts    int
 	refuse  bool
-	stallAt int64 // bytes towards the target after which it stalls; 0: no limit
+	stallAt int64 // bytes towards the target until it stalls; 0: no limit
 	stalled bool
 	resume  *sync.Cond
 }
@@ -207,10 +207,10 @@ func newProxy(t testing.TB, target string) *Proxy {
 	return p
 }
 
-// Address to dial.
+// Address returns the address to dial.
 func (p *Proxy) Address() string { return p.l.Addr().String() }
 
-// Cut breaks all connections; new ones are accepted.
+// Cut breaks all connections; new connections are accepted.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,15 +225,15 @@ func (p *Proxy) cut() {
 	p.conns = map[net.Conn]bool{}
 }
 
-// CutAfter breaks all connections as soon as so many more bytes have passed
-// towards the target, however often times says.
+// CutAfter breaks all connections after the given number of further bytes towards the target, and
+// repeats this times times.
 func (p *Proxy) CutAfter(bytes int64, times int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.budget, p.cuts = bytes, times
 }
 
-// Refuse closes all connections and accepts none while it is on.
+// Refuse, while on, closes all connections and accepts none.
 func (p *Proxy) Refuse(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -243,7 +243,7 @@ func (p *Proxy) Refuse(on bool) {
 	}
 }
 
-// Stall lets nothing through towards the target while it is on.
+// Stall, while on, forwards no bytes towards the target.
 func (p *Proxy) Stall(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -251,7 +251,7 @@ func (p *Proxy) Stall(on bool) {
 	p.resume.Broadcast()
 }
 
-// StallAfter lets so many more bytes through towards the target and then stalls.
+// StallAfter forwards the given number of further bytes towards the target and then stalls.
 func (p *Proxy) StallAfter(bytes int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -287,11 +287,11 @@ func (p *Proxy) accept() {
 	}
 }
 
-// pipe passes bytes towards the target, counting them.
+// pipe forwards bytes towards the target and counts them.
 func (p *Proxy) pipe(out, in net.Conn) {
 	defer out.Close()
 	b := make([]byte, 16<<10)
-	left := p.cutSize() // per connection; negative: not yet limited
+	left := p.cutSize() // per connection; negative: no limit yet
 	for {
 		n, err := in.Read(b)
 		if n > 0 {
@@ -331,7 +331,7 @@ func (p *Proxy) cutSize() int64 {
 	return p.budget
 }
 
-// Cuts still to come.
+// Cuts returns the number of remaining cuts.
 func (p *Proxy) Cuts() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,24 +8,24 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// cache has the keys that are ready to compute with, up to a limit of memory. What was used longest ago, and is not in use,
-// makes room.
+// cache holds keys that are loaded for computation, up to a limit. It evicts the least recently
+// used keys that are not in use.
 type cache struct {
 	e       *multikey.Evaluator
 	source  Keys
-	most    int // keys
+	most    int // maximum number of keys
 	workers int
-	loading sync.Mutex // one at a time, as it takes memory
+	loading sync.Mutex // keys are loaded one at a time because loading takes memory
 
 	mu      sync.Mutex
 	clock   uint64
 	entries map[multikey.KeyID]*entry
-	changed chan struct{} // closed when keys are not in use any more
+	changed chan struct{} // closed when keys are no longer in use
 }
 
 type entry struct {
 	users int
-	last  uint64 // clock of its last use
+	last  uint64 // clock value of the last use
 }
 
 func newCache(s *multikey.Scheme, source Keys, limit int64, workers int) *cache {
@@ -35,10 +35,11 @@ func newCache(s *multikey.Scheme, source Keys, limit int64, workers int) *cache 
 	}
 }
 
-// take gives an evaluator that has keys, until release. It waits while others' leave no room.
+// take returns an evaluator that has the keys until release is called. It waits while keys of other
+// jobs occupy the cache.
 func (c *cache) take(ctx context.Context, ids []multikey.KeyID) (e *multikey.Evaluator, release func(), err error) {
 	if len(ids) > c.most {
-		return nil, nil, rpc.Errorf(rpc.TooLarge, "have the operator raise multikey.max_keys_memory", "the keys of %d parties, and there is memory for %d", len(ids), c.most)
+		return nil, nil, rpc.Errorf(rpc.TooLarge, "have the operator raise multikey.max_keys_memory", "the request needs the keys of %d parties, but there is memory for %d", len(ids), c.most)
 	}
 	for {
 		changed, ok := c.claim(ids)
@@ -61,7 +62,8 @@ func (c *cache) take(ctx context.Context, ids []multikey.KeyID) (e *multikey.Eva
 	return c.e, release, nil
 }
 
-// claim makes room for keys, and has them stay. If there is none it says what to wait for.
+// claim reserves places for keys and marks them as in use. If the cache is full, it returns a
+// channel that is closed when to try again.
 func (c *cache) claim(ids []multikey.KeyID) (changed chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +99,7 @@ func (c *cache) claim(ids []multikey.KeyID) (changed chan struct{}, ok bool) {
 	return nil, true
 }
 
-// leave gives keys back. What could not be loaded has no place.
+// leave marks keys as no longer in use. It removes keys that could not be loaded.
 func (c *cache) leave(ids []multikey.KeyID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +114,7 @@ func (c *cache) leave(ids []multikey.KeyID) {
 	c.changed = make(chan struct{})
 }
 
-// load has the evaluator have keys.
+// load loads keys into the evaluator.
 func (c *cache) load(ctx context.Context, id multikey.KeyID) error {
 	c.loading.Lock()
 	defer c.loading.Unlock()

@@ -27,7 +27,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// shelf has the keys of a registry, and why some may not be used.
+// shelf holds the keys of a registry, and the reasons why some must not be used.
 type shelf struct {
 	mu     sync.Mutex
 	keys   map[multikey.KeyID]*multikey.Keys
@@ -61,7 +61,7 @@ func (s *shelf) deny(id multikey.KeyID, err *rpc.Error) {
 	s.denied[id] = err
 }
 
-// world is a service, and parties whose keys it has.
+// world is a service and the keys of some parties.
 type world struct {
 	t       testing.TB
 	c       *service.Context
@@ -80,7 +80,7 @@ type asClient struct {
 
 func (a asClient) Context() context.Context { return a.ctx }
 
-// named has the caller's name, which metadata has.
+// named returns a context whose metadata contains the caller's name.
 func named(ctx context.Context) context.Context {
 	m, _ := metadata.FromIncomingContext(ctx)
 	return rpc.WithCaller(ctx, rpc.Principal{Role: rpc.Client, Name: m.Get("client")[0]})
@@ -134,7 +134,7 @@ func newWorld(t testing.TB, parties int, edit func(l *config.MultikeyService)) *
 	return w
 }
 
-// run has the service compute until the test ends, or stop is called.
+// run runs the service's jobs until the test ends or stop is called.
 func (w *world) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -154,14 +154,14 @@ func (w *world) ctx(client string) context.Context {
 	return metadata.AppendToOutgoingContext(w.t.Context(), "client", client)
 }
 
-// request is what a client asks.
+// request is a client's request.
 type request struct {
 	header *multikeyv1.EvaluationHeader
 	text   []byte
 	inputs []byte
 }
 
-// request has numbers of some parties as inputs of a netlist, a batch each.
+// request returns a request with numbers of some parties as inputs of a netlist, one batch each.
 func (w *world) request(n *circuit.Netlist, owners []int, values ...int) *request {
 	set, crs := w.c.Hash(), w.c.CRS()
 	r := &request{text: n.Append(nil), header: &multikeyv1.EvaluationHeader{RequestId: make([]byte, 16), ParamsHash: set[:], CrsDigest: crs[:]}}
@@ -190,7 +190,7 @@ func (w *world) submit(client string, r *request) (*multikeyv1.EvaluationJob, er
 	if err != nil {
 		return nil, err
 	}
-	// What Send says is that the server has ended the stream; CloseAndRecv says why.
+	// Send only reports that the server has ended the stream; CloseAndRecv returns the reason.
 	_ = stream.Send(&multikeyv1.SubmitRequest{Header: r.header})
 	for body := slices.Concat(r.text, r.inputs); len(body) > 0; {
 		n := min(len(body), 1000)
@@ -234,7 +234,7 @@ func (w *world) await(client string, id []byte) *multikeyv1.EvaluationJob {
 	}
 }
 
-// fetch gets a result from a byte on.
+// fetch returns a result from the given byte on.
 func (w *world) fetch(client string, digest []byte, offset uint64) ([]byte, *multikeyv1.GetResultResponse, error) {
 	stream, err := w.client.GetResult(w.ctx(client), &multikeyv1.GetResultRequest{ResultDigest: digest, Offset: offset})
 	if err != nil {
@@ -257,7 +257,7 @@ func (w *world) fetch(client string, digest []byte, offset uint64) ([]byte, *mul
 	}
 }
 
-// decrypt reads the ciphertexts of a result, and holds them against its digest.
+// decrypt decrypts the ciphertexts of a result and checks its digest.
 func (w *world) decrypt(j *multikeyv1.EvaluationJob, b []byte) (bits []bool) {
 	w.t.Helper()
 	h := sha256.New()
@@ -278,7 +278,7 @@ func (w *world) decrypt(j *multikeyv1.EvaluationJob, b []byte) (bits []bool) {
 		}
 	}
 	if len(b) > 0 || !bytes.Equal(h.Sum(nil), j.GetResultDigest()) {
-		w.t.Error("the result is not what its digest says")
+		w.t.Error("the result does not match its digest")
 	}
 	return bits
 }
@@ -299,8 +299,8 @@ func code(err error) rpc.Code {
 	return rpc.FromError(err).Code
 }
 
-// A client has a sum computed of numbers of two parties, watches it, fetches the result, computes with that and a third
-// party's number, and gets the right bits.
+// A client lets the party compute a sum of numbers of two parties, watches the job, fetches the
+// result, combines it with a third party's number, and gets the correct bits.
 func TestEvaluation(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	w.run()
@@ -317,14 +317,14 @@ func TestEvaluation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again, err := w.submit("c", r); err != nil || !bytes.Equal(again.GetRequestId(), j.GetRequestId()) {
-		t.Errorf("the same again: %v", err)
+		t.Errorf("the repeated request: %v", err)
 	}
 	j = w.await("c", r.header.GetRequestId())
 	if j.GetState() != done || j.GetDone() != j.GetCost().GetGates() || j.GetCost().GetBootstraps() != cost.GetBootstraps() {
 		t.Fatalf("the job is %v", j)
 	}
 	if again, err := w.estimate(r); err != nil || again.GetRotationSeconds() == cost.GetRotationSeconds() {
-		t.Errorf("nothing is learnt from an evaluation: %v, %v", again, err)
+		t.Errorf("the service did not learn from an evaluation: %v, %v", again, err)
 	}
 	b, head, err := w.fetch("c", j.GetResultDigest(), 0)
 	if err != nil || head.GetBytes() != cost.GetResultBytes() {
@@ -358,7 +358,7 @@ func TestEvaluation(t *testing.T) {
 	}
 }
 
-// Nobody has another client's jobs or results.
+// Clients cannot see or fetch the jobs and results of other clients.
 func TestOthersJobs(t *testing.T) {
 	w := newWorld(t, 2, nil)
 	w.run()
@@ -368,16 +368,16 @@ func TestOthersJobs(t *testing.T) {
 	}
 	j := w.await("c", r.header.GetRequestId())
 	if _, _, err := w.fetch("d", j.GetResultDigest(), 0); code(err) != rpc.NotFound {
-		t.Errorf("another's result: %v", err)
+		t.Errorf("another client's result: %v", err)
 	}
 	if _, err := w.client.GetJob(w.ctx("d"), &multikeyv1.GetJobRequest{RequestId: r.header.GetRequestId()}); code(err) != rpc.NotFound {
-		t.Errorf("another's job: %v", err)
+		t.Errorf("another client's job: %v", err)
 	}
 	if _, err := w.client.CancelJob(w.ctx("d"), &multikeyv1.CancelJobRequest{RequestId: r.header.GetRequestId()}); code(err) != rpc.NotFound {
-		t.Errorf("cancelling another's job: %v", err)
+		t.Errorf("cancelling another client's job: %v", err)
 	}
 	if list, err := w.client.ListJobs(w.ctx("d"), &multikeyv1.ListJobsRequest{}); err != nil || len(list.GetJobs()) != 0 {
-		t.Errorf("a list of another's jobs: %v, %v", list, err)
+		t.Errorf("a list of another client's jobs: %v, %v", list, err)
 	}
 	if _, _, err := w.fetch("c", j.GetResultDigest(), 1<<40); code(err) != rpc.Invalid {
 		t.Errorf("beyond the end: %v", err)
@@ -386,11 +386,11 @@ func TestOthersJobs(t *testing.T) {
 	w.clock = w.clock.Add(2 * time.Hour)
 	w.mu.Unlock()
 	if _, _, err := w.fetch("c", j.GetResultDigest(), 0); code(err) != rpc.NotFound {
-		t.Errorf("a result that is too old: %v", err)
+		t.Errorf("an expired result: %v", err)
 	}
 }
 
-// Jobs end when they are cancelled, waiting or running, and leave room for others.
+// Waiting and running jobs end when they are cancelled, and release their resources.
 func TestCancel(t *testing.T) {
 	w := newWorld(t, 2, nil)
 	r, second, third := w.request(circuit.Adder(60), []int{0, 1}, 1, 1), w.request(circuit.Adder(1), []int{0, 1}, 1, 1), w.request(circuit.Adder(1), []int{0, 1}, 1, 1)
@@ -407,17 +407,17 @@ func TestCancel(t *testing.T) {
 	}
 	m, err := w.client.CancelJob(w.ctx("c"), &multikeyv1.CancelJobRequest{RequestId: second.header.GetRequestId()})
 	if err != nil || m.GetJob().GetState() != cancelled {
-		t.Errorf("cancelling a job that waits: %v, %v", m.GetJob(), err)
+		t.Errorf("cancelling a waiting job: %v, %v", m.GetJob(), err)
 	}
 	if w.s.choose().client != "c" {
-		t.Error("not the first job is the first")
+		t.Error("the first job did not start first")
 	}
 	stop := w.run()
 	if m, err = w.client.CancelJob(w.ctx("c"), &multikeyv1.CancelJobRequest{RequestId: r.header.GetRequestId()}); err != nil || m.GetJob().GetState() != cancelled {
-		t.Errorf("cancelling a job that runs: %v, %v", m.GetJob(), err)
+		t.Errorf("cancelling a running job: %v, %v", m.GetJob(), err)
 	}
 	if j := w.await("d", third.header.GetRequestId()); j.GetState() != done {
-		t.Errorf("the other client's: %v", j)
+		t.Errorf("the other client's job: %v", j)
 	}
 	stop()
 	if _, ok := w.s.keys.claim(nil); !ok {
@@ -430,7 +430,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Keys that were revoked between submission and start are not computed with; and what has no room waits for it.
+// Keys that were revoked between submission and start are not used; a job waits while memory is not
+// available.
 func TestKeysOfJobs(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	w.s.keys.most = 2
@@ -445,7 +446,7 @@ func TestKeysOfJobs(t *testing.T) {
 		t.Errorf("under revoked keys: %v", j)
 	}
 	if _, err := w.submit("c", w.request(circuit.Adder(1), []int{0, 1}, 1, 1)); code(err) != rpc.RetiredKey {
-		t.Errorf("a new one under revoked keys: %v", err)
+		t.Errorf("a new job under revoked keys: %v", err)
 	}
 	w.shelf.deny(id, nil)
 	var ids [][]byte
@@ -471,7 +472,7 @@ func TestKeysOfJobs(t *testing.T) {
 	}
 }
 
-// Results make room for later ones.
+// Old results are evicted for new ones.
 func TestResultsAreBounded(t *testing.T) {
 	r := results{limit: 10, keep: time.Hour}
 	now := time.Unix(0, 0)
@@ -487,7 +488,8 @@ func TestResultsAreBounded(t *testing.T) {
 	if r.used != 8 {
 		t.Errorf("%d bytes are used", r.used)
 	}
-	// A client that has many does not displace those of one that has few, and one that is new is kept.
+	// A client with many results does not displace those of a client with few, and the result of a
+	// new client is kept.
 	r.put("d", &result{digest: [32]byte{10}, bytes: make([]byte, 2)}, now)
 	for i := byte(11); i < 20; i++ {
 		r.put("c", &result{digest: [32]byte{i}, bytes: make([]byte, 4)}, now)
@@ -499,15 +501,15 @@ func TestResultsAreBounded(t *testing.T) {
 	}
 	r.put("e", &result{digest: [32]byte{20}, bytes: make([]byte, 10)}, now)
 	if len(r.list) != 1 || r.used != 10 {
-		t.Errorf("%d results of %d bytes beside one that takes all", len(r.list), r.used)
+		t.Errorf("%d results of %d bytes next to a client that fills the memory", len(r.list), r.used)
 	}
 	for range maxKept + 1 {
 		r.put("e", &result{bytes: make([]byte, 0)}, now)
 	}
 	if len(r.list) != maxKept {
-		t.Errorf("%d results are kept, however small", len(r.list))
+		t.Errorf("%d small results are kept", len(r.list))
 	}
 	if r.get("e", make([]byte, 32), now.Add(2*time.Hour)); len(r.list) != 0 || r.used != 0 {
-		t.Errorf("%d results of %d bytes after their time", len(r.list), r.used)
+		t.Errorf("%d results of %d bytes after their expiry", len(r.list), r.used)
 	}
 }

@@ -21,12 +21,13 @@ const (
 	uploadTime  = 10 * time.Minute
 	maxGroups   = 512
 	requestSize = 16
-	// gateMemory is about what a gate takes while a netlist is compiled, and until it is computed.
+	// gateMemory is about the memory of a gate in bytes, from compiling a netlist until the gate is
+	// computed.
 	gateMemory = 200
-	leastGate  = 6 // bytes of a netlist for it
+	leastGate  = 6 // minimum bytes of a netlist per gate
 )
 
-// group is inputs that follow one another.
+// group is a run of consecutive inputs.
 type group struct {
 	count   int
 	keys    []multikey.KeyID
@@ -35,12 +36,12 @@ type group struct {
 	size    int
 }
 
-// intake is what a client asks for, checked.
+// intake is a validated request of a client.
 type intake struct {
 	scheme  *multikey.Scheme
 	client  string
 	request [requestSize]byte
-	digest  [32]byte // of all that was asked
+	digest  [32]byte // of the whole request
 	netlist [32]byte
 	groups  []group
 	program *circuit.Program
@@ -49,7 +50,7 @@ type intake struct {
 	release func()
 }
 
-// ids are the names of the keys of the inputs, once each.
+// ids returns the identifiers of the inputs' keys without duplicates.
 func (in *intake) ids() (list []multikey.KeyID) {
 	known := map[multikey.KeyID]bool{}
 	for _, g := range in.groups {
@@ -62,7 +63,7 @@ func (in *intake) ids() (list []multikey.KeyID) {
 	return list
 }
 
-// input is a ciphertext of the inputs, which were checked.
+// input returns a ciphertext of the validated inputs.
 func (in *intake) input(i int) *multikey.Ciphertext {
 	for _, g := range in.groups {
 		if i -= g.count; i >= 0 {
@@ -74,14 +75,14 @@ func (in *intake) input(i int) *multikey.Ciphertext {
 		}
 		c, err := in.scheme.DecodeCiphertext(g.encoded[i*g.size : (i+1)*g.size])
 		if err != nil {
-			panic("evaluation: a ciphertext that was checked cannot be read")
+			panic("evaluation: a validated ciphertext cannot be decoded")
 		}
 		return c
 	}
-	panic("evaluation: an input that there is not")
+	panic("evaluation: an input that does not exist")
 }
 
-// describe is the cost as the wire has it.
+// describe returns the cost in its wire format.
 func (in *intake) describe(rotation float64, workers int) *multikeyv1.EvaluationCost {
 	c := &multikeyv1.EvaluationCost{
 		Gates: uint64(in.cost.Gates), Levels: uint32(in.cost.Depth), Bootstraps: uint64(in.cost.Total()), Rotations: uint64(in.cost.Rotations()),
@@ -97,7 +98,8 @@ func (in *intake) describe(rotation float64, workers int) *multikeyv1.Evaluation
 	return c
 }
 
-// width is how many rotations run beside each other: of the gates of a level, and of the parties of a gate.
+// width returns the average number of concurrent rotations, over the gates of a level and the
+// parties of a gate.
 func (in *intake) width(workers int) float64 {
 	if in.cost.Depth == 0 {
 		return 1
@@ -105,10 +107,10 @@ func (in *intake) width(workers int) float64 {
 	return max(1, min(float64(workers), float64(in.cost.Rotations())/float64(in.cost.Depth)))
 }
 
-// next gives the next request of a stream: a header, or a chunk.
+// next returns the next request of a stream: a header or a chunk.
 type next func() (*multikeyv1.EvaluationHeader, []byte, error)
 
-// receive takes a request, whose inputs follow the netlist if they are to be computed, and checks all of it.
+// receive reads and validates a request. If compute is true, the inputs follow the netlist.
 func (s *Service) receive(client string, recv next, compute bool) (in *intake, err error) {
 	if s.Context == nil {
 		return nil, service.NotConfigured()
@@ -126,7 +128,7 @@ func (s *Service) receive(client string, recv next, compute bool) (in *intake, e
 		switch {
 		case h == nil:
 			if m.header == nil || len(m.chunk) > 0 {
-				return rpc.Errorf(rpc.Invalid, "send the header first, alone", "no header")
+				return rpc.Errorf(rpc.Invalid, "send the header first, in its own message", "no header")
 			}
 			h = m.header
 			in, body, err = s.begin(client, h, compute)
@@ -134,9 +136,9 @@ func (s *Service) receive(client string, recv next, compute bool) (in *intake, e
 		case m.header != nil:
 			return rpc.Errorf(rpc.Invalid, "", "a second header")
 		case len(m.chunk) > chunkSize:
-			return rpc.Errorf(rpc.TooLarge, "", "a chunk of %d bytes, the most are %d", len(m.chunk), chunkSize)
+			return rpc.Errorf(rpc.TooLarge, "", "a chunk of %d bytes; at most %d", len(m.chunk), chunkSize)
 		case len(body)+len(m.chunk) > cap(body):
-			return rpc.Errorf(rpc.Invalid, "", "more than the %d bytes that the header says", cap(body))
+			return rpc.Errorf(rpc.Invalid, "", "more than the %d bytes that the header announces", cap(body))
 		}
 		body = append(body, m.chunk...)
 		return nil
@@ -145,7 +147,7 @@ func (s *Service) receive(client string, recv next, compute bool) (in *intake, e
 		err = rpc.Errorf(rpc.Invalid, "send the header first", "nothing came")
 	}
 	if err == nil && len(body) != cap(body) {
-		err = rpc.Errorf(rpc.Invalid, "", "%d bytes came, and the header says %d", len(body), cap(body))
+		err = rpc.Errorf(rpc.Invalid, "", "received %d bytes, but the header announces %d", len(body), cap(body))
 	}
 	if err == nil {
 		err = s.check(in, h, body, compute)
@@ -159,18 +161,18 @@ func (s *Service) receive(client string, recv next, compute bool) (in *intake, e
 	return in, nil
 }
 
-// begin checks a header, and gives room for what follows: of a slice's capacity.
+// begin validates a header. It returns a slice with the capacity for the following data.
 func (s *Service) begin(client string, h *multikeyv1.EvaluationHeader, compute bool) (*intake, []byte, error) {
 	scheme := s.Context.Scheme
 	switch {
 	case len(h.GetRequestId()) != requestSize:
 		return nil, nil, rpc.Errorf(rpc.Invalid, "", "a request id of %d bytes, not %d", len(h.GetRequestId()), requestSize)
 	case len(h.GetParamsHash()) != 32 || len(h.GetCrsDigest()) != 32:
-		return nil, nil, rpc.Errorf(rpc.Invalid, "", "a digest that has not 32 bytes")
+		return nil, nil, rpc.Errorf(rpc.Invalid, "", "a digest that does not have 32 bytes")
 	case h.GetNetlistBytes() == 0 || h.GetNetlistBytes() > circuit.MaxText:
-		return nil, nil, rpc.Errorf(rpc.TooLarge, "cut the netlist into pieces", "a netlist of %d bytes, from 1 to %d can be", h.GetNetlistBytes(), circuit.MaxText)
+		return nil, nil, rpc.Errorf(rpc.TooLarge, "split the netlist", "a netlist of %d bytes (supported: 1 to %d)", h.GetNetlistBytes(), circuit.MaxText)
 	case len(h.GetInputs()) > maxGroups:
-		return nil, nil, rpc.Errorf(rpc.TooLarge, "encrypt more bits in a batch", "%d groups of inputs, the most are %d", len(h.GetInputs()), maxGroups)
+		return nil, nil, rpc.Errorf(rpc.TooLarge, "encrypt more bits in a batch", "%d groups of inputs; at most %d", len(h.GetInputs()), maxGroups)
 	}
 	if err := s.Context.Same([32]byte(h.GetParamsHash()), [32]byte(h.GetCrsDigest())); err != nil {
 		return nil, nil, rpc.Errorf(rpc.Foreign, "compare `lodge mk registry list` of the parties", "%v", err)
@@ -187,7 +189,7 @@ func (s *Service) begin(client string, h *multikeyv1.EvaluationHeader, compute b
 			return nil, nil, rpc.Errorf(rpc.TooLarge, "", "more than %d bits", circuit.MaxWires)
 		}
 		in.groups = append(in.groups, x)
-		in.bytes += 2 * int64(bytes) // and what is read of them
+		in.bytes += 2 * int64(bytes) // and the decoded ciphertexts
 		if compute {
 			size += bytes
 		}
@@ -205,7 +207,7 @@ func (s *Service) begin(client string, h *multikeyv1.EvaluationHeader, compute b
 	return in, make([]byte, 0, size), nil
 }
 
-// group checks what is said of a group, and gives the size of its encoding.
+// group validates the description of a group and returns the size of its encoding.
 func (s *Service) group(g *multikeyv1.InputGroup) (x group, size int, err error) {
 	scheme := s.Context.Scheme
 	if g.GetCount() == 0 || g.GetCount() > circuit.MaxWires {
@@ -213,13 +215,13 @@ func (s *Service) group(g *multikeyv1.InputGroup) (x group, size int, err error)
 	}
 	for i, k := range g.GetKeys() {
 		if len(k) != 32 || i > 0 && bytes.Compare(g.GetKeys()[i-1], k) >= 0 {
-			return x, 0, rpc.Errorf(rpc.Invalid, "", "names of keys have 32 bytes each, and are in ascending order")
+			return x, 0, rpc.Errorf(rpc.Invalid, "", "key identifiers must have 32 bytes and be in ascending order")
 		}
 		x.keys = append(x.keys, multikey.KeyID(k))
 	}
 	x.count = int(g.GetCount())
 	if len(x.keys) > scheme.Parties {
-		return x, 0, fmt.Errorf("%w: %d, and %s is for %d", multikey.ErrParties, len(x.keys), scheme.Name, scheme.Parties)
+		return x, 0, fmt.Errorf("%w: %d, but %s supports %d", multikey.ErrParties, len(x.keys), scheme.Name, scheme.Parties)
 	}
 	switch g.GetForm() {
 	case multikeyv1.InputForm_INPUT_FORM_BATCH:
@@ -234,7 +236,7 @@ func (s *Service) group(g *multikeyv1.InputGroup) (x group, size int, err error)
 	return x, 0, rpc.Errorf(rpc.Invalid, "", "unknown form %d", g.GetForm())
 }
 
-// check reads what followed the header.
+// check validates the data that followed the header.
 func (s *Service) check(in *intake, h *multikeyv1.EvaluationHeader, body []byte, compute bool) error {
 	text := body[:h.GetNetlistBytes()]
 	header, err := proto.MarshalOptions{Deterministic: true}.Marshal(h)
@@ -269,16 +271,16 @@ func (s *Service) check(in *intake, h *multikeyv1.EvaluationHeader, body []byte,
 	return s.enlarge(in, compute)
 }
 
-// enlarge reserves what is known now that an evaluation takes.
+// enlarge reserves the memory whose size is known only after the netlist was compiled.
 func (s *Service) enlarge(in *intake, compute bool) error {
 	if !compute {
 		return nil
 	}
 	if most := s.Limits.MaxBootstraps; in.cost.Total() > most {
-		return rpc.Errorf(rpc.PolicyRefused, "cut the netlist into pieces, or have the operator raise multikey.max_bootstraps", "%d bootstraps, and %d are allowed", in.cost.Total(), most)
+		return rpc.Errorf(rpc.PolicyRefused, "split the netlist, or have the operator raise multikey.max_bootstraps", "%d bootstraps, but at most %d are allowed", in.cost.Total(), most)
 	}
 	if limit := int64(s.Limits.MaxResults); int64(in.cost.Output) > limit {
-		return rpc.Errorf(rpc.TooLarge, "cut the netlist into pieces, or have the operator raise multikey.max_results", "a result of %d bytes, and room for %d", in.cost.Output, limit)
+		return rpc.Errorf(rpc.TooLarge, "split the netlist, or have the operator raise multikey.max_results", "a result of %d bytes, but the limit is %d bytes", in.cost.Output, limit)
 	}
 	in.release()
 	release, err := s.reserve(in.client, in.bytes)
@@ -289,7 +291,7 @@ func (s *Service) enlarge(in *intake, compute bool) error {
 	return nil
 }
 
-// read reads and checks the inputs.
+// read decodes and validates the inputs.
 func (in *intake) read(body []byte) error {
 	for i := range in.groups {
 		g := &in.groups[i]
@@ -300,7 +302,7 @@ func (in *intake) read(body []byte) error {
 				return malformed(i, err)
 			}
 			if b.Key != g.keys[0] {
-				return malformed(i, errors.New("it is under other keys than the header says"))
+				return malformed(i, errors.New("its keys differ from those in the header"))
 			}
 			g.batch, body = b, body[n:]
 			continue
@@ -313,7 +315,7 @@ func (in *intake) read(body []byte) error {
 			}
 			for k, p := range c.Parts {
 				if p.Key != g.keys[k] {
-					return malformed(i, errors.New("it is under other keys than the header says"))
+					return malformed(i, errors.New("its keys differ from those in the header"))
 				}
 			}
 		}
@@ -323,7 +325,7 @@ func (in *intake) read(body []byte) error {
 
 func malformed(i int, err error) error {
 	if errors.Is(err, multikey.ErrSet) {
-		return rpc.Errorf(rpc.Foreign, "encrypt again with the set of the roster", "group %d: %v", i, err)
+		return rpc.Errorf(rpc.Foreign, "encrypt again with the parameter set of the roster", "group %d: %v", i, err)
 	}
 	return rpc.Errorf(rpc.BadCiphertext, "", "group %d: %v", i, err)
 }

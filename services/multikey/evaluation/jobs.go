@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// maxRunning is how many jobs share the processors.
+	// maxRunning is the number of jobs that run concurrently.
 	maxRunning = 2
-	// maxEnded is how many jobs that have ended are remembered.
+	// maxEnded is the number of ended jobs that are kept.
 	maxEnded = 1000
-	// maxKept is how many results are kept, however small.
+	// maxKept is the maximum number of results that are kept, whatever their size.
 	maxKept = 10000
 )
 
@@ -33,7 +33,7 @@ const (
 	cancelled = multikeyv1.EvaluationState_EVALUATION_STATE_CANCELLED
 )
 
-// job is an evaluation that a client has submitted. The service's lock is held for what changes.
+// job is a submitted evaluation. The service's lock guards the fields that change.
 type job struct {
 	client  string
 	request [requestSize]byte
@@ -41,11 +41,11 @@ type job struct {
 	netlist [32]byte
 	cost    *multikeyv1.EvaluationCost
 	created time.Time
-	over    chan struct{} // closed when it has ended
+	over    chan struct{} // closed when the job has ended
 
-	in             *intake // nil when it has ended
+	in             *intake // nil when the job has ended
 	state          multikeyv1.EvaluationState
-	stop           context.CancelFunc // of a job that runs
+	stop           context.CancelFunc // of a running job
 	gates          int
 	started, ended time.Time
 	result         *result
@@ -54,7 +54,7 @@ type job struct {
 
 func (j *job) ongoing() bool { return j.state == waiting || j.state == running }
 
-// add adds a job, or finds the one that the same request began.
+// add adds a job, or returns the job of the same request.
 func (s *Service) add(client string, in *intake) (*job, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *Service) add(client string, in *intake) (*job, error) {
 		}
 	}
 	if ongoing >= s.Limits.MaxPerClient {
-		return nil, rpc.Errorf(rpc.Busy, "wait until one has ended, or cancel one", "%d evaluations of this client wait or run", ongoing)
+		return nil, rpc.Errorf(rpc.Busy, "wait until one of them has ended, or cancel one", "%d evaluations of this client are waiting or running", ongoing)
 	}
 	j := &job{
 		client: client, request: in.request, digest: in.digest, netlist: in.netlist, cost: in.describe(s.rotation, s.Workers), created: s.Now(),
@@ -86,7 +86,7 @@ func (s *Service) add(client string, in *intake) (*job, error) {
 	return j, nil
 }
 
-// find gives a job of the caller's.
+// find returns one of the caller's jobs.
 func (s *Service) find(ctx context.Context, request []byte) (*job, error) {
 	caller, _ := rpc.Caller(ctx)
 	s.mu.Lock()
@@ -96,10 +96,10 @@ func (s *Service) find(ctx context.Context, request []byte) (*job, error) {
 			return j, nil
 		}
 	}
-	return nil, rpc.Errorf(rpc.NotFound, "`lodge mk jobs` lists those that this party remembers", "no such evaluation of this client")
+	return nil, rpc.Errorf(rpc.NotFound, "`lodge mk jobs` lists the jobs that this party remembers", "no such evaluation of this client")
 }
 
-// cancel has a job end.
+// cancel ends a job.
 func (s *Service) cancel(j *job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *Service) cancel(j *job) {
 	}
 }
 
-// finish ends a job. The caller holds the lock.
+// finish ends a job. The caller must hold the lock.
 func (s *Service) finish(j *job, state multikeyv1.EvaluationState, err *rpc.Error) {
 	outcome, bootstraps := "ok", int(j.cost.GetBootstraps())
 	if state != done {
@@ -122,7 +122,7 @@ func (s *Service) finish(j *job, state multikeyv1.EvaluationState, err *rpc.Erro
 	}
 	s.Metrics.MultikeyEvaluated(outcome, bootstraps)
 	j.state, j.err, j.ended = state, err, s.Now()
-	go j.in.release() // which takes the lock
+	go j.in.release() // release takes the lock
 	j.in = nil
 	close(j.over)
 	ended := 0
@@ -168,8 +168,8 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// choose gives the job that begins next: the first of a client that has the fewest running; nil if there is no room. The
-// caller holds the lock.
+// choose returns the job to begin next: the oldest job of a client with the fewest running jobs. It
+// returns nil if no job may begin. The caller must hold the lock.
 func (s *Service) choose() (best *job) {
 	counts, total := map[string]int{}, 0
 	for _, j := range s.jobs {
@@ -189,9 +189,9 @@ func (s *Service) choose() (best *job) {
 	return best
 }
 
-// compute computes a job.
+// compute runs a job.
 func (s *Service) compute(ctx context.Context, j *job) {
-	in := j.in // nobody changes it before finish
+	in := j.in // not changed before finish
 	defer j.stop()
 	r, err := s.evaluate(ctx, j, in)
 	s.mu.Lock()
@@ -206,7 +206,7 @@ func (s *Service) compute(ctx context.Context, j *job) {
 	default:
 		e := rpc.FromError(refused(err))
 		if e.Code == rpc.Internal {
-			s.Log.Error("an evaluation has failed", "client", j.client, "error", err)
+			s.Log.Error("evaluation failed", "client", j.client, "error", err)
 		}
 		s.finish(j, failed, e)
 	}
@@ -214,7 +214,7 @@ func (s *Service) compute(ctx context.Context, j *job) {
 
 func (s *Service) evaluate(ctx context.Context, j *job, in *intake) (*result, error) {
 	ids := in.ids()
-	for _, id := range ids { // what has become of keys since
+	for _, id := range ids { // keys may have been revoked since the submission
 		if err := s.Keys.Usable(id); err != nil {
 			return nil, err
 		}
@@ -240,15 +240,16 @@ func (s *Service) evaluate(ctx context.Context, j *job, in *intake) (*result, er
 	took := time.Since(began)
 	s.learn(in, took.Seconds())
 	s.Metrics.MultikeyTook(took)
-	s.Log.Info("an evaluation has ended", "client", j.client, "gates", in.cost.Gates, "bootstraps", in.cost.Total(), "seconds", took.Seconds())
+	s.Log.Info("evaluation ended", "client", j.client, "gates", in.cost.Gates, "bootstraps", in.cost.Total(), "seconds", took.Seconds())
 	return newResult(in.scheme, out), nil
 }
 
-// learnFrom is from how many rotations on an evaluation says what one takes.
+// learnFrom is the minimum number of rotations of an evaluation from which learn estimates the time
+// of a rotation.
 const learnFrom = 10
 
-// learn takes what an evaluation took for the next estimates, with what was before. It took as long as it did with what ran
-// beside it, and with merging and switching, which is a part of each rotation.
+// learn averages the time per rotation of an evaluation into the estimate. The time includes the
+// effect of concurrent jobs, and merging and switching, which belong to each rotation.
 func (s *Service) learn(in *intake, seconds float64) {
 	n := in.cost.Rotations()
 	if n < learnFrom {
@@ -263,7 +264,7 @@ func (s *Service) learn(in *intake, seconds float64) {
 	s.rotation = rotation
 }
 
-// describe is a job as the wire has it.
+// describe returns a job in its wire format.
 func (s *Service) describe(j *job) *multikeyv1.EvaluationJob {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,11 +286,11 @@ func (s *Service) describe(j *job) *multikeyv1.EvaluationJob {
 	return d
 }
 
-// result is ciphertexts, which their digest names.
+// result is a list of ciphertexts, identified by its digest.
 type result struct {
 	digest [32]byte
 	groups []*multikeyv1.InputGroup
-	bytes  []byte // nil when it is not kept any more
+	bytes  []byte // nil when the result is no longer kept
 }
 
 func newResult(s *multikey.Scheme, list []*multikey.Ciphertext) *result {
@@ -314,7 +315,8 @@ func newResult(s *multikey.Scheme, list []*multikey.Ciphertext) *result {
 	return r
 }
 
-// results are those that are kept: the last ones for which there is room, and no client takes that of others who have less.
+// results holds the latest results within the limit. A client cannot displace the results of
+// clients that have fewer.
 type results struct {
 	limit int64
 	keep  time.Duration
@@ -328,7 +330,8 @@ type kept struct {
 	until  time.Time
 }
 
-// put keeps a result, in place of older ones: of the client that has most of them. The caller holds the service's lock.
+// put stores a result and evicts old results of the client that stores most. The caller must hold
+// the service's lock.
 func (r *results) put(client string, x *result, now time.Time) {
 	r.trim(now)
 	held := map[string]int64{}
@@ -351,7 +354,7 @@ func (r *results) put(client string, x *result, now time.Time) {
 	r.used += size
 }
 
-// trim forgets what is too old.
+// trim removes expired results.
 func (r *results) trim(now time.Time) {
 	for len(r.list) > 0 && now.After(r.list[0].until) {
 		r.forget(0)
@@ -364,7 +367,8 @@ func (r *results) forget(i int) {
 	r.list = slices.Delete(r.list, i, i+1)
 }
 
-// get gives a copy of a client's result, whose bytes nobody changes; nil if it is not kept. The caller holds the lock.
+// get returns a copy of a client's result, whose bytes are immutable, or nil if it is not kept. The
+// caller must hold the lock.
 func (r *results) get(client string, digest []byte, now time.Time) *result {
 	r.trim(now)
 	for _, k := range r.list {

@@ -1,6 +1,6 @@
 // Package evaluation computes netlists on multi-key ciphertexts for the clients of one party
-// (lodge.multikey.v1.EvaluationService). All of it is public: ciphertexts, keys, and netlists. What it computes is decrypted
-// elsewhere, by the owners of the keys, if they agree.
+// (lodge.multikey.v1.EvaluationService). All its data is public: ciphertexts, keys, and netlists.
+// The owners of the keys decrypt results elsewhere, if they agree.
 package evaluation
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Rules say who may call what.
+// Rules maps each method to the permission that a caller needs.
 var Rules = func() rpc.Rules {
 	rules := rpc.Rules{}
 	for _, m := range []string{"Estimate", "Submit", "GetJob", "WatchJob", "ListJobs", "CancelJob", "GetResult"} {
@@ -28,27 +28,28 @@ var Rules = func() rpc.Rules {
 	return rules
 }()
 
-// Keys are the registry of public keys.
+// Keys is the registry of public keys.
 type Keys interface {
-	// Usable is why something new may not be computed with keys, as an *rpc.Error.
+	// Usable returns an *rpc.Error if the keys must not be used for new computations.
 	Usable(multikey.KeyID) error
 	Load(context.Context, multikey.KeyID) (*multikey.Keys, error)
 }
 
-// Config of a party's service.
+// Config configures a party's service.
 type Config struct {
-	Context *service.Context // nil where the roster pins none
+	Context *service.Context // nil if the roster pins no context
 	Keys    Keys
 	Limits  config.MultikeyService
 	Workers int
-	// Rotate gives what computes the rotations of an evaluation in this evaluator's place; nil, or what gives nil: itself.
+	// Rotate returns a function that computes the rotations of an evaluation instead of the
+	// evaluator. If Rotate or its result is nil, the evaluator computes them.
 	Rotate  func(*multikey.Evaluator) multikey.Rotate
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
-	Now     func() time.Time // nil: the clock
+	Now     func() time.Time // nil: the system clock
 }
 
-// Service implements lodge.multikey.v1.EvaluationService. Run computes.
+// Service implements lodge.multikey.v1.EvaluationService. Run computes the jobs.
 type Service struct {
 	multikeyv1.UnsafeEvaluationServiceServer
 	Config
@@ -56,15 +57,15 @@ type Service struct {
 
 	mu      sync.Mutex
 	memory  int64            // reserved by uploads, and by jobs that have not ended
-	held    map[string]int64 // what each client has of it
-	jobs    []*job           // in the order of their submission
+	held    map[string]int64 // reserved by each client
+	jobs    []*job           // in the order of submission
 	wake    chan struct{}    // closed when a job may begin, or has ended
 	results results
-	// rotation is what one takes on one of the workers, in seconds; 0: not measured yet.
+	// rotation is the time of one rotation on one worker, in seconds; 0: not measured yet.
 	rotation float64
 }
 
-// New makes the service.
+// New returns the service.
 func New(c Config) *Service {
 	if c.Now == nil {
 		c.Now = time.Now
@@ -77,7 +78,8 @@ func New(c Config) *Service {
 	return s
 }
 
-// reserve takes memory for a client until release: of all that there is, no more than half for one.
+// reserve reserves memory for a client until release is called. A client gets at most half of the
+// total memory.
 func (s *Service) reserve(client string, bytes int64) (release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,12 +87,12 @@ func (s *Service) reserve(client string, bytes int64) (release func(), err error
 	share := limit / 2
 	switch {
 	case bytes > share:
-		return nil, rpc.Errorf(rpc.TooLarge, "cut it into pieces, or have the operator raise multikey.max_memory, of which a client has half",
-			"an evaluation of about %d bytes, and room for %d", bytes, share)
+		return nil, rpc.Errorf(rpc.TooLarge, "split the request, or have the operator raise multikey.max_memory, half of which is a client's share",
+			"the evaluation needs about %d bytes, but a client's share is %d bytes", bytes, share)
 	case s.held[client]+bytes > share:
-		return nil, rpc.Errorf(rpc.Busy, "try again when another of this client's has ended", "an evaluation of about %d bytes, and %d left for this client", bytes, share-s.held[client])
+		return nil, rpc.Errorf(rpc.Busy, "try again when another evaluation of this client has ended", "the evaluation needs about %d bytes, but this client has only %d bytes left", bytes, share-s.held[client])
 	case s.memory+bytes > limit:
-		return nil, rpc.Errorf(rpc.Busy, "try again when another has ended", "an evaluation of about %d bytes, and %d left", bytes, limit-s.memory)
+		return nil, rpc.Errorf(rpc.Busy, "try again when another evaluation has ended", "the evaluation needs about %d bytes, but only %d bytes are free", bytes, limit-s.memory)
 	}
 	s.memory += bytes
 	s.held[client] += bytes
@@ -105,14 +107,14 @@ func (s *Service) reserve(client string, bytes int64) (release func(), err error
 	}), nil
 }
 
-// stir has everybody who waits look again, and tells metrics. The caller holds the lock.
+// stir wakes all waiting goroutines and updates the metrics. The caller must hold the lock.
 func (s *Service) stir() {
 	s.tell()
 	close(s.wake)
 	s.wake = make(chan struct{})
 }
 
-// tell tells metrics what there is. The caller holds the lock.
+// tell updates the metrics. The caller must hold the lock.
 func (s *Service) tell() {
 	l := metrics.MultikeyLevels{Bytes: s.memory, ResultBytes: s.results.used, Rotation: s.rotation}
 	for _, j := range s.jobs {
@@ -133,13 +135,13 @@ func refused(err error) error {
 	case err == nil || errors.As(err, &known):
 		return err
 	case errors.Is(err, circuit.ErrTooBig):
-		return rpc.Errorf(rpc.TooLarge, "cut the netlist into pieces", "%v", err)
+		return rpc.Errorf(rpc.TooLarge, "split the netlist", "%v", err)
 	case errors.Is(err, circuit.ErrSyntax), errors.Is(err, circuit.ErrWire):
-		return rpc.Errorf(rpc.Invalid, "`lodge mk netlist check` says what a netlist is", "%v", err)
+		return rpc.Errorf(rpc.Invalid, "`lodge mk netlist check` validates a netlist", "%v", err)
 	case errors.Is(err, circuit.ErrInputs), errors.Is(err, circuit.ErrKeys):
 		return rpc.Errorf(rpc.Invalid, "", "%v", err)
 	case errors.Is(err, multikey.ErrParties):
-		return rpc.Errorf(rpc.Invalid, "bring fewer parties together, or have the parties pin a set for more", "%v", err)
+		return rpc.Errorf(rpc.Invalid, "combine inputs of fewer parties, or have the parties pin a set for more parties", "%v", err)
 	case errors.Is(err, multikey.ErrSet), errors.Is(err, multikey.ErrCRS):
 		return rpc.Errorf(rpc.Foreign, "", "%v", err)
 	}
@@ -164,7 +166,8 @@ func (s *Service) Estimate(stream multikeyv1.EvaluationService_EstimateServer) e
 	return stream.SendAndClose(&multikeyv1.EstimateResponse{Cost: in.describe(rotation, s.Workers)})
 }
 
-// measure says what a rotation takes in seconds. If nobody knows, it computes some, with keys of the request.
+// measure returns the time of a rotation in seconds. If it is unknown, measure computes some
+// rotations with the request's keys.
 func (s *Service) measure(ctx context.Context, in *intake) (float64, error) {
 	s.mu.Lock()
 	rotation := s.rotation
@@ -178,7 +181,8 @@ func (s *Service) measure(ctx context.Context, in *intake) (float64, error) {
 		return 0, err
 	}
 	defer release()
-	// Time does not depend on what a ciphertext is of, and hardly on its words unless they are 0.
+	// The time does not depend on the plaintext of a ciphertext, and hardly on its words unless
+	// they are 0.
 	c := &multikey.Ciphertext{Parts: []multikey.Part{{Key: ids[0], A: make([]uint32, s.Context.Dim)}}}
 	for i := range c.Parts[0].A {
 		c.Parts[0].A[i] = uint32(i+1) * 0x9e3779b9
@@ -293,7 +297,7 @@ func (s *Service) GetResult(m *multikeyv1.GetResultRequest, stream multikeyv1.Ev
 	r := s.results.get(caller.Name, m.GetResultDigest(), s.Now())
 	s.mu.Unlock()
 	if r == nil {
-		return rpc.Errorf(rpc.NotFound, "submit the evaluation again, with another request id; its result will have the digest that the job says", "no such result is kept for this client")
+		return rpc.Errorf(rpc.NotFound, "submit the evaluation again, with another request id; its result will have the digest in the job", "this client has no such result")
 	}
 	b := r.bytes
 	if m.GetOffset() > uint64(len(b)) {

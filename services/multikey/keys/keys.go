@@ -1,6 +1,7 @@
-// Package keys serves a party's own keys for multi-key ciphertexts: it makes and destroys them, and encrypts under them for
-// the party's own clients. Secrets are in the vault; what leaves the party of them is encryptions, and what package threshold
-// opens together with the other owners of the keys of a ciphertext.
+// Package keys serves a party's own multi-key keys: it makes and destroys them, and encrypts under
+// them for the party's own clients. Secret keys stay in the vault. Only encryptions leave the
+// party, and the openings that package threshold computes together with the other owners of a
+// ciphertext's keys.
 package keys
 
 import (
@@ -25,7 +26,7 @@ import (
 
 const prefix = "/lodge.multikey.v1.KeysService/"
 
-// Rules say who may call what.
+// Rules maps each method to the permission that a caller needs.
 var Rules = rpc.Rules{
 	prefix + "MakeKeys":    rpc.Allow(rpc.Client).With(config.PermOperate),
 	prefix + "ListKeys":    rpc.Allow(rpc.Coordinator, rpc.Client),
@@ -33,15 +34,15 @@ var Rules = rpc.Rules{
 	prefix + "Encrypt":     rpc.Allow(rpc.Client).With(config.PermEncrypt),
 }
 
-// Config of a party's own keys.
+// Config configures the service for a party's own keys.
 type Config struct {
 	Vault   *vault.Vault
 	Audit   *audit.Log
 	Gate    *job.Gate
 	Log     *slog.Logger
-	Context *multikey.Context  // nil where the roster pins none
-	Party   int                // its place in the roster
-	Signer  ed25519.PrivateKey // of its records
+	Context *multikey.Context  // nil if the roster pins no context
+	Party   int                // its index in the roster
+	Signer  ed25519.PrivateKey // signs the party's records
 	Workers int
 	Metrics *metrics.Metrics
 	// Tenants are those of the party's policy. Its multi-key keys serve all of them.
@@ -49,35 +50,36 @@ type Config struct {
 	Known   Known // nil: nothing is known
 	// AllowLegacy allows new keys of legacy sets. Only tests of existing legacy keys set it; no configuration does.
 	AllowLegacy bool
-	// Changed is called after keys were made or retired; nil: nobody wants to know.
+	// Changed, if not nil, is called after keys were made or retired.
 	Changed func()
 }
 
-// Known is what others remember that this party has signed of its keys. A store that comes of a backup may not.
+// Known returns what the other parties remember of this party's signed records. The party's own
+// store may lack records if it was restored from a backup.
 type Known interface {
-	// Revoked says whether keys were.
+	// Revoked reports whether the keys were revoked.
 	Revoked(mk.KeyID) bool
-	// Latest is the last version that there was, or 0.
+	// Latest returns the last known version, or 0.
 	Latest() uint64
 }
 
-// nothing is known.
+// nothing is a Known without records.
 type nothing struct{}
 
 func (nothing) Revoked(mk.KeyID) bool { return false }
 func (nothing) Latest() uint64        { return 0 }
 
-// Store has a party's own keys, and implements lodge.multikey.v1.KeysService.
+// Store manages a party's own keys, and implements lodge.multikey.v1.KeysService.
 type Store struct {
 	multikeyv1.UnsafeKeysServiceServer
 	Config
 
 	mu      sync.Mutex
-	making  *making // or nil
+	making  *making // nil if no keys are being made
 	working sync.WaitGroup
 }
 
-// New serves a party's own keys.
+// New returns the service for a party's own keys.
 func New(c Config) *Store {
 	s := &Store{Config: c}
 	if s.Known == nil {
@@ -87,7 +89,8 @@ func New(c Config) *Store {
 	return s
 }
 
-// measure tells metrics what keys there are. Of a vault that cannot be read others say that.
+// measure updates the metrics of the keys. It ignores errors of the vault, which other code
+// reports.
 func (s *Store) measure() {
 	if s.Metrics == nil {
 		return
@@ -105,18 +108,18 @@ func (s *Store) measure() {
 	s.Metrics.MultikeyOwn(active, len(all)-active)
 }
 
-// Wait returns when nothing is being made any more.
+// Wait returns when no keys are being made.
 func (s *Store) Wait() { s.working.Wait() }
 
-// Own lists this party's keys by version, retired ones included.
+// Own returns this party's keys by version, including retired ones.
 func (s *Store) Own() ([]vault.MultikeyKey, error) { return s.Vault.MultikeyKeys() }
 
-// name is how errors call a version of this party's keys.
+// name returns the name of a version of this party's keys for error messages.
 func (s *Store) name(version uint64) string {
 	return fmt.Sprintf("version %d of the multi-key keys of party %d", version, s.Party)
 }
 
-// Find gives this party's keys of a name, retired ones too.
+// Find returns this party's keys with the given identifier, including retired ones.
 func (s *Store) Find(id mk.KeyID) (k vault.MultikeyKey, found bool, err error) {
 	all, err := s.Own()
 	for _, x := range all {
@@ -127,29 +130,30 @@ func (s *Store) Find(id mk.KeyID) (k vault.MultikeyKey, found bool, err error) {
 	return k, false, err
 }
 
-// Usable refuses keys that are retired, or were when the store that has them was another, or are not of the pinned context.
+// Usable returns an error if keys are retired, if the other parties know that they were retired
+// before this store was restored, or if they are not of the pinned context.
 func (s *Store) Usable(k *vault.MultikeyKey) error {
 	switch {
 	case s.Context == nil:
 		return multikey.NotConfigured()
 	case k.State == vault.MultikeyRetired:
-		return rpc.Errorf(rpc.RetiredKey, "have the inputs encrypted anew, under keys that are in use", "%s (%.8x) is retired, and its secret is erased", s.name(k.Version), k.Key)
+		return rpc.Errorf(rpc.RetiredKey, "encrypt the inputs again under current keys", "%s (%.8x) is retired, and its secret is erased", s.name(k.Version), k.Key)
 	case s.Known.Revoked(k.Key):
-		return rpc.Errorf(rpc.RetiredKey, "destroy it again with `lodge mk keys destroy`, and have the inputs encrypted anew, under keys that are in use",
-			"%s (%.8x) was destroyed after the backup that this store comes of: the party has signed that it is revoked", s.name(k.Version), k.Key)
+		return rpc.Errorf(rpc.RetiredKey, "destroy it again with `lodge mk keys destroy`, and encrypt the inputs again under current keys",
+			"%s (%.8x) was destroyed after the backup from which this store was restored: the party has signed its revocation", s.name(k.Version), k.Key)
 	}
 	if err := s.Context.Same(k.ParamsHash, k.CRS); err != nil {
 		what := "common reference string"
 		if errors.Is(err, mk.ErrSet) {
 			what = "parameter set"
 		}
-		return rpc.Errorf(rpc.Foreign, "make keys of the context that the roster pins now", "%s (%.8x) is of another %s than the roster pins", s.name(k.Version), k.Key, what)
+		return rpc.Errorf(rpc.Foreign, "make keys of the context that the roster pins now", "%s (%.8x) has another %s than the roster pins", s.name(k.Version), k.Key, what)
 	}
 	return nil
 }
 
-// Secret loads the secret of keys that may be used. The caller wipes it. The error is an *rpc.Error, with unknown_key if this
-// party has no keys of that name.
+// Secret loads the secret of usable keys. The caller must wipe it. The error is an *rpc.Error, with
+// unknown_key if this party has no keys with this identifier.
 func (s *Store) Secret(id mk.KeyID) (*mk.Secret, error) {
 	k, found, err := s.Find(id)
 	switch {
@@ -161,9 +165,9 @@ func (s *Store) Secret(id mk.KeyID) (*mk.Secret, error) {
 	return s.load(&k)
 }
 
-// Unknown says that this party has no keys of that name.
+// Unknown returns the error for keys that this party does not have.
 func (s *Store) Unknown(id mk.KeyID) *rpc.Error {
-	return rpc.Errorf(rpc.UnknownKey, "see whose they are; `lodge mk keys list` shows the keys of a party", "party %d has no multi-key keys %.8x", s.Party, id[:])
+	return rpc.Errorf(rpc.UnknownKey, "check whose keys these are; `lodge mk keys list` lists the keys of a party", "party %d has no multi-key keys %.8x", s.Party, id[:])
 }
 
 func (s *Store) load(k *vault.MultikeyKey) (*mk.Secret, error) {
@@ -188,7 +192,7 @@ func (s *Store) load(k *vault.MultikeyKey) (*mk.Secret, error) {
 	return secret, err
 }
 
-// record is what the party signs of keys.
+// record returns the party's signed record of keys.
 func (s *Store) record(k *vault.MultikeyKey, when time.Time, revoked bool) []byte {
 	r := multikey.Record{
 		Version: k.Version, Set: k.ParamsHash, CRS: k.CRS, Key: k.Key, Size: k.Size, Created: when.UTC().Truncate(time.Second),
@@ -200,7 +204,7 @@ func (s *Store) record(k *vault.MultikeyKey, when time.Time, revoked bool) []byt
 	return r.Sign(s.Signer)
 }
 
-// changed tells whoever wants to know.
+// changed calls Changed if it is set.
 func (s *Store) changed() {
 	s.measure()
 	if s.Changed != nil {

@@ -30,8 +30,8 @@ const (
 	second = "request number 2"
 )
 
-// A party makes keys, again and again, under numbers of their own; the same request makes them once; what it signs of them is
-// its own word; and keys that are destroyed are gone.
+// A party makes keys repeatedly under increasing versions. A repeated request makes no further
+// keys, the party signs the records itself, and destroyed keys are erased.
 func TestKeys(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.owner(1)
@@ -84,7 +84,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// audited are the events in a party's audit log.
+// audited returns the events in a party's audit log.
 func (w *world) audited(party int) (events []audit.Event) {
 	w.Helper()
 	dir := filepath.Join(filepath.Dir(w.net.Parties[party]), "audit")
@@ -106,8 +106,8 @@ func (w *world) audited(party int) (events []audit.Event) {
 	return events
 }
 
-// The public part that is stored has the name that the record says, and is what an evaluator takes; the party encrypts under
-// it, and the secret that is stored decrypts.
+// The stored public part has the identifier in the record, and an evaluator accepts it. The party
+// encrypts under it, and the stored secret decrypts.
 func TestEncrypt(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.owner(0)
@@ -126,7 +126,7 @@ func TestEncrypt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bytes.Equal(r.GetBatch(), again.GetBatch()) || !proto.Equal(r.GetKeys(), made) {
-		t.Errorf("the same randomness twice, or other keys: %v", r.GetKeys())
+		t.Errorf("repeated randomness, or other keys: %v", r.GetKeys())
 	}
 	batch, err := scheme(t).DecodeBatch(r.GetBatch())
 	if err != nil {
@@ -176,7 +176,7 @@ func TestEncrypt(t *testing.T) {
 	}
 }
 
-// stored opens the store of a party that does not run.
+// stored opens the store of a party that is not running.
 func (w *world) stored(party int) *keys.Store {
 	w.Helper()
 	f, err := config.LoadParty(w.net.Parties[party])
@@ -215,7 +215,7 @@ func TestRefusals(t *testing.T) {
 	refused(t, encrypt(c, &multikeyv1.EncryptRequest{}), lodge.Invalid, "no bits")
 	refused(t, encrypt(c, &multikeyv1.EncryptRequest{Count: 1 << 19, Bits: make([]byte, 2)}), "too_large", "524288 bits")
 	refused(t, encrypt(c, &multikeyv1.EncryptRequest{Count: 9, Bits: []byte{1}}), lodge.Invalid, "1 bytes for 9 bits")
-	refused(t, encrypt(c, &multikeyv1.EncryptRequest{Count: 3, Bits: []byte{8}}), lodge.Invalid, "more bits")
+	refused(t, encrypt(c, &multikeyv1.EncryptRequest{Count: 3, Bits: []byte{8}}), lodge.Invalid, "non-zero bits")
 	refused(t, encrypt(c, &multikeyv1.EncryptRequest{Version: 7, Count: 1, Bits: []byte{1}}), lodge.NotFound, "version 7")
 	if err := destroy(c, &multikeyv1.DestroyKeysRequest{Version: 1}); err != nil {
 		t.Fatal(err)
@@ -224,8 +224,8 @@ func TestRefusals(t *testing.T) {
 	refused(t, encrypt(c, &multikeyv1.EncryptRequest{Count: 1, Bits: []byte{1}}), lodge.NotFound, "no multi-key keys in use")
 }
 
-// With another context in the roster, and with none, keys of before are listed and of no use, and new ones are made beside
-// them.
+// If the roster pins another context, or none, older keys are listed but cannot be used, and new
+// keys can be made in addition.
 func TestAnotherContext(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.owner(0)
@@ -255,7 +255,7 @@ func TestAnotherContext(t *testing.T) {
 	}
 }
 
-// A call that is given up does not stop what it began: the same request finds it.
+// If a call is abandoned, the keys it requested are still made, and a repeated request finds them.
 func TestMakingGoesOn(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.owner(0)
@@ -276,7 +276,8 @@ func TestMakingGoesOn(t *testing.T) {
 	}
 }
 
-// A party's multi-key keys serve every tenant of its policy, so a client that acts for one of two cannot destroy them.
+// A party's multi-key keys serve every tenant of its policy, so a client that acts for only one of
+// two tenants cannot destroy them.
 func TestDestroyNeedsEveryTenant(t *testing.T) {
 	w := newWorld(t, func(f *config.PartyFile) { f.Policy.Tenants = append(f.Policy.Tenants, "second") })
 	c := w.owner(1)

@@ -23,7 +23,7 @@ import (
 
 const requestIDSize = 16
 
-// making is one making of keys. Its result is there when done is closed.
+// making is a running generation of keys. Its result is available once done is closed.
 type making struct {
 	caller  rpc.Principal
 	request []byte
@@ -56,13 +56,13 @@ func (s *Store) MakeKeys(ctx context.Context, r *multikeyv1.MakeKeysRequest) (*m
 	return &multikeyv1.MakeKeysResponse{Keys: s.wire(&m.made)}, nil
 }
 
-// begin begins to make keys, or finds what the same request has begun or made.
+// begin starts to make keys, or returns the keys that the same request has started or made.
 func (s *Store) begin(caller rpc.Principal, request []byte) (*making, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m := s.making; m != nil {
 		if m.caller.Name != caller.Name || !bytes.Equal(m.request, request) {
-			return nil, rpc.Errorf(rpc.Busy, "try again when they are made", "other keys are being made")
+			return nil, rpc.Errorf(rpc.Busy, "try again when they are complete", "other keys are being made")
 		}
 		return m, nil
 	}
@@ -93,11 +93,12 @@ func (s *Store) begin(caller rpc.Principal, request []byte) (*making, error) {
 	}
 	s.making = m
 	s.working.Add(1)
-	go s.run(m, call) // it goes on when the call ends: the same request finds it
+	go s.run(m, call) // continues when the call ends: a repeated request finds it
 	return m, nil
 }
 
-// makingMemory is what the making of keys holds: their words, the chunks that are hashed and written, and tables.
+// makingMemory returns the memory for making keys in bytes: the keys' words, the chunks that are
+// hashed and written, and tables.
 func (s *Store) makingMemory() uint64 { return 2 * uint64(s.Context.KeySize()) }
 
 func (s *Store) run(m *making, call *job.Call) {
@@ -108,7 +109,7 @@ func (s *Store) run(m *making, call *job.Call) {
 	s.making = nil
 	s.mu.Unlock()
 	if m.err != nil {
-		s.Log.Error("multi-key keys were not made", "error", m.err)
+		s.Log.Error("multi-key keys could not be made", "error", m.err)
 	}
 	close(m.done)
 	if m.err == nil {
@@ -151,11 +152,11 @@ func (s *Store) makeKeys(m *making) (k vault.MultikeyKey, err error) {
 	return k, s.note(m.caller, audit.MultikeyMade, &k, k.Params)
 }
 
-// The public object of keys has their header, the digests of their chunks, and these.
+// The public object of keys consists of their header, the digests of their chunks, and the chunks.
 
 func writePublic(w io.Writer, keys *mk.Keys, chunks int) error {
 	out := bufio.NewWriterSize(w, 1<<20)
-	out.Write(keys.Header()) // a bufio.Writer keeps its first error for Flush
+	out.Write(keys.Header()) // a bufio.Writer keeps its first error until Flush
 	for _, d := range keys.ChunkDigests() {
 		out.Write(d[:])
 	}
@@ -178,7 +179,8 @@ type Public struct {
 	next    int
 }
 
-// Published opens the public part of a version that is in use. The caller closes it. The error is an *rpc.Error.
+// Published opens the public part of a version that is in use. The caller must close it. The error
+// is an *rpc.Error.
 func (s *Store) Published(version uint64) (*Public, error) {
 	k, err := s.Vault.MultikeyKey(version)
 	if err != nil {
@@ -211,7 +213,7 @@ func (s *Store) Published(version uint64) (*Public, error) {
 	return p, nil
 }
 
-// Next gives the next chunk, and io.EOF after the last.
+// Next returns the next chunk, and io.EOF after the last.
 func (p *Public) Next() ([]byte, error) {
 	if p.next >= len(p.ChunkDigests) {
 		return nil, io.EOF
@@ -221,7 +223,7 @@ func (p *Public) Next() ([]byte, error) {
 	return chunk, readFull(p.buffer, chunk)
 }
 
-// Close ends the reading.
+// Close releases the reader.
 func (p *Public) Close() error { return p.in.Close() }
 
 func readFull(in io.Reader, b []byte) error {
@@ -232,7 +234,7 @@ func readFull(in io.Reader, b []byte) error {
 	return err
 }
 
-// readAll reads b, and that there is nothing behind it.
+// readAll reads exactly len(b) bytes, and returns an error if more follow.
 func readAll(in io.Reader, b []byte) error {
 	if err := readFull(in, b); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/vault"
 )
 
-// backup is one of the store of a party that has stopped.
+// backup returns a backup of the store of a stopped party.
 func (w *world) backup(i int) (b *bytes.Buffer, key *vault.Key) {
 	w.Helper()
 	f, err := config.LoadParty(w.net.Parties[i])
@@ -38,7 +38,7 @@ func (w *world) backup(i int) (b *bytes.Buffer, key *vault.Key) {
 	return b, key
 }
 
-// restore makes a store of a backup, and gives its place.
+// restore restores a backup to a new directory and returns it.
 func (w *world) restore(b *bytes.Buffer, key *vault.Key) (dir string) {
 	w.Helper()
 	dir = filepath.Join(w.TempDir(), "restored")
@@ -60,7 +60,8 @@ func (w *world) restore(b *bytes.Buffer, key *vault.Key) (dir string) {
 	return dir
 }
 
-// published waits until another party's registry has a number of versions of a party's keys, so many of them revoked.
+// published waits until another party's registry has the given number of versions of a party's
+// keys, with the given number of revoked ones.
 func (w *world) published(at, of, versions, revoked int) {
 	w.Helper()
 	f, err := lodge.Load(filepath.Join(w.net.Dir, "clients", devnet.ClientName(at)+".yaml"))
@@ -94,8 +95,8 @@ func (w *world) published(at, of, versions, revoked int) {
 	}
 }
 
-// A party whose store is one of before hears from the others which keys it has destroyed, and uses them no more; and it gives no
-// version a second time.
+// A party whose store was restored learns from the others which keys it has destroyed, and no
+// longer uses them. It does not reuse a version number.
 func TestKeysThatComeBack(t *testing.T) {
 	w := newWorld(t, nil)
 	c := w.owner(0)

@@ -106,13 +106,14 @@ func (s *Store) Encrypt(ctx context.Context, r *multikeyv1.EncryptRequest) (*mul
 	return &multikeyv1.EncryptResponse{Keys: s.wire(&k), Batch: s.Context.AppendBatch(nil, secret.Encrypt(bits, source))}, nil
 }
 
-// maxBits of one call: an answer is a message of a megabyte.
+// maxBits is the maximum number of bits in one call: a response is a message of one megabyte.
 const maxBits = 1 << 18
 
-// encryptedBit is what a bit takes here: itself, its error, its word, and that in the answer, twice.
+// encryptedBit is the memory per bit in bytes: the bit, its error, its word, and the word in the
+// response, twice.
 const encryptedBit = 1 + 8 + 4 + 4 + 8
 
-// choose gives the keys of a version, or for 0 the newest that may be used.
+// choose returns the keys of a version, or for 0 the newest usable keys.
 func (s *Store) choose(version uint64) (vault.MultikeyKey, error) {
 	if version > 0 {
 		k, err := s.Vault.MultikeyKey(version)
@@ -127,18 +128,18 @@ func (s *Store) choose(version uint64) (vault.MultikeyKey, error) {
 			return k, nil
 		}
 	}
-	return vault.MultikeyKey{}, rpc.Errorf(rpc.NotFound, "`lodge mk keys make` makes some", "party %d has no multi-key keys in use, of the context that the roster pins", s.Party)
+	return vault.MultikeyKey{}, rpc.Errorf(rpc.NotFound, "`lodge mk keys make` makes keys", "party %d has no multi-key keys in use for the context that the roster pins", s.Party)
 }
 
-// unpack gives the bits of a request, of which there is one encoding.
+// unpack returns the bits of a request, which have exactly one encoding.
 func unpack(packed []byte, count uint32) ([]bool, error) {
 	switch {
 	case count == 0:
 		return nil, rpc.Errorf(rpc.Invalid, "", "no bits")
 	case count > maxBits:
-		return nil, rpc.Errorf(rpc.TooLarge, "encrypt fewer at a time", "%d bits; one call encrypts at most %d", count, maxBits)
+		return nil, rpc.Errorf(rpc.TooLarge, "encrypt fewer bits at a time", "%d bits; one call encrypts at most %d", count, maxBits)
 	case len(packed) != int(count+7)/8 || count%8 != 0 && packed[len(packed)-1]>>(count%8) != 0:
-		return nil, rpc.Errorf(rpc.Invalid, "send eight bits a byte, and zeros behind the last", "%d bytes for %d bits, or more bits than that", len(packed), count)
+		return nil, rpc.Errorf(rpc.Invalid, "send eight bits per byte, with zero bits after the last", "%d bytes for %d bits, or non-zero bits after the last", len(packed), count)
 	}
 	bits := make([]bool, count)
 	for i := range bits {

@@ -66,7 +66,7 @@ func (w *world) start(i int, change func(*config.PartyFile)) {
 	w.Cleanup(w.stop[i])
 }
 
-// as is a client of a party.
+// as returns a client of a party.
 func (w *world) as(name string, party int) *client {
 	w.Helper()
 	f, err := lodge.Load(filepath.Join(w.net.Dir, "clients", name+".yaml"))
@@ -81,7 +81,7 @@ func (w *world) as(name string, party int) *client {
 	return &client{w, multikeyv1.NewKeysServiceClient(conn)}
 }
 
-// owner is the client of a party itself, which may make and destroy its keys, and encrypt.
+// owner returns the party's own client, which may make and destroy the party's keys, and encrypt.
 func (w *world) owner(party int) *client { return w.as(devnet.ClientName(party), party) }
 
 type client struct {

@@ -12,27 +12,29 @@ import (
 	service "github.com/lodge-mpc/lodge/services/multikey"
 )
 
-// Why a record, or keys, are refused. Errors wrap one of these, of package services/multikey, or of engine/multikey.
+// Reasons for which records or keys are rejected. Errors wrap one of these, or an error of package
+// services/multikey or engine/multikey.
 var (
 	ErrConflict = errors.New("registry: another record of that version")
-	ErrDigests  = errors.New("registry: not the keys of the record")
-	ErrChunk    = errors.New("registry: a chunk that is not of the keys")
-	ErrRoom     = errors.New("registry: no room for keys")
+	ErrDigests  = errors.New("registry: these are not the keys of the record")
+	ErrChunk    = errors.New("registry: a chunk does not belong to the keys")
+	ErrRoom     = errors.New("registry: the limit for keys is reached")
 )
 
-// maxVersions is how many versions of an owner are remembered, the last ones. What is older was superseded long ago.
+// maxVersions is the number of versions that are remembered for each owner, the latest ones. Older
+// versions were superseded long ago.
 const maxVersions = 64
 
-// Entry is a version of the keys of an owner.
+// Entry is a version of an owner's keys.
 type Entry struct {
 	*service.Record
-	Place      int    // of the owner in the roster
+	Place      int    // index of the owner in the roster
 	Signed     []byte // the record; nil if only the revocation is known
 	Revocation []byte // nil unless the keys are revoked
-	Superseded bool   // by a later version, whatever became of that
+	Superseded bool   // by a later version, whatever the state of that version
 }
 
-// State is as the service names it.
+// State returns the state in the terms of the service.
 func (e *Entry) State() string {
 	switch {
 	case e.Revocation != nil:
@@ -43,23 +45,23 @@ func (e *Entry) State() string {
 	return "current"
 }
 
-// book has the records of all owners. It is not safe for concurrent use.
+// book holds the records of all owners. It is not safe for concurrent use.
 type book struct {
 	context *service.Context
 	signers []ed25519.PublicKey
-	owners  [][]*Entry // by place in the roster, ascending by version
-	// departed are records of parties that have left the roster, by the names of the keys.
+	owners  [][]*Entry // by index in the roster, ascending by version
+	// departed holds records of parties that have left the roster, by the keys' identifiers.
 	departed map[multikey.KeyID][]byte
 }
 
-// maxDeparted is how many of them are remembered.
+// maxDeparted is the maximum number of departed records.
 const maxDeparted = 1024
 
 func newBook(c *service.Context, signers []ed25519.PublicKey) *book {
 	return &book{context: c, signers: signers, owners: make([][]*Entry, len(signers)), departed: map[multikey.KeyID][]byte{}}
 }
 
-// accept takes a record, and reports whether it says something new.
+// accept adds a record, and reports whether it is new.
 func (b *book) accept(signed []byte) (*Entry, bool, error) {
 	r, err := service.VerifyRecord(signed)
 	if err != nil {
@@ -83,10 +85,10 @@ func (b *book) accept(signed []byte) (*Entry, bool, error) {
 		old = e.Revocation
 	}
 	switch {
-	case e.Key == r.Key && r.Revoked && old != nil: // whenever else it was revoked, as by a store of before
+	case e.Key == r.Key && r.Revoked && old != nil: // a second revocation adds nothing, for example one signed after the owner's store was restored
 		return e, false, nil
 	case e.Key != r.Key || old != nil && !bytes.Equal(old, signed):
-		return nil, false, fmt.Errorf("%w: party %d has signed two of version %d", ErrConflict, place, r.Version)
+		return nil, false, fmt.Errorf("%w: party %d has signed two records of version %d", ErrConflict, place, r.Version)
 	case old != nil:
 		return e, false, nil
 	case r.Revoked:
@@ -97,7 +99,8 @@ func (b *book) accept(signed []byte) (*Entry, bool, error) {
 	return e, true, nil
 }
 
-// insert puts a new version in its place; one that is older than all that are remembered has none.
+// insert inserts a new version at index at. A version older than all that are remembered is not
+// inserted.
 func (b *book) insert(r *service.Record, place int, signed []byte, at int) (*Entry, bool, error) {
 	list := b.owners[place]
 	e := &Entry{Record: r, Place: place, Superseded: at < len(list)}
@@ -117,7 +120,7 @@ func (b *book) insert(r *service.Record, place int, signed []byte, at int) (*Ent
 	return e, true, nil
 }
 
-// remember takes a record that was accepted before, perhaps under another roster.
+// remember adds a record that was accepted earlier, perhaps under another roster.
 func (b *book) remember(signed []byte) error {
 	_, _, err := b.accept(signed)
 	if r, parse := service.ParseRecord(signed); errors.Is(err, service.ErrOwner) && parse == nil && len(b.departed) < maxDeparted {
@@ -127,7 +130,7 @@ func (b *book) remember(signed []byte) error {
 	return err
 }
 
-// records are all that was accepted, in an order in which they can be accepted again.
+// records returns all accepted records in an order in which they can be accepted again.
 func (b *book) records() (list [][]byte) {
 	for _, signed := range b.departed {
 		list = append(list, signed)
@@ -144,8 +147,8 @@ func (b *book) records() (list [][]byte) {
 	return list
 }
 
-// named are the entries that claim a name of keys, of different owners: whoever signs that other parties' keys are its own
-// is found out when they are fetched, as their header has their owner.
+// named returns the entries with the given key identifier, from different owners. A false claim is
+// detected when the keys are fetched, because their header names the owner.
 func (b *book) named(id multikey.KeyID) (list []*Entry) {
 	for _, entries := range b.owners {
 		for _, e := range entries {
@@ -157,7 +160,7 @@ func (b *book) named(id multikey.KeyID) (list []*Entry) {
 	return list
 }
 
-// current is the version of an owner that can be computed with; nil if there is none.
+// current returns the version of an owner that may be used, or nil.
 func (b *book) current(owner int) *Entry {
 	list := b.owners[owner]
 	if n := len(list); n > 0 && list[n-1].State() == "current" {

@@ -17,33 +17,34 @@ import (
 	service "github.com/lodge-mpc/lodge/services/multikey"
 )
 
-// A registry is a directory: a file with records, each after its length in two bytes, and a file for each owner's keys, which has
-// the header, the digests of the chunks, and the chunks. All of it is public, is checked when it is read, and can be had from
-// the other parties again; but a revocation that is lost is not known until a party tells of it.
+// A registry is a directory with a file of records, each preceded by its length in two bytes, and a
+// file for each owner's keys, which contains the header, the digests of the chunks, and the chunks.
+// All of it is public, is checked when it is read, and can be fetched again from the other parties.
+// A lost revocation stays unknown until a party sends it again.
 
 const (
 	recordsFile = "records.2"
-	// weakRecordsFile has what an older version wrote: weak records, without their lengths.
+	// weakRecordsFile was written by an older version: weak records, without their lengths.
 	weakRecordsFile = "records"
 	keysSuffix      = ".keys"
-	partSuffix      = ".part" // keys of which chunks are missing, the last ones
+	partSuffix      = ".part" // incomplete keys: a prefix of their chunks
 	filesMode       = 0o600
 )
 
-// head is what says which keys these are.
+// head identifies keys: their header and the digests of the chunks.
 type head struct {
 	header  []byte
 	digests [][32]byte
 }
 
-// checkHead refuses what is not the head of the keys of a record, before anything is allocated for them. The error wraps
-// ErrDigests, or is that of CheckHeader.
+// checkHead returns an error unless h is the head of the record's keys. It runs before memory is
+// allocated for the keys. The error wraps ErrDigests, or is that of CheckHeader.
 func checkHead(c *service.Context, r *service.Record, h head) error {
 	switch {
 	case len(h.digests) != c.Chunks():
 		return fmt.Errorf("%w: %d chunks, want %d", ErrDigests, len(h.digests), c.Chunks())
 	case multikey.IDOf(h.header, h.digests) != r.Key:
-		return fmt.Errorf("%w: their name is another one", ErrDigests)
+		return fmt.Errorf("%w: their identifier differs", ErrDigests)
 	}
 	return r.CheckHeader(c, h.header)
 }
@@ -72,7 +73,7 @@ func (h *head) write(out io.Writer) error {
 	return err
 }
 
-// checkChunk refuses what is not chunk i. The error wraps ErrChunk.
+// checkChunk returns an error unless chunk is chunk i. The error wraps ErrChunk.
 func checkChunk(c *service.Context, h *head, i int, chunk []byte) error {
 	if i < 0 || i >= len(h.digests) || len(chunk) != c.ChunkSize(i) {
 		return fmt.Errorf("%w: chunk %d of %d bytes", ErrChunk, i, len(chunk))
@@ -83,25 +84,26 @@ func checkChunk(c *service.Context, h *head, i int, chunk []byte) error {
 	return nil
 }
 
-// disk is the directory.
+// disk is the directory of a registry.
 type disk struct {
 	dir     string
 	context *service.Context
 }
 
-// name is that of a file, with the owner, as somebody else may have signed that the same keys were its own.
+// name returns the name of a file. It contains the owner, because another party may have signed
+// that the same keys are its own.
 func name(r *service.Record, suffix string) string {
 	return fmt.Sprintf("%x-%x%s", r.Signer[:8], r.Key[:], suffix)
 }
 
-// named are the files that name gives: what else an operator has in the directory stays.
+// named matches the names that name returns; other files in the directory are kept.
 var named = regexp.MustCompile("^[0-9a-f]{16}-[0-9a-f]{64}(" + regexp.QuoteMeta(keysSuffix) + "|" + regexp.QuoteMeta(partSuffix) + ")$")
 
 func (d disk) path(r *service.Record, suffix string) string {
 	return filepath.Join(d.dir, name(r, suffix))
 }
 
-// records reads the records; there may be none yet.
+// records reads the records; the file may not exist yet.
 func (d disk) records() (list [][]byte, err error) {
 	file := recordsFile
 	b, err := os.ReadFile(filepath.Join(d.dir, file))
@@ -115,7 +117,7 @@ func (d disk) records() (list [][]byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	damaged := fmt.Errorf("registry: %s in %s is damaged; remove it, and the other parties tell its records again", file, d.dir)
+	damaged := fmt.Errorf("registry: %s in %s is damaged; remove it, and the other parties will send its records again", file, d.dir)
 	for len(b) > 0 {
 		n := service.WeakRecordSize
 		if file == recordsFile {
@@ -161,7 +163,7 @@ func (d disk) keep(records [][]byte) error {
 	return err
 }
 
-// whole says whether the keys of a record are here, all of them and as their digests say.
+// whole reports whether the keys of a record are stored completely and match their digests.
 func (d disk) whole(r *service.Record) bool {
 	f, err := os.Open(d.path(r, keysSuffix))
 	if err != nil {
@@ -172,7 +174,7 @@ func (d disk) whole(r *service.Record) bool {
 	return err == nil && n == len(h.digests)
 }
 
-// good reads the head of a file, and counts the chunks that are right, from the first on.
+// good reads the head of a file and counts the correct chunks from the beginning.
 func (d disk) good(r *service.Record, f io.Reader) (n int, h head, err error) {
 	in := bufio.NewReaderSize(f, 1<<20)
 	if h, err = readHead(d.context, in); err == nil {
@@ -194,8 +196,8 @@ func (d disk) good(r *service.Record, f io.Reader) (n int, h head, err error) {
 	return len(h.digests), h, nil
 }
 
-// tidy removes files of keys but for those of some records, and gives the bytes of these; those of what is being fetched
-// stay, and are not counted.
+// tidy removes files of keys except those of wanted records, and returns the bytes of these. Files
+// that are being fetched are kept and not counted.
 func (d disk) tidy(wanted, fetching []*Entry) (used int64, err error) {
 	counts := map[string]bool{}
 	for i, e := range slices.Concat(wanted, fetching) {
@@ -231,10 +233,10 @@ type part struct {
 	record *service.Record
 	file   *os.File
 	head   *head // nil until it is known
-	next   int   // the chunk that is missing
+	next   int   // the first missing chunk
 }
 
-// taken is what there is of keys, in bytes.
+// taken returns the size of the stored part of keys, in bytes.
 func (d disk) taken(r *service.Record) (n int64) {
 	for _, suffix := range []string{keysSuffix, partSuffix} {
 		if i, err := os.Stat(d.path(r, suffix)); err == nil {
@@ -244,7 +246,7 @@ func (d disk) taken(r *service.Record) (n int64) {
 	return n
 }
 
-// open goes on with what there is of some keys that are not whole.
+// open opens the incomplete file of keys, to continue it.
 func (d disk) open(r *service.Record) (*part, error) {
 	if err := os.Remove(d.path(r, keysSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) { // damaged
 		return nil, err
@@ -260,7 +262,7 @@ func (d disk) open(r *service.Record) (*part, error) {
 	return p, p.cut()
 }
 
-// cut leaves what is right.
+// cut truncates the file to its correct part.
 func (p *part) cut() error {
 	size := int64(0)
 	if p.head != nil {
@@ -276,7 +278,7 @@ func (p *part) cut() error {
 	return err
 }
 
-// begin takes the head, as some party has sent it.
+// begin accepts the head that a party has sent.
 func (p *part) begin(h head) error {
 	if err := checkHead(p.context, p.record, h); err != nil || p.head != nil {
 		return err
@@ -288,10 +290,10 @@ func (p *part) begin(h head) error {
 	return nil
 }
 
-// put takes the next chunk.
+// put appends the next chunk.
 func (p *part) put(i int, chunk []byte) error {
 	if i != p.next {
-		return fmt.Errorf("%w: chunk %d, and %d is the next", ErrChunk, i, p.next)
+		return fmt.Errorf("%w: received chunk %d instead of %d", ErrChunk, i, p.next)
 	}
 	if err := checkChunk(p.context, p.head, i, chunk); err != nil {
 		return err
@@ -305,7 +307,7 @@ func (p *part) put(i int, chunk []byte) error {
 
 func (p *part) done() bool { return p.head != nil && p.next == len(p.head.digests) }
 
-// close makes keys that are whole durable; what is not stays for the next time.
+// close makes complete keys durable; incomplete keys are kept for the next attempt.
 func (p *part) close() error {
 	err := errors.Join(p.file.Sync(), p.file.Close())
 	if err == nil && p.done() {

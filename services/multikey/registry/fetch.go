@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	askTime = 10 * time.Second // for a short answer
+	askTime = 10 * time.Second // for a short response
 	stall   = 30 * time.Second // between two chunks
-	// longest is how long one party sends before another one is asked for the rest.
+	// longest is how long one party may send before the rest is requested from another.
 	longest = 5 * time.Minute
 )
 
-// maxAnnounced is how many records are told at a time.
+// maxAnnounced is the number of records in one announcement.
 const maxAnnounced = 128
 
-// Run keeps the registry up to date until ctx is done. One that is nil does nothing.
+// Run keeps the registry up to date until ctx is done. A nil registry does nothing.
 func (r *Registry) Run(ctx context.Context) {
 	if r == nil {
 		return
@@ -55,7 +55,7 @@ func (r *Registry) Run(ctx context.Context) {
 	}
 }
 
-// fault logs what is wrong, once until it is right again.
+// fault logs an error, once until it is resolved.
 func (r *Registry) fault(about, what string, err error) {
 	r.mu.Lock()
 	known := r.faults[about]
@@ -65,11 +65,12 @@ func (r *Registry) fault(about, what string, err error) {
 	case err != nil && !known:
 		r.Log.Warn(what, "about", about, "error", err)
 	case err == nil && known:
-		r.Log.Info("it is right again", "about", about)
+		r.Log.Info("resolved", "about", about)
 	}
 }
 
-// announce tells all peers of this party's own records that are new. Who misses it asks.
+// announce sends this party's new records to all peers. A peer that misses them requests them
+// later.
 func (r *Registry) announce(ctx context.Context) {
 	r.mu.Lock()
 	var list [][]byte
@@ -97,11 +98,11 @@ func (r *Registry) announce(ctx context.Context) {
 		short, cancel := context.WithTimeout(ctx, askTime)
 		_, err := multikeyv1.NewRegistryServiceClient(p).Announce(short, &multikeyv1.AnnounceRequest{Records: list})
 		cancel()
-		r.fault(r.Names[i]+"/announce", "a party does not take the records of multi-key keys", reachable(err))
+		r.fault(r.Names[i]+"/announce", "a party does not accept records of multi-key keys", reachable(err))
 	}
 }
 
-// reachable leaves out that a party is not there, which others tell.
+// reachable drops errors of unreachable parties, which are reported elsewhere.
 func reachable(err error) error {
 	if code := rpc.FromError(err); code != nil && (code.Code == rpc.Unavailable || code.Code == rpc.TimedOut || code.Code == rpc.Cancelled) {
 		return nil
@@ -109,7 +110,7 @@ func reachable(err error) error {
 	return err
 }
 
-// ask takes the records that a peer has, and says whether it has answered.
+// ask requests a peer's records, and reports whether it has responded.
 func (r *Registry) ask(ctx context.Context, peer int) bool {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -126,17 +127,18 @@ func (r *Registry) ask(ctx context.Context, peer int) bool {
 		}
 		err = r.accept(list)
 	}
-	r.fault(r.Names[peer]+"/list", "a party has records of multi-key keys that are refused", reachable(err))
+	r.fault(r.Names[peer]+"/list", "a party has invalid records of multi-key keys", reachable(err))
 	return answered
 }
 
-// fetchAll begins to fetch what is current and not here, and removes what is not current any more. Keys are fetched beside
-// each other: an owner who sends slowly delays nobody's but its own. It says whether all is here.
+// fetchAll starts to fetch current keys that are missing, and removes keys that are no longer
+// current. Fetches run concurrently, so that a slow owner delays only its own keys. It reports
+// whether no keys are missing.
 func (r *Registry) fetchAll(ctx context.Context) (all bool) {
 	defer r.count()
 	wanted, missing, busy := r.plan()
 	used, err := r.disk.tidy(wanted, busy)
-	r.fault("files", "files of multi-key keys cannot be removed", err)
+	r.fault("files", "cannot remove files of multi-key keys", err)
 	for _, e := range busy {
 		used += r.size(e)
 	}
@@ -148,8 +150,8 @@ func (r *Registry) fetchAll(ctx context.Context) (all bool) {
 	return len(missing)+len(busy) == 0
 }
 
-// plan says which keys are to be here, which of these are missing, and which are being fetched. The last may be some that
-// nobody wants any more: these are stopped.
+// plan returns the keys that should be stored, those of them that are missing, and those that are
+// being fetched. It stops fetches of keys that are no longer current.
 func (r *Registry) plan() (wanted, missing, busy []*Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -176,8 +178,8 @@ func (r *Registry) plan() (wanted, missing, busy []*Entry) {
 	return wanted, missing, busy
 }
 
-// writing says whether the file of keys is being written: for an entry, or an earlier one that had the same keys. The caller
-// holds the lock.
+// writing reports whether the file of an entry's keys is being written, for this entry or for an
+// earlier entry with the same keys. The caller must hold the lock.
 func (r *Registry) writing(e *Entry) bool {
 	for x := range r.fetching {
 		if x.Place == e.Place && x.Key == e.Key {
@@ -187,14 +189,15 @@ func (r *Registry) writing(e *Entry) bool {
 	return false
 }
 
-// size is what keys take on disk.
+// size returns the size of keys on disk.
 func (r *Registry) size(e *Entry) int64 { return int64(e.Size) + int64(32*r.Context.Chunks()) }
 
-// begin has keys fetched if there is room beside what is used, which has what is on disk of them.
+// begin starts to fetch keys if the limit allows. used is the size of the stored keys; a stored
+// part of these keys does not count twice.
 func (r *Registry) begin(ctx context.Context, e *Entry, used *int64) error {
 	need := max(0, r.size(e)-r.disk.taken(e.Record))
 	if *used+need > r.Limit {
-		return fmt.Errorf("%w: keys of %d bytes beside %d, and room for %d; raise multikey.max_keys", ErrRoom, need, *used, r.Limit)
+		return fmt.Errorf("%w: keys of %d bytes in addition to %d bytes, but the limit is %d; raise multikey.max_keys", ErrRoom, need, *used, r.Limit)
 	}
 	*used += need
 	own, stop := context.WithCancel(ctx)
@@ -208,7 +211,7 @@ func (r *Registry) begin(ctx context.Context, e *Entry, used *int64) error {
 	return nil
 }
 
-// ended takes note of what has become of a fetch.
+// ended records the outcome of a fetch.
 func (r *Registry) ended(ctx context.Context, e *Entry, err error) {
 	r.mu.Lock()
 	delete(r.fetching, e)
@@ -218,7 +221,7 @@ func (r *Registry) ended(ctx context.Context, e *Entry, err error) {
 	}
 	r.mu.Unlock()
 	if !wanted {
-		r.nudge() // its file is to be removed
+		r.nudge() // removes its file
 		return
 	}
 	if err != nil && ctx.Err() != nil {
@@ -228,14 +231,14 @@ func (r *Registry) ended(ctx context.Context, e *Entry, err error) {
 	if err != nil {
 		err = fmt.Errorf("version %d: %w", e.Version, err)
 	}
-	r.fault(r.Names[e.Place]+"/keys", "multi-key keys cannot be fetched", err) // of an owner: it has as many versions as it likes
+	r.fault(r.Names[e.Place]+"/keys", "cannot fetch multi-key keys", err) // per owner: an owner can publish any number of versions
 	if err == nil {
-		r.Log.Info("multi-key keys are here", "owner", r.Names[e.Place], "version", e.Version, "key", fmt.Sprintf("%x", e.Key[:]))
+		r.Log.Info("multi-key keys are complete", "owner", r.Names[e.Place], "version", e.Version, "key", fmt.Sprintf("%x", e.Key[:]))
 		r.nudge()
 	}
 }
 
-// outcome is what metrics have of a fetch.
+// outcome returns the metric label for the outcome of a fetch.
 func outcome(err error) string {
 	for _, wrong := range []error{ErrDigests, ErrChunk, multikey.ErrKeys, multikey.ErrSet, multikey.ErrCRS, multikey.ErrOwner} {
 		if errors.Is(err, wrong) {
@@ -248,7 +251,7 @@ func outcome(err error) string {
 	return "ok"
 }
 
-// count has metrics say whose keys are here.
+// count updates the metric of stored keys.
 func (r *Registry) count() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -261,7 +264,7 @@ func (r *Registry) count() {
 	r.Metrics.MultikeyPublished(n)
 }
 
-// fetch gets keys from their owner, and what that does not give from the other parties.
+// fetch fetches keys from their owner, and missing chunks from the other parties.
 func (r *Registry) fetch(ctx context.Context, e *Entry) error {
 	if r.disk.whole(e.Record) {
 		return nil
@@ -290,12 +293,12 @@ func (r *Registry) fetch(ctx context.Context, e *Entry) error {
 		return err
 	}
 	if !whole {
-		return errors.Join(failed, ctx.Err(), fmt.Errorf("registry: %d of %d chunks are here", p.next, r.Context.Chunks()))
+		return errors.Join(failed, ctx.Err(), fmt.Errorf("registry: only %d of %d chunks were received", p.next, r.Context.Chunks()))
 	}
 	return nil
 }
 
-// from takes what is missing from one party. What it sends that is wrong is not kept.
+// from fetches missing chunks from one party. Wrong data is not stored.
 func (r *Registry) from(ctx context.Context, peer int, p *part) error {
 	ctx, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
@@ -319,7 +322,7 @@ func (r *Registry) from(ctx context.Context, peer int, p *part) error {
 	for !p.done() {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("%w: it ends after %d of %d chunks", ErrChunk, p.next, len(h.digests))
+			return fmt.Errorf("%w: the stream ended after %d of %d chunks", ErrChunk, p.next, len(h.digests))
 		}
 		if err != nil {
 			return err
@@ -332,7 +335,7 @@ func (r *Registry) from(ctx context.Context, peer int, p *part) error {
 	return nil
 }
 
-// headOf is the head in a first response.
+// headOf returns the head in a first response.
 func headOf(m *multikeyv1.GetPublishedResponse) (h head, err error) {
 	h.header = m.GetHeader()
 	for _, d := range m.GetChunkDigests() {

@@ -18,7 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// relay is a registry whose streams of keys somebody changes.
+// relay is a registry whose streams of keys are modified.
 type relay struct {
 	*Registry
 	change func(n int, m *multikeyv1.GetPublishedResponse) error
@@ -42,7 +42,8 @@ func (r relay) GetPublished(m *multikeyv1.GetPublishedRequest, s multikeyv1.Regi
 	return r.Registry.GetPublished(m, &relayed{s, 0, r.change})
 }
 
-// What is not the keys of the record is refused, says why, and leaves the registry without them; another party helps.
+// Data that does not belong to the record's keys is rejected with a reason and not stored. The keys
+// can then be fetched from another party.
 func TestWrongKeysAreRefused(t *testing.T) {
 	head := func(f func(m *multikeyv1.GetPublishedResponse)) func(int, *multikeyv1.GetPublishedResponse) error {
 		return func(n int, m *multikeyv1.GetPublishedResponse) error {
@@ -64,8 +65,8 @@ func TestWrongKeysAreRefused(t *testing.T) {
 		change func(int, *multikeyv1.GetPublishedResponse) error
 		want   error
 	}{
-		"a digest too few":        {head(func(m *multikeyv1.GetPublishedResponse) { m.ChunkDigests = m.ChunkDigests[1:] }), ErrDigests},
-		"a digest too many":       {head(func(m *multikeyv1.GetPublishedResponse) { m.ChunkDigests = append(m.ChunkDigests, m.ChunkDigests[0]) }), ErrDigests},
+		"one digest missing":      {head(func(m *multikeyv1.GetPublishedResponse) { m.ChunkDigests = m.ChunkDigests[1:] }), ErrDigests},
+		"one extra digest":        {head(func(m *multikeyv1.GetPublishedResponse) { m.ChunkDigests = append(m.ChunkDigests, m.ChunkDigests[0]) }), ErrDigests},
 		"a short digest":          {head(func(m *multikeyv1.GetPublishedResponse) { m.ChunkDigests[0] = m.ChunkDigests[0][1:] }), ErrDigests},
 		"another digest":          {head(func(m *multikeyv1.GetPublishedResponse) { m.ChunkDigests[0][0] ^= 1 }), ErrDigests},
 		"a header of another set": {head(func(m *multikeyv1.GetPublishedResponse) { m.Header[0] ^= 1 }), ErrDigests},
@@ -75,7 +76,7 @@ func TestWrongKeysAreRefused(t *testing.T) {
 		"a short chunk":           {chunk(func(m *multikeyv1.GetPublishedResponse) { m.Chunk = m.Chunk[1:] }), ErrChunk},
 		"a long chunk":            {chunk(func(m *multikeyv1.GetPublishedResponse) { m.Chunk = append(m.Chunk, 0) }), ErrChunk},
 		"another chunk":           {chunk(func(m *multikeyv1.GetPublishedResponse) { m.Index++ }), ErrChunk},
-		"an end before the end":   {chunk(func(m *multikeyv1.GetPublishedResponse) { m.Index = 1 << 31 }), ErrChunk},
+		"a truncated stream":      {chunk(func(m *multikeyv1.GetPublishedResponse) { m.Index = 1 << 31 }), ErrChunk},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 2, map[int]func(*Registry) multikeyv1.RegistryServiceServer{
@@ -95,7 +96,7 @@ func TestWrongKeysAreRefused(t *testing.T) {
 	}
 }
 
-// A stream that breaks goes on where it was, at another party, and after a restart.
+// A broken stream is continued where it ended, at another party, and after a restart.
 func TestFetchIsResumed(t *testing.T) {
 	c := testContext(t)
 	broken := errors.New("broken")
@@ -119,7 +120,7 @@ func TestFetchIsResumed(t *testing.T) {
 		},
 	})
 	if c.Chunks() < 2 {
-		t.Fatalf("%d chunks are too few to resume", c.Chunks())
+		t.Fatalf("%d chunks are too few for this test", c.Chunks())
 	}
 	keys := w.own[1].make(1)
 	w.sync(t, 1)
@@ -130,7 +131,7 @@ func TestFetchIsResumed(t *testing.T) {
 	if err := r.Usable(keys.ID()); code(err) != rpc.Unavailable {
 		t.Fatalf("after a broken stream: %v", err)
 	}
-	// Party 2 gets them by as many streams as it takes.
+	// Party 2 fetches the keys in as many streams as needed.
 	for range c.Chunks() {
 		w.sync(t, 2)
 	}
@@ -143,14 +144,14 @@ func TestFetchIsResumed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again.Limit = int64(c.KeySize() + 32*c.Chunks()) // also where there is room for them alone
+	again.Limit = int64(c.KeySize() + 32*c.Chunks()) // also if the limit allows only these keys
 	again.fetchNow(t)
 	if err := again.Usable(keys.ID()); err != nil || first != 1 {
 		t.Errorf("%v, and the first chunk from party 2 is %d, want 1", err, first)
 	}
 }
 
-// An owner who sends nothing more delays its own keys alone, and those no longer than until it has newer ones.
+// An owner that stops sending delays only its own keys, and only until it has newer ones.
 func TestSlowOwner(t *testing.T) {
 	slow, sent, over := atomic.Bool{}, make(chan struct{}), make(chan struct{})
 	w := newWorld(t, 3, map[int]func(*Registry) multikeyv1.RegistryServiceServer{
@@ -189,7 +190,7 @@ func TestSlowOwner(t *testing.T) {
 	<-sent
 	usable(other)
 	if err := r.Usable(first.ID()); code(err) != rpc.Unavailable {
-		t.Errorf("keys of which nothing comes: %v", err)
+		t.Errorf("keys whose owner sends nothing: %v", err)
 	}
 	second := w.own[1].make(2)
 	if err := w.registries[1].own(); err != nil {
@@ -197,16 +198,16 @@ func TestSlowOwner(t *testing.T) {
 	}
 	w.registries[1].announce(t.Context())
 	usable(second)
-	for range 600 { // what came of the first version is removed
+	for range 600 { // the received part of the first version is removed
 		if files, err := filepath.Glob(filepath.Join(r.Dir, "*-*")); err != nil || len(files) == 2 {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Error("files of keys that nobody wants stay")
+	t.Error("files of unwanted keys are kept")
 }
 
-// A party that sends for too long is left, and another one is asked for the rest.
+// If a party sends for too long, the rest is requested from another.
 func TestSlowSender(t *testing.T) {
 	over := make(chan struct{})
 	w := newWorld(t, 3, map[int]func(*Registry) multikeyv1.RegistryServiceServer{
@@ -221,7 +222,7 @@ func TestSlowSender(t *testing.T) {
 	})
 	defer close(over)
 	keys := w.own[1].make(1)
-	w.registries[2].Peers[1] = dial(t, w.registries[1]) // with whom it is fast
+	w.registries[2].Peers[1] = dial(t, w.registries[1]) // this one is fast
 	w.sync(t, 2)
 	if err := w.registries[2].Usable(keys.ID()); code(err) != rpc.UnknownKey {
 		t.Fatal(err)
@@ -232,7 +233,7 @@ func TestSlowSender(t *testing.T) {
 	r.patience = 200 * time.Millisecond
 	r.Peers[2] = nil
 	if err := r.fetch(t.Context(), r.book.current(1)); err == nil || !strings.Contains(err.Error(), context.DeadlineExceeded.Error()) {
-		t.Fatalf("from one that sends for too long: %v", err)
+		t.Fatalf("from a party that sends for too long: %v", err)
 	}
 	r.patience = longest
 	r.Peers[1], r.Peers[2] = nil, w.conns[2]
@@ -242,7 +243,7 @@ func TestSlowSender(t *testing.T) {
 	}
 }
 
-// An owner who signs two versions of the same keys does not have them written twice at once.
+// If an owner signs two versions of the same keys, their file is written only once at a time.
 func TestSameKeysTwice(t *testing.T) {
 	w := newWorld(t, 2, nil)
 	keys := w.own[1].make(1)
@@ -255,7 +256,7 @@ func TestSameKeysTwice(t *testing.T) {
 	stopped := false
 	r.fetching[earlier] = func() { stopped = true }
 	if _, missing, busy := r.plan(); len(missing) != 0 || len(busy) != 1 || !stopped {
-		t.Errorf("%d are missing and %d being fetched, and the earlier one is stopped: %v", len(missing), len(busy), stopped)
+		t.Errorf("%d are missing and %d being fetched, and the earlier fetch is stopped: %v", len(missing), len(busy), stopped)
 	}
 	delete(r.fetching, earlier)
 	if _, missing, _ := r.plan(); len(missing) != 1 || missing[0] != later {
@@ -263,7 +264,8 @@ func TestSameKeysTwice(t *testing.T) {
 	}
 }
 
-// A party that signs that another's keys are its own gets nothing by it, and does not keep others from having them.
+// A party that signs that another party's keys are its own gains nothing, and does not prevent
+// others from fetching them.
 func TestKeysOfAnotherOwner(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	keys := w.own[1].make(1)
@@ -284,7 +286,7 @@ func TestKeysOfAnotherOwner(t *testing.T) {
 	}
 }
 
-// Keys that were damaged on disk are fetched again, and are not computed with.
+// Keys that were damaged on disk are fetched again and not used.
 func TestDamagedKeys(t *testing.T) {
 	w := newWorld(t, 2, nil)
 	keys := w.own[1].make(1)

@@ -15,8 +15,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// colliding gives two signing keys with the same OwnerNumber. They are the first pair among the seeds 0, 1, 2, ..., which a
-// search over 80,369 keys finds. To collide with the key of a given victim takes 2^32.
+// colliding returns two signing keys with the same OwnerNumber. They are the first such pair among
+// the seeds 0, 1, 2, ..., found by a search over 80,369 keys. A collision with the key of a given
+// victim takes 2^32.
 func colliding(t *testing.T) (victim, attacker ed25519.PrivateKey) {
 	t.Helper()
 	key := func(n uint64) ed25519.PrivateKey {
@@ -25,8 +26,8 @@ func colliding(t *testing.T) (victim, attacker ed25519.PrivateKey) {
 	return key(16094), key(80368)
 }
 
-// claims is a world of three parties, of which party 1 makes keys and party 2, whose signing key has the same OwnerNumber, signs
-// that they are its own and serves them.
+// claims returns a world of three parties. Party 1 makes keys. Party 2, whose signing key has the
+// same OwnerNumber, signs that they are its own and serves them.
 func claims(t *testing.T, weak bool) (*world, *multikey.Keys) {
 	t.Helper()
 	victim, attacker := colliding(t)
@@ -42,8 +43,9 @@ func claims(t *testing.T, weak bool) (*world, *multikey.Keys) {
 	return w, keys
 }
 
-// Of keys whose seed names their owner, nobody else becomes the owner, whatever the 32 bits of its signing key are. Of keys of
-// older versions somebody does: no party computes with such keys until their owners have made others.
+// No other party can become the owner of keys whose seed names their owner, whatever the 32 bits of
+// its signing key. For keys of older versions another party can: no party computes with such keys
+// until their owners have made others.
 func TestCollidingOwners(t *testing.T) {
 	w, keys := claims(t, false)
 	r := w.registries[0]
@@ -54,7 +56,7 @@ func TestCollidingOwners(t *testing.T) {
 		t.Errorf("the attacker's claim: %v", err)
 	}
 	if r.here(r.book.current(2)) {
-		t.Error("the attacker passes as the owner")
+		t.Error("the attacker is accepted as the owner")
 	}
 	if _, err := r.Load(t.Context(), keys.ID()); err != nil {
 		t.Error(err)
@@ -69,9 +71,9 @@ func TestCollidingOwners(t *testing.T) {
 		w.sync(t, i)
 	}
 	w.sync(t, 0)
-	for owner := 1; owner <= 2; owner++ { // which was all that fetching looked at
+	for owner := 1; owner <= 2; owner++ { // fetching checked only this
 		if err := r.book.current(owner).CheckHeader(w.c, keys.Header()); err != nil {
-			t.Errorf("32 bits tell the attacker from the owner: %v", err)
+			t.Errorf("32 bits distinguish the attacker from the owner: %v", err)
 		}
 	}
 	for _, i := range []int{0, 1} {
@@ -80,9 +82,9 @@ func TestCollidingOwners(t *testing.T) {
 		}
 	}
 	if rec, known := w.registries[1].Owner(keys.ID()); !known || !bytes.Equal(rec.Signer[:], w.own[1].key.Public().(ed25519.PublicKey)) {
-		t.Errorf("the owner does not know its own keys: %+v", rec)
+		t.Errorf("the owner does not recognise its own keys: %+v", rec)
 	}
-	// Its next keys are told apart, and take the place of those.
+	// Its next keys are distinguishable, and replace these.
 	w.own[1].weak = false
 	next := w.own[1].make(2)
 	w.own[2].weak = false
@@ -104,7 +106,8 @@ func TestCollidingOwners(t *testing.T) {
 	}
 }
 
-// A record of the old form claims no keys of the new one, even if the number of its signing key is the one in their header.
+// A record of the old form cannot claim keys of the new form, even if the number of its signing key
+// is the one in their header.
 func TestWeakRecordsClaimNoBoundKeys(t *testing.T) {
 	w, keys := claims(t, false)
 	header := keys.Header()
@@ -112,7 +115,8 @@ func TestWeakRecordsClaimNoBoundKeys(t *testing.T) {
 	if err := weak.CheckHeader(w.c, header); !errors.Is(err, multikey.ErrOwner) {
 		t.Errorf("claimed by a record without a salt: %v", err)
 	}
-	// A signing key with the number OwnerInSeed takes 2^32 tries. The check goes by the number alone.
+	// Finding a signing key with the number OwnerInSeed takes 2^32 tries. The check depends only on
+	// the number.
 	if err := service.CheckWeakOwner(service.OwnerInSeed); !errors.Is(err, multikey.ErrOwner) {
 		t.Errorf("claimed by a signing key with the number %d: %v", service.OwnerInSeed, err)
 	}
@@ -121,7 +125,8 @@ func TestWeakRecordsClaimNoBoundKeys(t *testing.T) {
 	}
 }
 
-// Records that an older version wrote are read, and kept in the new form of the file beside others.
+// Records of an older version are read, and stored in the new form of the file together with
+// others.
 func TestRecordsOfAnOlderVersion(t *testing.T) {
 	w := newWorld(t, 2, nil)
 	o := w.own[1]
@@ -160,7 +165,7 @@ func TestRecordsOfAnOlderVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := New(r.Config); err == nil {
-			t.Errorf("%s is taken for records", name)
+			t.Errorf("%s is accepted as records", name)
 		}
 	}
 }

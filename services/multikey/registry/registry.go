@@ -1,6 +1,8 @@
-// Package registry keeps the public keys of all parties of a roster at one of them (lodge.multikey.v1.RegistryService), in
-// the version that each owner has signed last. Nobody hands them out: parties tell each other of records, and fetch keys of
-// each other. What a record says counts because its owner has signed it, and keys because their digest is in the record.
+// Package registry stores the public keys of all parties of a roster at one of them
+// (lodge.multikey.v1.RegistryService), in the version that each owner signed last. There is no
+// central server: parties announce records to each other, and fetch keys from each other. A record
+// is valid because its owner has signed it, and keys are valid because their digest is in the
+// record.
 package registry
 
 import (
@@ -25,24 +27,24 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Source has this party's own keys.
+// Source provides this party's own keys.
 type Source interface {
-	// Records are what the party has signed of them.
+	// Records returns the signed records of the party's keys.
 	Records() ([][]byte, error)
-	// Open reads keys: the header, the digests of the chunks, and the chunks.
+	// Open returns a reader of keys: the header, the digests of the chunks, and the chunks.
 	Open(multikey.KeyID) (io.ReadCloser, error)
 }
 
-// Config of a party's registry.
+// Config configures a party's registry.
 type Config struct {
 	Context *service.Context
-	Self    int      // this party's place
-	Names   []string // of the parties of the roster, by place
+	Self    int      // this party's index
+	Names   []string // of the parties of the roster, by index
 	Signers []ed25519.PublicKey
-	Peers   []grpc.ClientConnInterface // by place; nil for this party
+	Peers   []grpc.ClientConnInterface // by index; nil for this party
 	Source  Source
-	Dir     string // made if it is not there
-	Limit   int64  // what other parties' keys may take there, in bytes
+	Dir     string // created if it does not exist
+	Limit   int64  // maximum size of other parties' keys in Dir, in bytes
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
 }
@@ -52,27 +54,28 @@ type Registry struct {
 	multikeyv1.UnsafeRegistryServiceServer
 	Config
 	disk disk
-	wake chan struct{} // holds a token when there is something to do
+	wake chan struct{} // holds a token when there is work
 
 	fetches  sync.WaitGroup
-	patience time.Duration // with one party that sends keys
+	patience time.Duration // for one party that sends keys
 
 	mu       sync.Mutex
 	book     *book
-	present  map[*Entry]bool // keys of other parties that are here
+	present  map[*Entry]bool // stored keys of other parties
 	fetching map[*Entry]context.CancelFunc
-	told     map[*Entry]int  // how many records of the party's own others have been told of
-	faults   map[string]bool // that were logged
+	told     map[*Entry]int  // number of the party's own records that were announced
+	faults   map[string]bool // faults that were logged
 }
 
 const (
-	// every is how long a party waits at most before it asks the others what is new.
+	// every is the maximum time between requests for other parties' records.
 	every = 30 * time.Second
-	// soon is how long it waits, and then twice as long, where somebody has not answered, or keys are missing.
+	// soon is the first retry interval when a party has not responded or keys are missing; it then
+	// doubles.
 	soon = 500 * time.Millisecond
 )
 
-// New opens the registry of a directory.
+// New opens the registry in a directory.
 func New(c Config) (*Registry, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, err
@@ -86,23 +89,24 @@ func New(c Config) (*Registry, error) {
 		return nil, err
 	}
 	for _, signed := range list {
-		if err := r.book.remember(signed); err != nil { // the context is another one now
-			c.Log.Warn("a record of multi-key keys is left out", "error", err)
+		if err := r.book.remember(signed); err != nil { // the context has changed
+			c.Log.Warn("a record of multi-key keys is skipped", "error", err)
 		}
 	}
 	if list, err = r.Source.Records(); err == nil {
 		r.fault("own", ownFault, r.accept(list))
 	}
 	if e := r.book.current(r.Self); e != nil && e.Weak() {
-		c.Log.Warn("this party's multi-key keys name their owner by 32 bits only: make other keys with `lodge mk keys make`", "version", e.Version)
+		c.Log.Warn("this party's multi-key keys name their owner by only 32 bits: make other keys with `lodge mk keys make`", "version", e.Version)
 	}
 	return r, err
 }
 
-// ownFault is when the party's signing key, or the context, is another one than that under which it made keys.
+// ownFault is logged when the party's signing key, or the context, differs from the one under which
+// it made keys.
 const ownFault = "this party's own multi-key keys are not in its registry"
 
-// own takes the party's own records.
+// own adds the party's own records.
 func (r *Registry) own() error {
 	list, err := r.Source.Records()
 	if err != nil {
@@ -111,8 +115,8 @@ func (r *Registry) own() error {
 	return r.accept(list)
 }
 
-// accept takes records, makes what is new durable, and has the keys fetched. The error is of the first that is refused; the
-// others count.
+// accept adds records, makes new records durable, and schedules the fetch of their keys. It returns
+// the error of the first rejected record; the others are added.
 func (r *Registry) accept(list [][]byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +143,7 @@ func (r *Registry) nudge() {
 	}
 }
 
-// Changed says that the party's own keys are others than before. A registry that is nil does nothing.
+// Changed tells the registry that the party's own keys have changed. A nil registry does nothing.
 func (r *Registry) Changed() {
 	if r == nil {
 		return
@@ -148,7 +152,8 @@ func (r *Registry) Changed() {
 	r.nudge()
 }
 
-// Revoked says whether this party has signed that keys of its own are revoked. A registry that is nil knows nothing.
+// Revoked reports whether this party has signed a revocation of its own keys. A nil registry
+// returns false.
 func (r *Registry) Revoked(id multikey.KeyID) bool {
 	if r == nil {
 		return false
@@ -158,7 +163,8 @@ func (r *Registry) Revoked(id multikey.KeyID) bool {
 	return slices.ContainsFunc(r.book.owners[r.Self], func(e *Entry) bool { return e.Key == id && e.Revocation != nil })
 }
 
-// Latest is the last version of this party's own keys that anybody has told of; 0: none.
+// Latest returns the last version of this party's own keys that any party has reported; 0 if there
+// is none.
 func (r *Registry) Latest() uint64 {
 	if r == nil {
 		return 0
@@ -171,7 +177,7 @@ func (r *Registry) Latest() uint64 {
 	return 0
 }
 
-// Owner gives the record of keys; known says whether there is one.
+// Owner returns the record of keys; known reports whether there is one.
 func (r *Registry) Owner(id multikey.KeyID) (record *service.Record, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,8 +190,8 @@ func (r *Registry) Owner(id multikey.KeyID) (record *service.Record, known bool)
 	return &copied, true
 }
 
-// find gives the entry of keys. If several parties claim them, it prefers this party's own, then one whose keys are here.
-// The caller holds the lock.
+// find returns the entry of keys. If several parties claim them, it prefers this party's own, then
+// an entry whose keys are stored here. The caller must hold the lock.
 func (r *Registry) find(id multikey.KeyID) (found *Entry) {
 	for _, e := range r.book.named(id) {
 		if found == nil || e.Place == r.Self || r.here(e) && found.Place != r.Self {
@@ -195,8 +201,9 @@ func (r *Registry) find(id multikey.KeyID) (found *Entry) {
 	return found
 }
 
-// disputed says who else claims keys that are here for an owner. Only weak records can both hold, because the header of keys
-// that they are for fits any signing key with the same OwnerNumber. The caller holds the lock.
+// disputed returns another entry that claims keys stored here for an owner. Only weak records can
+// be in dispute, because the header of their keys fits any signing key with the same OwnerNumber.
+// The caller must hold the lock.
 func (r *Registry) disputed(e *Entry) (other *Entry) {
 	for _, x := range r.book.named(e.Key) {
 		if x.Place != e.Place && x.Weak() && e.Weak() && x.Record.Owner() == e.Record.Owner() {
@@ -206,16 +213,16 @@ func (r *Registry) disputed(e *Entry) (other *Entry) {
 	return nil
 }
 
-// here says whether keys can be read here. The caller holds the lock.
+// here reports whether keys can be read from this party. The caller must hold the lock.
 func (r *Registry) here(e *Entry) bool { return e.Place == r.Self || r.present[e] }
 
-// Name says whose keys these are, for people.
+// Name describes an entry's keys and their owner, for messages.
 func (r *Registry) name(e *Entry) string {
 	return fmt.Sprintf("keys %x, version %d of %s,", e.Key[:4], e.Version, r.Names[e.Place])
 }
 
-// Usable says whether something new may be computed with keys. The error is an *rpc.Error: unknown_key, retired_key, or
-// unavailable while they are being fetched.
+// Usable returns an error if keys must not be used for new computations. The error is an
+// *rpc.Error: unknown_key, retired_key, or unavailable while they are being fetched.
 func (r *Registry) Usable(id multikey.KeyID) error {
 	_, err := r.usable(id)
 	return err
@@ -226,19 +233,19 @@ func (r *Registry) usable(id multikey.KeyID) (Entry, error) {
 	defer r.mu.Unlock()
 	e := r.find(id)
 	if _, left := r.book.departed[id]; e == nil && left {
-		return Entry{}, rpc.Errorf(rpc.UnknownKey, "nobody can decrypt with these keys; encrypt under those of parties of the roster",
+		return Entry{}, rpc.Errorf(rpc.UnknownKey, "these keys cannot be used for decryption any more; encrypt under keys of parties of the roster",
 			"the owner of keys %x has left the roster", id[:])
 	}
 	if e == nil {
-		return Entry{}, rpc.Errorf(rpc.UnknownKey, "`lodge mk registry list` shows the keys that this party knows; ask their owner whether they are published",
-			"nobody has published keys %x", id[:])
+		return Entry{}, rpc.Errorf(rpc.UnknownKey, "`lodge mk registry list` lists the keys that this party knows; ask their owner whether they are published",
+			"no party has published keys %x", id[:])
 	}
-	//lodge:check registry/disputed [run=TestCollidingOwners] a party whose signing key collides in 32 bits passes as the owner of another's keys
+	//lodge:check registry/disputed [run=TestCollidingOwners] a party whose signing key collides in 32 bits is accepted as the owner of another's keys
 	if x := r.disputed(e); x != nil {
-		return Entry{}, rpc.Errorf(rpc.Conflict, "have both parties make other keys, whose owners this version tells apart: `lodge mk keys make`",
+		return Entry{}, rpc.Errorf(rpc.Conflict, "have both parties make other keys, whose owners this version distinguishes: `lodge mk keys make`",
 			"%s and %s both claim the keys %x, and the numbers of their signing keys are the same", r.Names[e.Place], r.Names[x.Place], id[:4])
 	}
-	const next = "encrypt under the owner's current keys, which `lodge mk registry list` shows"
+	const next = "encrypt under the owner's current keys; `lodge mk registry list` lists them"
 	switch {
 	case e.Revocation != nil:
 		return Entry{}, rpc.Errorf(rpc.RetiredKey, next, "%s are revoked", r.name(e))
@@ -246,12 +253,12 @@ func (r *Registry) usable(id multikey.KeyID) (Entry, error) {
 		list := r.book.owners[e.Place]
 		return Entry{}, rpc.Errorf(rpc.RetiredKey, next, "%s are superseded by version %d", r.name(e), list[len(list)-1].Version)
 	case !r.here(e):
-		return Entry{}, rpc.Errorf(rpc.Unavailable, "try again when they have been fetched; `lodge mk registry list` shows it", "%s are not here yet", r.name(e))
+		return Entry{}, rpc.Errorf(rpc.Unavailable, "try again when they have been fetched; `lodge mk registry list` shows the progress", "%s are not complete at this party yet", r.name(e))
 	}
 	return *e, nil
 }
 
-// reader reads keys that are here.
+// reader reads stored keys.
 type reader struct {
 	head
 	owner   uint32
@@ -261,7 +268,8 @@ type reader struct {
 	next    int
 }
 
-// open reads the keys of a name that can be computed with. The error is Usable's, or says that the keys are damaged.
+// open opens the keys with an identifier if they may be used. The error is that of Usable, or says
+// that the keys are damaged.
 func (r *Registry) open(id multikey.KeyID) (*reader, error) {
 	e, err := r.usable(id)
 	if err != nil {
@@ -286,7 +294,7 @@ func (r *Registry) open(id multikey.KeyID) (*reader, error) {
 	return in, nil
 }
 
-// chunk reads the next chunk, which is a new one.
+// chunk returns the next chunk in new memory.
 func (in *reader) chunk() ([]byte, error) {
 	if in.next == len(in.digests) {
 		return nil, io.EOF
@@ -302,7 +310,8 @@ func (in *reader) chunk() ([]byte, error) {
 	return b, nil
 }
 
-// Load reads the keys of a name, whose every chunk is checked. The error is Usable's, or says that the keys are damaged.
+// Load reads the keys with an identifier and checks every chunk. The error is that of Usable, or
+// says that the keys are damaged.
 func (r *Registry) Load(ctx context.Context, id multikey.KeyID) (*multikey.Keys, error) {
 	in, err := r.open(id)
 	if err != nil {

@@ -40,7 +40,7 @@ func testContext(t *testing.T) *service.Context {
 	return c
 }
 
-// own are a party's own keys, by version.
+// own holds a party's own keys, by version.
 type own struct {
 	c     *service.Context
 	owner int
@@ -105,7 +105,7 @@ func (o *own) record(id multikey.KeyID, version uint64, revoked bool) []byte {
 	return r.Sign(o.key)
 }
 
-// salt of a version of a party's keys, which the test need not keep from repeating.
+// salt returns the salt of a version of a party's keys. Tests do not need unique salts.
 func salt(version uint64) [32]byte { return [32]byte{byte(version), 31: 7} }
 
 func (o *own) revoke(id multikey.KeyID, version uint64) {
@@ -114,7 +114,7 @@ func (o *own) revoke(id multikey.KeyID, version uint64) {
 	o.records = append(o.records, o.record(id, version, true))
 }
 
-// world is a number of registries that talk to each other.
+// world is a number of connected registries.
 type world struct {
 	c          *service.Context
 	own        []*own
@@ -124,7 +124,7 @@ type world struct {
 
 func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 
-// dial serves something and connects to it.
+// dial serves a registry and connects to it.
 func dial(t *testing.T, s multikeyv1.RegistryServiceServer) *grpc.ClientConn {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -143,7 +143,8 @@ func dial(t *testing.T, s multikeyv1.RegistryServiceServer) *grpc.ClientConn {
 	return conn
 }
 
-// newWorld has n parties; what others say instead of one is in between, by its place.
+// newWorld returns a world of n parties. between replaces the registries that the other parties
+// see, by index.
 func newWorld(t *testing.T, n int, between map[int]func(*Registry) multikeyv1.RegistryServiceServer) *world {
 	t.Helper()
 	var list []ed25519.PrivateKey
@@ -153,7 +154,7 @@ func newWorld(t *testing.T, n int, between map[int]func(*Registry) multikeyv1.Re
 	return newWorldOf(t, list, between)
 }
 
-// newWorldOf has a party for each of some signing keys.
+// newWorldOf returns a world with a party for each signing key.
 func newWorldOf(t *testing.T, list []ed25519.PrivateKey, between map[int]func(*Registry) multikeyv1.RegistryServiceServer) *world {
 	t.Helper()
 	n := len(list)
@@ -190,7 +191,7 @@ func newWorldOf(t *testing.T, list []ed25519.PrivateKey, between map[int]func(*R
 	return w
 }
 
-// sync has a registry do once what it does all the time.
+// sync performs one cycle of a registry's regular work.
 func (w *world) sync(t *testing.T, i int) {
 	t.Helper()
 	r := w.registries[i]
@@ -206,7 +207,7 @@ func (w *world) sync(t *testing.T, i int) {
 	r.fetchNow(t)
 }
 
-// fetchNow fetches once what is missing.
+// fetchNow fetches missing keys once.
 func (r *Registry) fetchNow(t *testing.T) {
 	t.Helper()
 	r.fetchAll(t.Context())
@@ -220,7 +221,7 @@ func code(err error) rpc.Code {
 	return rpc.FromError(err).Code
 }
 
-// Every party comes to have all keys; later versions supersede earlier ones, and revocations end them.
+// Every party receives all keys; later versions supersede earlier ones, and revocations end them.
 func TestRegistry(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	var keys []*multikey.Keys
@@ -236,20 +237,20 @@ func TestRegistry(t *testing.T) {
 		for owner, k := range keys {
 			got, err := r.Load(t.Context(), k.ID())
 			if err != nil || got.ID() != k.ID() || got.Owner != service.OwnerInSeed {
-				t.Fatalf("party %d has not the keys of %d: %v", i, owner, err)
+				t.Fatalf("party %d does not have the keys of %d: %v", i, owner, err)
 			}
 			if rec, known := r.Owner(k.ID()); !known || !bytes.Equal(rec.Signer[:], signer(owner).Public().(ed25519.PublicKey)) || rec.Revoked {
 				t.Errorf("party %d knows %+v", i, rec)
 			}
 		}
 		if _, err := r.Load(t.Context(), multikey.KeyID{1}); code(err) != rpc.UnknownKey {
-			t.Errorf("keys of nobody: %v", err)
+			t.Errorf("unknown keys: %v", err)
 		}
 	}
 	second := w.own[1].make(2)
-	w.sync(t, 1) // tells the others
+	w.sync(t, 1) // announces to the others
 	r := w.registries[0]
-	others := filepath.Join(r.Dir, "alice"+keysSuffix) // as `lodge mk registry fetch` may have written it
+	others := filepath.Join(r.Dir, "alice"+keysSuffix) // a file that `lodge mk registry fetch` may have written
 	if err := os.WriteFile(others, []byte("keys"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +268,7 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("the files are %v, want two", files)
 	}
 	if _, err := os.Stat(others); err != nil {
-		t.Errorf("a file of somebody else's: %v", err)
+		t.Errorf("a foreign file: %v", err)
 	}
 	w.own[1].revoke(second.ID(), 2)
 	w.sync(t, 1)
@@ -275,9 +276,10 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("revoked keys: %v", err)
 	}
 	if err := r.Usable(keys[1].ID()); code(err) != rpc.RetiredKey {
-		t.Errorf("superseded by revoked keys: %v", err)
+		t.Errorf("keys superseded by revoked keys: %v", err)
 	}
-	// A party that was away hears of the revocation from another one than the owner, and a restarted one knows it.
+	// A party that was away receives the revocation from a party other than the owner, and keeps it
+	// across a restart.
 	w.registries[2].Peers[1] = nil
 	w.sync(t, 2)
 	again, err := New(w.registries[2].Config)
@@ -287,13 +289,13 @@ func TestRegistry(t *testing.T) {
 	if err := again.Usable(second.ID()); code(err) != rpc.RetiredKey {
 		t.Errorf("revoked keys after a restart: %v", err)
 	}
-	again.fetchNow(t) // what is on disk is found there
+	again.fetchNow(t) // stored keys are found
 	if err := again.Usable(keys[0].ID()); err != nil {
 		t.Errorf("keys after a restart: %v", err)
 	}
 }
 
-// Records that count for nothing are refused, each for its own reason.
+// Each kind of invalid record is rejected with its own error.
 func TestRecordsAreRefused(t *testing.T) {
 	w := newWorld(t, 2, nil)
 	o := w.own[1]
@@ -313,15 +315,15 @@ func TestRecordsAreRefused(t *testing.T) {
 		want   error
 		code   rpc.Code
 	}{
-		"two of one version":           {o.record(multikey.KeyID{2}, 1, false), ErrConflict, rpc.Conflict},
-		"a revocation of other keys":   {o.record(multikey.KeyID{2}, 1, true), ErrConflict, rpc.Conflict},
-		"not signed":                   {forged, service.ErrSignature, rpc.Invalid},
-		"short":                        {good[1:], service.ErrRecord, rpc.Invalid},
-		"of another set":               {other.Sign(signer(1)), multikey.ErrSet, rpc.Invalid},
-		"of another reference string":  {reference.Sign(signer(1)), multikey.ErrCRS, rpc.Invalid},
-		"of the wrong size":            {size.Sign(signer(1)), service.ErrRecord, rpc.Invalid},
-		"of a party that there is not": {stranger.Sign(signer(9)), service.ErrOwner, rpc.Invalid},
-		"signed by another than the owner": {func() []byte {
+		"two records of one version":  {o.record(multikey.KeyID{2}, 1, false), ErrConflict, rpc.Conflict},
+		"a revocation of other keys":  {o.record(multikey.KeyID{2}, 1, true), ErrConflict, rpc.Conflict},
+		"not signed":                  {forged, service.ErrSignature, rpc.Invalid},
+		"short":                       {good[1:], service.ErrRecord, rpc.Invalid},
+		"of another set":              {other.Sign(signer(1)), multikey.ErrSet, rpc.Invalid},
+		"of another reference string": {reference.Sign(signer(1)), multikey.ErrCRS, rpc.Invalid},
+		"of the wrong size":           {size.Sign(signer(1)), service.ErrRecord, rpc.Invalid},
+		"of an unknown party":         {stranger.Sign(signer(9)), service.ErrOwner, rpc.Invalid},
+		"signed by a party other than the owner": {func() []byte {
 			x := own{c: o.c, owner: 0, key: signer(0)}
 			b := x.record(multikey.KeyID{3}, 1, false)
 			b[0] = 1
@@ -336,9 +338,10 @@ func TestRecordsAreRefused(t *testing.T) {
 		}
 	}
 	if _, err := r.Announce(t.Context(), &multikeyv1.AnnounceRequest{Records: make([][]byte, maxAnnounced+1)}); code(err) != rpc.TooLarge {
-		t.Errorf("too many: %v", err)
+		t.Errorf("too many records: %v", err)
 	}
-	// A revocation that comes before the record counts, and so do records beside one that does not.
+	// A revocation is accepted before its record, and valid records are accepted together with an
+	// invalid one.
 	if err := r.accept([][]byte{good[1:], o.record(multikey.KeyID{5}, 5, true)}); !errors.Is(err, service.ErrRecord) {
 		t.Error(err)
 	}
@@ -346,19 +349,19 @@ func TestRecordsAreRefused(t *testing.T) {
 		t.Error(err)
 	}
 	if err := r.Usable(multikey.KeyID{5}); code(err) != rpc.RetiredKey {
-		t.Errorf("revoked before it was known: %v", err)
+		t.Errorf("revoked before its record was known: %v", err)
 	}
 	if err := r.Usable(multikey.KeyID{1}); code(err) != rpc.RetiredKey {
-		t.Errorf("superseded by what is revoked: %v", err)
+		t.Errorf("superseded by revoked keys: %v", err)
 	}
 	later := service.Record{Version: 5, Set: o.c.Hash(), CRS: o.c.CRS(), Key: multikey.KeyID{5}, Size: uint64(o.c.KeySize()), Created: time.Unix(2000, 0), Revoked: true}
 	before := bytes.Clone(r.book.owners[1][1].Revocation)
 	if err := r.accept([][]byte{later.Sign(signer(1))}); err != nil || !bytes.Equal(r.book.owners[1][1].Revocation, before) {
-		t.Errorf("revoked once more: %v", err)
+		t.Errorf("a second revocation: %v", err)
 	}
 }
 
-// An owner cannot have others remember or store more than there is room for.
+// An owner cannot make others remember or store more than the limits.
 func TestRegistryIsBounded(t *testing.T) {
 	w := newWorld(t, 2, nil)
 	o, r := w.own[1], w.registries[0]
@@ -378,14 +381,14 @@ func TestRegistryIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(again.book.owners[1]) != maxVersions || again.book.current(1) == nil {
-		t.Error("after a restart there are others")
+		t.Error("the registry contains other keys after a restart")
 	}
 	known := len(r.faults)
 	for v := range uint64(5) {
 		if err := r.accept([][]byte{o.record(multikey.KeyID{byte(v), 2}, maxVersions+20+v, false)}); err != nil {
 			t.Fatal(err)
 		}
-		r.fetchNow(t) // there are no such keys
+		r.fetchNow(t) // these keys do not exist
 	}
 	if n := len(r.faults) - known; n > 2 {
 		t.Errorf("%d faults of an owner are remembered", n)
@@ -393,17 +396,17 @@ func TestRegistryIsBounded(t *testing.T) {
 	r.Limit = int64(w.c.KeySize()) - 1
 	used := int64(0)
 	if err := r.begin(t.Context(), r.book.current(1), &used); !errors.Is(err, ErrRoom) || len(r.fetching) > 0 {
-		t.Errorf("without room: %v", err)
+		t.Errorf("above the limit: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(r.Dir, recordsFile), []byte("no records"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := New(r.Config); err == nil {
-		t.Error("a file that has no records is read")
+		t.Error("a file without records is accepted")
 	}
 }
 
-// What is asked for keys is held against what there is.
+// GetPublished validates its request.
 func TestGetPublished(t *testing.T) {
 	w := newWorld(t, 1, nil)
 	keys := w.own[0].make(1)
@@ -416,12 +419,12 @@ func TestGetPublished(t *testing.T) {
 		count   uint32
 		want    rpc.Code
 	}{
-		"all":              {&multikeyv1.GetPublishedRequest{Key: id[:]}, chunks, ""},
-		"the second":       {&multikeyv1.GetPublishedRequest{Key: id[:], First: 1, Count: 1}, 1, ""},
-		"more than is":     {&multikeyv1.GetPublishedRequest{Key: id[:], First: 1, Count: 1<<32 - 1}, chunks - 1, ""},
-		"past the end":     {&multikeyv1.GetPublishedRequest{Key: id[:], First: chunks + 1}, 0, rpc.Invalid},
-		"a name too short": {&multikeyv1.GetPublishedRequest{Key: id[1:]}, 0, rpc.Invalid},
-		"nobody's":         {&multikeyv1.GetPublishedRequest{Key: make([]byte, 32)}, 0, rpc.UnknownKey},
+		"all":                            {&multikeyv1.GetPublishedRequest{Key: id[:]}, chunks, ""},
+		"the second":                     {&multikeyv1.GetPublishedRequest{Key: id[:], First: 1, Count: 1}, 1, ""},
+		"more than the number of chunks": {&multikeyv1.GetPublishedRequest{Key: id[:], First: 1, Count: 1<<32 - 1}, chunks - 1, ""},
+		"past the end":                   {&multikeyv1.GetPublishedRequest{Key: id[:], First: chunks + 1}, 0, rpc.Invalid},
+		"a name too short":               {&multikeyv1.GetPublishedRequest{Key: id[1:]}, 0, rpc.Invalid},
+		"nobody's":                       {&multikeyv1.GetPublishedRequest{Key: make([]byte, 32)}, 0, rpc.UnknownKey},
 	} {
 		stream, err := client.GetPublished(context.Background(), x.request)
 		if err != nil {
@@ -443,7 +446,8 @@ func TestGetPublished(t *testing.T) {
 	}
 }
 
-// Keys of a party that has left the roster are named as such, also after the next restart, and count again if it comes back.
+// Errors for keys of a party that has left the roster say so, also after a restart. The keys are
+// valid again if the party returns.
 func TestOwnerHasLeft(t *testing.T) {
 	w := newWorld(t, 3, nil)
 	keys := w.own[2].make(1)
@@ -473,6 +477,6 @@ func TestOwnerHasLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := again.Usable(keys.ID()); code(err) != rpc.Unavailable {
-		t.Errorf("keys of a party that is back: %v", err)
+		t.Errorf("keys of a party that has returned: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
-// Rules say who may call what.
+// Rules maps each method to the permission that a caller needs.
 var Rules = rpc.Rules{
 	"/lodge.multikey.v1.RegistryService/Announce":      rpc.Allow(rpc.Peer),
 	"/lodge.multikey.v1.RegistryService/ListPublished": rpc.Allow(rpc.Peer, rpc.Client),
@@ -23,17 +23,17 @@ type None struct {
 	multikeyv1.UnsafeRegistryServiceServer
 }
 
-// Announce refuses.
+// Announce returns NotConfigured.
 func (None) Announce(context.Context, *multikeyv1.AnnounceRequest) (*multikeyv1.AnnounceResponse, error) {
 	return nil, service.NotConfigured()
 }
 
-// ListPublished refuses.
+// ListPublished returns NotConfigured.
 func (None) ListPublished(context.Context, *multikeyv1.ListPublishedRequest) (*multikeyv1.ListPublishedResponse, error) {
 	return nil, service.NotConfigured()
 }
 
-// GetPublished refuses.
+// GetPublished returns NotConfigured.
 func (None) GetPublished(*multikeyv1.GetPublishedRequest, multikeyv1.RegistryService_GetPublishedServer) error {
 	return service.NotConfigured()
 }
@@ -41,7 +41,7 @@ func (None) GetPublished(*multikeyv1.GetPublishedRequest, multikeyv1.RegistrySer
 // Announce implements the service.
 func (r *Registry) Announce(_ context.Context, m *multikeyv1.AnnounceRequest) (*multikeyv1.AnnounceResponse, error) {
 	if n := len(m.GetRecords()); n > maxAnnounced {
-		return nil, rpc.Errorf(rpc.TooLarge, "", "%d records, the most are %d", n, maxAnnounced)
+		return nil, rpc.Errorf(rpc.TooLarge, "", "%d records; at most %d", n, maxAnnounced)
 	}
 	if err := r.accept(m.GetRecords()); err != nil {
 		return nil, refused(err)
@@ -49,11 +49,11 @@ func (r *Registry) Announce(_ context.Context, m *multikeyv1.AnnounceRequest) (*
 	return &multikeyv1.AnnounceResponse{}, nil
 }
 
-// refused says why a record is.
+// refused gives the error of a rejected record its code.
 func refused(err error) error {
 	switch {
 	case errors.Is(err, ErrConflict):
-		return rpc.Errorf(rpc.Conflict, "ask the owner: nobody signs two keys of one version", "%v", err)
+		return rpc.Errorf(rpc.Conflict, "ask the owner: a party must not sign two keys under one version", "%v", err)
 	case errors.Is(err, service.ErrRecord), errors.Is(err, service.ErrSignature), errors.Is(err, service.ErrOwner),
 		errors.Is(err, multikey.ErrSet), errors.Is(err, multikey.ErrCRS):
 		return rpc.Errorf(rpc.Invalid, "compare the rosters of the parties", "%v", err)
@@ -81,7 +81,7 @@ func (r *Registry) ListPublished(context.Context, *multikeyv1.ListPublishedReque
 // GetPublished implements the service.
 func (r *Registry) GetPublished(m *multikeyv1.GetPublishedRequest, stream multikeyv1.RegistryService_GetPublishedServer) error {
 	if len(m.GetKey()) != len(multikey.KeyID{}) {
-		return rpc.Errorf(rpc.Invalid, "", "a name of %d bytes, want %d", len(m.GetKey()), len(multikey.KeyID{}))
+		return rpc.Errorf(rpc.Invalid, "", "an identifier of %d bytes, want %d", len(m.GetKey()), len(multikey.KeyID{}))
 	}
 	chunks := uint32(r.Context.Chunks())
 	if m.GetFirst() > chunks {

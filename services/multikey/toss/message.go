@@ -7,15 +7,16 @@ import (
 	"github.com/lodge-mpc/lodge/services/config"
 )
 
-// A message is a line that says what it is, the ceremony, and one of these:
+// A message is a line that identifies its kind, the ceremony, and one of these:
 //
 //	secret      the founder's place 1, value 32, blinding 32
 //	commitment  the founder's place 1, commitment 32, signature 64
 //	reveal      the founder's place 1, commitment and signature of every founder, value 32, blinding 32, signature 64
 //	transcript  commitment and signature of every founder, then value, blinding and signature of every founder
 //
-// A ceremony is label, set, hash of the set 32, number of founders 1, and of each name and key 32. Strings are behind
-// their length in one byte. Each message has one encoding.
+// A ceremony is encoded as label, set, hash of the set 32, number of founders 1, and the name and
+// key 32 of each founder. Strings are preceded by their length in one byte. Each message has
+// exactly one encoding.
 const (
 	secretLine     = "lodge multikey toss secret 1\n"
 	commitLine     = "lodge multikey toss commitment 1\n"
@@ -23,10 +24,10 @@ const (
 	transcriptLine = "lodge multikey toss transcript 1\n"
 )
 
-// MaxSize of any message, in bytes.
+// MaxSize is the maximum size of any message, in bytes.
 const MaxSize = 64 + 2*65 + 33 + config.MaxParties*(65+ed25519.PublicKeySize+(32+64)+(64+64))
 
-// opening is what a commitment is to.
+// opening is the committed value with its blinding.
 type opening struct{ value, blind [32]byte }
 
 type signedCommitment struct {
@@ -51,7 +52,7 @@ func (c *Ceremony) append(b []byte) []byte {
 	return b
 }
 
-// reader takes a message apart. After the first thing that is missing it gives zeros.
+// reader decodes a message. After the first missing byte it returns zeros.
 type reader struct {
 	left  []byte
 	short bool
@@ -87,11 +88,11 @@ func (r *reader) list(n int) []signedCommitment {
 	return list
 }
 
-// open reads the line and the ceremony of a message.
+// open decodes the line and the ceremony of a message.
 func open(b []byte, line string) (*reader, *Ceremony, error) {
 	//lodge:check toss/message/size [run=TestMessagesRefused] a message of any size is read
 	if len(b) > MaxSize {
-		return nil, nil, fmt.Errorf("%w: %d bytes; none has more than %d", ErrFile, len(b), MaxSize)
+		return nil, nil, fmt.Errorf("%w: %d bytes; messages have at most %d", ErrFile, len(b), MaxSize)
 	}
 	r := &reader{left: b}
 	if string(r.bytes(len(line))) != line {
@@ -108,12 +109,12 @@ func open(b []byte, line string) (*reader, *Ceremony, error) {
 	return r, c, c.check()
 }
 
-// done refuses a message that is too short, or goes on.
+// done returns an error if the message is too short or too long.
 func (r *reader) done() error {
 	switch {
 	//lodge:check toss/message/short [run=TestMessagesRefused] missing bytes are read as zeros
 	case r.short:
-		return fmt.Errorf("%w: it ends too early", ErrFile)
+		return fmt.Errorf("%w: it is truncated", ErrFile)
 	//lodge:check toss/message/end [swap=0=>1 << 30] [run=TestMessagesRefused] a message can have
 	//  trailing data
 	case len(r.left) > 0:
@@ -122,7 +123,7 @@ func (r *reader) done() error {
 	return nil
 }
 
-// founder reads a place.
+// founder decodes a founder's index.
 func (r *reader) founder(c *Ceremony) (int, error) {
 	seat := int(r.bytes(1)[0])
 	//lodge:check toss/message/seat [swap=seat >= len(c.Founders)=>seat > 255]
@@ -133,23 +134,23 @@ func (r *reader) founder(c *Ceremony) (int, error) {
 	return seat, nil
 }
 
-// Secret is what a founder keeps until it reveals it.
+// Secret is the value that a founder keeps until it reveals it.
 type Secret struct {
 	*Ceremony
 	seat int
 	opening
 }
 
-// Bytes is the encoding.
+// Bytes returns the encoding.
 func (s *Secret) Bytes() []byte {
 	b := append(s.append([]byte(secretLine)), byte(s.seat))
 	return append(append(b, s.value[:]...), s.blind[:]...)
 }
 
-// Wipe forgets the value.
+// Wipe erases the value.
 func (s *Secret) Wipe() { s.opening = opening{} }
 
-// ParseSecret reads what a founder has kept. The error wraps ErrFile or ErrCeremony.
+// ParseSecret decodes a founder's secret. The error wraps ErrFile or ErrCeremony.
 func ParseSecret(b []byte) (*Secret, error) {
 	r, c, err := open(b, secretLine)
 	if err != nil {
@@ -170,7 +171,7 @@ type Commitment struct {
 	signedCommitment
 }
 
-// Bytes is the encoding.
+// Bytes returns the encoding.
 func (m *Commitment) Bytes() []byte {
 	return m.signedCommitment.append(append(m.Ceremony.append([]byte(commitLine)), byte(m.seat)))
 }
@@ -183,10 +184,11 @@ func (m *signedOpening) append(b []byte) []byte {
 	return append(append(append(b, m.value[:]...), m.blind[:]...), m.signature[:]...)
 }
 
-// Founder is the name of whom it is from.
+// Founder returns the name of the sender.
 func (m *Commitment) Founder() string { return m.Founders[m.seat].Name }
 
-// ParseCommitment reads a commitment, and does not look at its signature. The error wraps ErrFile or ErrCeremony.
+// ParseCommitment decodes a commitment without verifying its signature. The error wraps ErrFile or
+// ErrCeremony.
 func ParseCommitment(b []byte) (*Commitment, error) {
 	r, c, err := open(b, commitLine)
 	if err != nil {
@@ -200,7 +202,7 @@ func ParseCommitment(b []byte) (*Commitment, error) {
 	return m, r.done()
 }
 
-// Reveal is a founder's second message, with all that it has seen in the first round.
+// Reveal is a founder's second message, with all commitments that it received in the first round.
 type Reveal struct {
 	*Ceremony
 	seat int
@@ -208,7 +210,7 @@ type Reveal struct {
 	signedOpening
 }
 
-// Bytes is the encoding.
+// Bytes returns the encoding.
 func (m *Reveal) Bytes() []byte {
 	b := append(m.Ceremony.append([]byte(revealLine)), byte(m.seat))
 	for i := range m.list {
@@ -217,10 +219,11 @@ func (m *Reveal) Bytes() []byte {
 	return m.signedOpening.append(b)
 }
 
-// Founder is the name of whom it is from.
+// Founder returns the name of the sender.
 func (m *Reveal) Founder() string { return m.Founders[m.seat].Name }
 
-// ParseReveal reads a reveal, and does not look at signatures. The error wraps ErrFile or ErrCeremony.
+// ParseReveal decodes a reveal without verifying signatures. The error wraps ErrFile or
+// ErrCeremony.
 func ParseReveal(b []byte) (*Reveal, error) {
 	r, c, err := open(b, revealLine)
 	if err != nil {
@@ -234,14 +237,14 @@ func ParseReveal(b []byte) (*Reveal, error) {
 	return m, r.done()
 }
 
-// Transcript is all that was said in a toss.
+// Transcript contains all messages of a toss.
 type Transcript struct {
 	*Ceremony
 	list   []signedCommitment
 	opened []signedOpening
 }
 
-// Bytes is the encoding.
+// Bytes returns the encoding.
 func (t *Transcript) Bytes() []byte {
 	b := t.append([]byte(transcriptLine))
 	for i := range t.list {
@@ -253,7 +256,8 @@ func (t *Transcript) Bytes() []byte {
 	return b
 }
 
-// ParseTranscript reads a transcript, which Verify then checks. The error wraps ErrFile or ErrCeremony.
+// ParseTranscript decodes a transcript, which the caller must then check with Verify. The error
+// wraps ErrFile or ErrCeremony.
 func ParseTranscript(b []byte) (*Transcript, error) {
 	r, c, err := open(b, transcriptLine)
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey"
 )
 
-// Commit draws the value of the founder with a signing key. The secret is to be kept, by it alone, until everybody's
-// commitments are there; the commitment is for all. The error is ErrFounder.
+// Commit draws the value of the founder with a signing key. The founder must keep the secret to
+// itself until it has the commitments of all founders; the commitment is for all founders. The
+// error is ErrFounder.
 func (c *Ceremony) Commit(key ed25519.PrivateKey) (*Secret, *Commitment, error) {
 	var o opening
 	if _, err := rand.Read(o.value[:]); err != nil {
@@ -32,14 +33,15 @@ func (c *Ceremony) commit(key ed25519.PrivateKey, o opening) (*Secret, *Commitme
 	return s, m, nil
 }
 
-// signed says whether a founder has signed this commitment of its.
+// signed reports whether a founder has signed this commitment.
 func (c *Ceremony) signed(seat int, m *signedCommitment) bool {
 	return ed25519.Verify(c.Founders[seat].Key, c.commitSigned(seat, m.commitment), m.signature[:])
 }
 
-// Reveal is the founder's second message, once it has the commitments of all founders, its own among them. It must be called
-// once for a secret: who can make a founder reveal before it has committed itself chooses the seed. The error wraps ErrOther,
-// ErrSignature, ErrFounder or ErrOwn, or is a *Fault with ErrTwice or ErrMissing.
+// Reveal returns the founder's second message, given the commitments of all founders including its
+// own. The founder must call it only once for a secret: a party that can make a founder reveal
+// before it has committed itself chooses the seed. The error wraps ErrOther, ErrSignature,
+// ErrFounder or ErrOwn, or is a *Fault with ErrTwice or ErrMissing.
 func (s *Secret) Reveal(key ed25519.PrivateKey, commitments []*Commitment) (*Reveal, error) {
 	c := s.Ceremony
 	//lodge:check toss/reveal/founder [drop=seat != s.seat] [run=TestRevealRefused] a founder's
@@ -84,7 +86,7 @@ func (s *Secret) Reveal(key ed25519.PrivateKey, commitments []*Commitment) (*Rev
 	return m, nil
 }
 
-// missing is a fault of the founders of whom nothing is there.
+// missing returns a fault of the founders whose messages are missing, or nil.
 func (c *Ceremony) missing(there []bool) error {
 	var names []string
 	for i, ok := range there {
@@ -95,8 +97,9 @@ func (c *Ceremony) missing(there []bool) error {
 	return fault(ErrMissing, names)
 }
 
-// Combine makes the transcript of the reveals of all founders, and checks it. The error wraps ErrOther, ErrSignature
-// or ErrList, or is a *Fault: ErrTwice, ErrMissing or ErrOpening, with all founders whose it is.
+// Combine makes the transcript from the reveals of all founders, and verifies it. The error wraps
+// ErrOther, ErrSignature or ErrList, or is a *Fault with all responsible founders: ErrTwice,
+// ErrMissing or ErrOpening.
 func Combine(reveals []*Reveal) (*Transcript, error) {
 	if len(reveals) == 0 {
 		return nil, fmt.Errorf("%w: no reveals", ErrFile)
@@ -138,7 +141,7 @@ func Combine(reveals []*Reveal) (*Transcript, error) {
 	return t, nil
 }
 
-// twice are the founders of whom not all have seen the same commitment.
+// twice returns the founders whose commitments differ between the reveals.
 func (c *Ceremony) twice(reveals []*Reveal) (names []string) {
 	for i, f := range c.Founders {
 		for _, m := range reveals {
@@ -153,8 +156,9 @@ func (c *Ceremony) twice(reveals []*Reveal) (names []string) {
 	return names
 }
 
-// Verify checks everything that was said: all signatures, and that all founders have revealed what they had committed
-// themselves to, knowing the commitments of all. The error wraps ErrSignature, or is a *Fault with ErrOpening.
+// Verify verifies the whole transcript: all signatures, and that all founders have revealed the
+// values of their commitments, knowing the commitments of all. The error wraps ErrSignature, or is
+// a *Fault with ErrOpening.
 func (t *Transcript) Verify() error {
 	var wrong []string
 	for i, f := range t.Founders {
@@ -179,10 +183,10 @@ func (t *Transcript) Verify() error {
 	return fault(ErrOpening, wrong)
 }
 
-// Seed is what was tossed. Verify comes first.
+// Seed returns the result of the toss. The caller must call Verify first.
 func (t *Transcript) Seed() [multikey.SeedSize]byte { return t.seed(t.list, t.opened) }
 
-// NotFounders are the names of those of these signing keys that took no part.
+// NotFounders returns the names of the given parties whose signing keys took no part.
 func (t *Transcript) NotFounders(founders []Founder) (names []string) {
 	for _, f := range founders {
 		if _, err := t.seat(f.Key); err != nil {

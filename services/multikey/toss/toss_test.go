@@ -17,7 +17,8 @@ import (
 
 const testSet = "insecure-M8-32"
 
-// world has founders with fixed keys, and what each has drawn, in the order of the ceremony.
+// world holds founders with fixed keys, and the values that they drew, in the order of the
+// ceremony.
 type world struct {
 	*Ceremony
 	keys        []ed25519.PrivateKey
@@ -37,7 +38,7 @@ func founders(n int) (list []Founder) {
 	return list
 }
 
-// drawn is a fixed value for a founder.
+// drawn returns a fixed value for a founder.
 func drawn(what ...byte) opening {
 	return opening{sha256.Sum256(append([]byte("value"), what...)), sha256.Sum256(append([]byte("blind"), what...))}
 }
@@ -74,12 +75,12 @@ func (w *world) reveals(t testing.TB) (list []*Reveal) {
 	return list
 }
 
-// resign signs a reveal again, as its founder can.
+// resign signs a modified reveal again, as its founder can.
 func (w *world) resign(m *Reveal) {
 	m.signature = [64]byte(ed25519.Sign(w.keys[m.seat], w.revealSigned(m.seat, m.list, &m.opening)))
 }
 
-// faulty sees that an error names these founders, and no others.
+// faulty checks that an error names exactly these founders.
 func faulty(t *testing.T, err error, kind error, names ...string) {
 	t.Helper()
 	slices.Sort(names)
@@ -99,10 +100,10 @@ func TestToss(t *testing.T) {
 		b := transcript.Bytes()
 		read, err := ParseTranscript(b)
 		if err != nil || read.Verify() != nil || read.Seed() != transcript.Seed() || !bytes.Equal(read.Bytes(), b) {
-			t.Errorf("%d founders: the transcript is read as another: %v", n, err)
+			t.Errorf("%d founders: the transcript decodes to another: %v", n, err)
 		}
 		if len(b) > MaxSize || len(w.reveals(t)[0].Bytes()) > MaxSize {
-			t.Error("messages are larger than the bound")
+			t.Error("messages exceed MaxSize")
 		}
 		reveals := w.reveals(t)
 		slices.Reverse(reveals)
@@ -115,7 +116,7 @@ func TestToss(t *testing.T) {
 	}
 }
 
-// Every founder's value decides about the seed, and so do label and founders.
+// The seed depends on every founder's value, and on label and founders.
 func TestSeedDependsOnEverybody(t *testing.T) {
 	seeds := map[[multikey.SeedSize]byte]string{}
 	toss := func(name string, w *world) {
@@ -150,13 +151,13 @@ func TestDrawn(t *testing.T) {
 	}
 	b, _, err := w.Commit(w.keys[0])
 	if err != nil || a.value == b.value || a.blind == b.blind || a.value == a.blind {
-		t.Errorf("values are drawn twice: %v", err)
+		t.Errorf("values are reused: %v", err)
 	}
 	if _, err := a.Reveal(w.keys[0], []*Commitment{m, w.commitments[1]}); err != nil {
 		t.Error(err)
 	}
 	if _, _, err := w.Commit(key(9)); !errors.Is(err, ErrFounder) {
-		t.Errorf("a stranger commits itself: %v", err)
+		t.Errorf("a stranger commits: %v", err)
 	}
 	if a.Wipe(); a.opening != (opening{}) {
 		t.Error("the secret is not wiped")
@@ -186,22 +187,22 @@ func TestCeremonyRefused(t *testing.T) {
 	}
 	c := newWorld(t, 2, "first").Ceremony
 	if c.Hash[0]++; !errors.Is(c.check(), ErrCeremony) {
-		t.Error("a set with another hash is taken")
+		t.Error("a set with another hash is accepted")
 	}
 	c = newWorld(t, 3, "first").Ceremony
 	if slices.Reverse(c.Founders); !errors.Is(c.check(), ErrCeremony) {
-		t.Error("founders in another order are taken")
+		t.Error("founders in another order are accepted")
 	}
 }
 
-// What comes before a founder reveals anything.
+// Inputs for which a founder reveals nothing.
 func TestRevealRefused(t *testing.T) {
 	w := newWorld(t, 3, "first")
 	s, k := w.secrets[0], w.keys[0]
 	reveal := func(list ...*Commitment) error {
 		m, err := s.Reveal(k, list)
 		if err != nil && m != nil {
-			t.Error("something is revealed")
+			t.Error("a value is revealed")
 		}
 		return err
 	}
@@ -221,12 +222,12 @@ func TestRevealRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := reveal(own, b, c); !errors.Is(err, ErrOwn) {
-		t.Errorf("another commitment of one's own: %v", err)
+		t.Errorf("another commitment of the same founder: %v", err)
 	}
 	if err := reveal(a, b, newWorld(t, 3, "second").commitments[2]); !errors.Is(err, ErrOther) {
 		t.Errorf("of another ceremony: %v", err)
 	}
-	// Somebody else's commitment, as its own and in its name.
+	// Another founder's commitment, as one's own and in the other's name.
 	copied := *b
 	copied.seat = 2
 	if err := reveal(a, b, &copied); !errors.Is(err, ErrSignature) {
@@ -244,7 +245,8 @@ func TestRevealRefused(t *testing.T) {
 	}
 }
 
-// A founder that signs another's commitment as its own commits itself to what it cannot open: the founder is in the digest.
+// A founder that signs another's commitment as its own cannot open it: the digest contains the
+// founder.
 func TestCopiedCommitment(t *testing.T) {
 	w := newWorld(t, 3, "first")
 	thief := w.commitments[2]
@@ -276,7 +278,7 @@ func TestCombineRefused(t *testing.T) {
 	combine := func(list []*Reveal) error {
 		got, err := Combine(list)
 		if err == nil {
-			return errors.Join(errors.New("it is taken"), got.Verify())
+			return errors.Join(errors.New("it is accepted"), got.Verify())
 		}
 		return err
 	}
@@ -302,7 +304,7 @@ func TestCombineRefused(t *testing.T) {
 	if err := combine(nil); !errors.Is(err, ErrFile) {
 		t.Errorf("nothing: %v", err)
 	}
-	// A founder shows the others different commitments, and opens the one that it likes.
+	// A founder sends different commitments to the others, and opens the one that it prefers.
 	_, again, err := w.commit(w.keys[1], drawn(8))
 	if err != nil {
 		t.Fatal(err)
@@ -314,7 +316,7 @@ func TestCombineRefused(t *testing.T) {
 	faulty(t, combine(list), ErrTwice, names[1])
 }
 
-// Whoever has the transcript checks all of it.
+// Every reader of the transcript can verify all of it.
 func TestVerifyRefused(t *testing.T) {
 	w := newWorld(t, 3, "first")
 	for name, x := range map[string]struct {
@@ -326,7 +328,7 @@ func TestVerifyRefused(t *testing.T) {
 		"reveal":            {func(t *Transcript) { t.opened[1].value[0]++ }, ErrSignature},
 		"reveal signed":     {func(t *Transcript) { t.opened[1].signature[0]++ }, ErrSignature},
 		"exchanged":         {func(t *Transcript) { t.opened[0], t.opened[1] = t.opened[1], t.opened[0] }, ErrSignature},
-		"another list": {func(t *Transcript) { // which reveals were not made for
+		"another list": {func(t *Transcript) { // the reveals were made for another list
 			_, again, _ := w.commit(w.keys[1], drawn(8))
 			t.list[1] = again.signedCommitment
 		}, ErrSignature},
@@ -347,7 +349,7 @@ func TestVerifyRefused(t *testing.T) {
 	}
 }
 
-// The messages are pinned: founders may have different releases.
+// The messages are pinned, because founders may use different releases.
 func TestTossIsPinned(t *testing.T) {
 	w := newWorld(t, 2, "first")
 	transcript, err := Combine(w.reveals(t))
@@ -381,7 +383,7 @@ const (
 	pinnedTranscript = "df23e30b441f90fbbc11112239ae936f94005749632d147fa7e2b200ee59ae0c"
 )
 
-// messages are one of each kind, and how each is read and written again.
+// messages returns one message of each kind, with functions that decode and encode it again.
 func messages(t testing.TB) map[string]struct {
 	b    []byte
 	read func([]byte) ([]byte, error)
@@ -415,7 +417,7 @@ func encoded(m interface{ Bytes() []byte }, err error) ([]byte, error) {
 func TestMessagesRefused(t *testing.T) {
 	for name, m := range messages(t) {
 		if b, err := m.read(m.b); err != nil || !bytes.Equal(b, m.b) {
-			t.Errorf("%s: it is read as another: %v", name, err)
+			t.Errorf("%s: it decodes to another: %v", name, err)
 		}
 		for n := range m.b {
 			if _, err := m.read(m.b[:n]); !errors.Is(err, ErrFile) && !errors.Is(err, ErrCeremony) {
@@ -423,10 +425,10 @@ func TestMessagesRefused(t *testing.T) {
 			}
 		}
 		if _, err := m.read(append(slices.Clone(m.b), 0)); !errors.Is(err, ErrFile) {
-			t.Errorf("%s with a byte more: %v", name, err)
+			t.Errorf("%s with an extra byte: %v", name, err)
 		}
-		if _, err := m.read(append(slices.Clone(m.b), make([]byte, MaxSize)...)); !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), "none has more") {
-			t.Errorf("%s that is large: %v", name, err)
+		if _, err := m.read(append(slices.Clone(m.b), make([]byte, MaxSize)...)); !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), "messages have at most") {
+			t.Errorf("%s that is too large: %v", name, err)
 		}
 		for other, x := range messages(t) {
 			if _, err := x.read(m.b); other != name && !errors.Is(err, ErrFile) {
@@ -444,7 +446,8 @@ func TestMessagesRefused(t *testing.T) {
 	}
 }
 
-// FuzzMessages reads anything as each kind of message: what is read has that encoding, and is verified without a panic.
+// FuzzMessages decodes arbitrary bytes as each kind of message: a decoded message encodes to the
+// same bytes, and verifying it does not panic.
 func FuzzMessages(f *testing.F) {
 	all := messages(f)
 	for _, m := range all {
@@ -454,7 +457,7 @@ func FuzzMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for name, m := range all {
 			if again, err := m.read(b); err == nil && !bytes.Equal(b, again) {
-				t.Errorf("%s: %x is read as %x", name, b, again)
+				t.Errorf("%s: %x is decoded as %x", name, b, again)
 			}
 		}
 		if r, err := ParseReveal(b); err == nil {

@@ -4,18 +4,20 @@
 // 	protoc        (unknown)
 // source: lodge/accusations/v1/accusations.proto
 
-// What a party holds against the parties of its roster: cheats that evidence
-// proves, and sessions that failed because of a cheat of nobody can say whom.
+// Accusations and failures that a party has recorded about its roster: cheating
+// proved by evidence, and sessions that failed because an unidentified party
+// cheated.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package accusationsv1
 
@@ -36,11 +38,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Act is what an operator did.
+// Act records an action of an operator.
 type Act struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	When  *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=when,proto3" json:"when,omitempty"`
-	// The client, or the party's own name.
+	// The name of the client, or of the party itself.
 	By            string `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"`
 	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -100,28 +102,28 @@ func (x *Act) GetReason() string {
 
 type Accusation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The first half of the SHA-256 of the evidence, in hexadecimal digits.
+	// The first half of the SHA-256 digest of the evidence, in hexadecimal.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// By name in the roster of then.
+	// The accused party's name in the roster of that time.
 	Culprit string `protobuf:"bytes,2,opt,name=culprit,proto3" json:"culprit,omitempty"`
-	// What was done, such as "equivocation", and the check that found it.
+	// The kind of cheating, such as "equivocation", and the check that detected it.
 	Kind   string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	Check  string `protobuf:"bytes,4,opt,name=check,proto3" json:"check,omitempty"`
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The session's id in hexadecimal digits, and its job and ordinal: "JOB-1".
+	// The session's id in hexadecimal, and its job and ordinal: "JOB-1".
 	SessionId  string `protobuf:"bytes,6,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	Session    string `protobuf:"bytes,7,opt,name=session,proto3" json:"session,omitempty"`
 	RosterHash []byte `protobuf:"bytes,8,opt,name=roster_hash,json=rosterHash,proto3" json:"roster_hash,omitempty"`
-	// It was recorded here.
+	// When this party recorded the accusation.
 	When *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=when,proto3" json:"when,omitempty"`
-	// The peer that showed it; empty when this party saw it itself.
+	// The peer that sent the evidence; empty if this party detected the cheating.
 	From string `protobuf:"bytes,10,opt,name=from,proto3" json:"from,omitempty"`
-	// Bytes of the evidence.
+	// Size of the evidence in bytes.
 	Size uint64 `protobuf:"varint,11,opt,name=size,proto3" json:"size,omitempty"`
-	// Peers that have it.
+	// Peers that have the evidence.
 	Told   []string `protobuf:"bytes,12,rep,name=told,proto3" json:"told,omitempty"`
 	Pardon *Act     `protobuf:"bytes,13,opt,name=pardon,proto3" json:"pardon,omitempty"`
-	// Whether it excludes a party of the present roster.
+	// Whether the accusation excludes a party of the current roster.
 	Excludes      bool `protobuf:"varint,14,opt,name=excludes,proto3" json:"excludes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -257,18 +259,18 @@ func (x *Accusation) GetExcludes() bool {
 
 type Failure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Counts the failures of the roster, from 1.
+	// Number of the failure, counted per roster from 1.
 	Sequence  uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	When      *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=when,proto3" json:"when,omitempty"`
 	SessionId string                 `protobuf:"bytes,3,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// As job and ordinal: "JOB-1".
+	// Job and ordinal: "JOB-1".
 	Session string `protobuf:"bytes,4,opt,name=session,proto3" json:"session,omitempty"`
 	Epoch   uint64 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Check   string `protobuf:"bytes,6,opt,name=check,proto3" json:"check,omitempty"`
 	Reason  string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Parties that may be at fault, by name.
+	// Names of the parties that may be at fault.
 	Suspects []string `protobuf:"bytes,8,rep,name=suspects,proto3" json:"suspects,omitempty"`
-	// It counts no more.
+	// Whether an operator cleared the failure, so that it no longer counts.
 	Cleared       bool `protobuf:"varint,9,opt,name=cleared,proto3" json:"cleared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -367,20 +369,21 @@ func (x *Failure) GetCleared() bool {
 	return false
 }
 
-// Standing is what follows for the present roster.
+// Standing describes the effect of accusations and failures on the current roster.
 type Standing struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Why no session begins; empty when sessions may begin.
+	// Why no session starts; empty if sessions may start.
 	Refusal string `protobuf:"bytes,1,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	// Set while too many failures stop generation.
 	Stop *Stop `protobuf:"bytes,2,opt,name=stop,proto3" json:"stop,omitempty"`
-	// Parties that accusations exclude, by name.
+	// Names of the parties that accusations exclude.
 	Excluded []string `protobuf:"bytes,3,rep,name=excluded,proto3" json:"excluded,omitempty"`
-	// Failures that count now, and how many stop generation within which time.
+	// The number of failures that count now. Generation stops after max_failures
+	// within the given time.
 	Failures    uint32               `protobuf:"varint,4,opt,name=failures,proto3" json:"failures,omitempty"`
 	MaxFailures uint32               `protobuf:"varint,5,opt,name=max_failures,json=maxFailures,proto3" json:"max_failures,omitempty"`
 	Within      *durationpb.Duration `protobuf:"bytes,6,opt,name=within,proto3" json:"within,omitempty"`
-	// The operator's act that cleared failures last.
+	// The most recent clearing of failures by an operator.
 	Cleared *Act `protobuf:"bytes,7,opt,name=cleared,proto3" json:"cleared,omitempty"`
 	// "exclude" or "report".
 	OnProvenCheat string `protobuf:"bytes,8,opt,name=on_proven_cheat,json=onProvenCheat,proto3" json:"on_proven_cheat,omitempty"`
@@ -544,9 +547,9 @@ func (x *Stop) GetChecks() []string {
 
 type ListAccusationsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of a page; 0: 100; at most 1000.
+	// Maximum number of entries per page, at most 1000; 0 means 100.
 	Limit uint32 `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
-	// The id to go on after.
+	// Return entries after this id.
 	After         string `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -599,7 +602,7 @@ func (x *ListAccusationsRequest) GetAfter() string {
 type ListAccusationsResponse struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Accusations []*Accusation          `protobuf:"bytes,1,rep,name=accusations,proto3" json:"accusations,omitempty"`
-	// To ask for the next page with; empty on the last.
+	// Value of "after" for the next page; empty on the last page.
 	Next          string    `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`
 	Standing      *Standing `protobuf:"bytes,3,opt,name=standing,proto3" json:"standing,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -659,9 +662,9 @@ func (x *ListAccusationsResponse) GetStanding() *Standing {
 
 type ListFailuresRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of a page; 0: 100; at most 1000.
+	// Maximum number of entries per page, at most 1000; 0 means 100.
 	Limit uint32 `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`
-	// The sequence number to go on after.
+	// Return entries after this sequence number.
 	After         uint64 `protobuf:"varint,2,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -714,7 +717,7 @@ func (x *ListFailuresRequest) GetAfter() uint64 {
 type ListFailuresResponse struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Failures []*Failure             `protobuf:"bytes,1,rep,name=failures,proto3" json:"failures,omitempty"`
-	// To ask for the next page with; 0 on the last.
+	// Value of "after" for the next page; 0 on the last page.
 	Next          uint64 `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -864,7 +867,7 @@ func (x *GetEvidenceResponse) GetChunk() []byte {
 type ClearFailuresRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Reason string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Sequence number of the last failure that the caller knows of; 0: all.
+	// Sequence number of the last failure that the caller has seen; 0: all.
 	Last          uint64 `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -916,7 +919,7 @@ func (x *ClearFailuresRequest) GetLast() uint64 {
 
 type ClearFailuresResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many counted until now.
+	// Number of failures that counted until now.
 	Cleared       uint32    `protobuf:"varint,1,opt,name=cleared,proto3" json:"cleared,omitempty"`
 	Standing      *Standing `protobuf:"bytes,2,opt,name=standing,proto3" json:"standing,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1073,7 +1076,7 @@ func (x *PardonResponse) GetStanding() *Standing {
 
 type OfferRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the first message: SHA-256 of the file, and its size in bytes.
+	// In the first message: the file's SHA-256 digest, and its size in bytes.
 	Digest []byte `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
 	Size   uint64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
 	// Up to 1 MiB.
@@ -1135,7 +1138,8 @@ func (x *OfferRequest) GetChunk() []byte {
 
 type OfferResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether it was known before, or there are enough against the same culprit.
+	// Whether the peer already had the file, or has enough evidence against the same
+	// accused party.
 	Known         bool `protobuf:"varint,1,opt,name=known,proto3" json:"known,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

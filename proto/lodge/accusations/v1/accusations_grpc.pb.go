@@ -4,18 +4,20 @@
 // - protoc             (unknown)
 // source: lodge/accusations/v1/accusations.proto
 
-// What a party holds against the parties of its roster: cheats that evidence
-// proves, and sessions that failed because of a cheat of nobody can say whom.
+// Accusations and failures that a party has recorded about its roster: cheating
+// proved by evidence, and sessions that failed because an unidentified party
+// cheated.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package accusationsv1
 
@@ -44,32 +46,34 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type AccusationsServiceClient interface {
-	// ListAccusations by id, in pages, of former rosters too, and what follows of
-	// them for the present one. Idempotent. Errors: invalid_request (the limit).
-	// [own identity, client with "status"]
-	ListAccusations(ctx context.Context, in *ListAccusationsRequest, opts ...grpc.CallOption) (*ListAccusationsResponse, error)
-	// ListFailures of the present roster that nobody could be named for, the
-	// oldest first, in pages; the last 200 are remembered. Idempotent. Errors:
+	// ListAccusations returns accusations in pages, sorted by id, including those of
+	// former rosters, and their effect on the current roster. Idempotent. Errors:
 	// invalid_request (the limit). [own identity, client with "status"]
+	ListAccusations(ctx context.Context, in *ListAccusationsRequest, opts ...grpc.CallOption) (*ListAccusationsResponse, error)
+	// ListFailures returns, in pages and oldest first, the failures of the current
+	// roster for which the cheating party could not be identified. The last 200 are
+	// kept. Idempotent. Errors: invalid_request (the limit). [own identity, client
+	// with "status"]
 	ListFailures(ctx context.Context, in *ListFailuresRequest, opts ...grpc.CallOption) (*ListFailuresResponse, error)
-	// GetEvidence streams the file that proves an accusation, with the accusation
-	// first. Idempotent. Errors: not_found. [own identity, client with "status"]
+	// GetEvidence streams an accusation and then the file that proves it.
+	// Idempotent. Errors: not_found. [own identity, client with "status"]
 	GetEvidence(ctx context.Context, in *GetEvidenceRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetEvidenceResponse], error)
-	// ClearFailures has the failures of the present roster so far count no more,
-	// and generation go on that they have stopped. Idempotent. Errors:
-	// invalid_request (no reason), too_large (a reason of more than 1000 bytes),
-	// conflict (there are later ones than the caller has seen). [own identity,
-	// client with "accusations"]
+	// ClearFailures stops counting the past failures of the current roster and
+	// resumes generation if they had stopped it. Idempotent. Errors:
+	// invalid_request (the reason is missing), too_large (a reason of more than 1000
+	// bytes), conflict (there are failures that the caller has not seen). [own
+	// identity, client with "accusations"]
 	ClearFailures(ctx context.Context, in *ClearFailuresRequest, opts ...grpc.CallOption) (*ClearFailuresResponse, error)
-	// Pardon has an accusation exclude nobody any more. It cannot be undone.
-	// Idempotent: what was recorded first stays. Errors: not_found,
-	// invalid_request (no reason), too_large (a reason of more than 1000 bytes).
-	// [own identity, client with "accusations"]
+	// Pardon lifts the exclusion that an accusation causes. It cannot be undone.
+	// Idempotent: the first recorded pardon is kept. Errors: not_found,
+	// invalid_request (the reason is missing), too_large (a reason of more than 1000
+	// bytes). [own identity, client with "accusations"]
 	Pardon(ctx context.Context, in *PardonRequest, opts ...grpc.CallOption) (*PardonResponse, error)
-	// Offer shows a peer a file of evidence, in chunks. The peer believes nothing
-	// but the file. It answers before it has all of it when it knows the file
-	// already. Idempotent. Errors: invalid_request (it proves nothing here),
-	// too_large, busy (another file is being verified), rate_limited. [peer]
+	// Offer sends a file of evidence to a peer, in chunks. The peer trusts only the
+	// proof in the file. If the peer already has the file, it responds before
+	// the upload is complete. Idempotent. Errors: invalid_request (the file is not
+	// valid evidence here), too_large, busy (another file is being verified),
+	// rate_limited. [peer]
 	Offer(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[OfferRequest, OfferResponse], error)
 }
 
@@ -157,32 +161,34 @@ type AccusationsService_OfferClient = grpc.ClientStreamingClient[OfferRequest, O
 // All implementations must embed UnimplementedAccusationsServiceServer
 // for forward compatibility.
 type AccusationsServiceServer interface {
-	// ListAccusations by id, in pages, of former rosters too, and what follows of
-	// them for the present one. Idempotent. Errors: invalid_request (the limit).
-	// [own identity, client with "status"]
-	ListAccusations(context.Context, *ListAccusationsRequest) (*ListAccusationsResponse, error)
-	// ListFailures of the present roster that nobody could be named for, the
-	// oldest first, in pages; the last 200 are remembered. Idempotent. Errors:
+	// ListAccusations returns accusations in pages, sorted by id, including those of
+	// former rosters, and their effect on the current roster. Idempotent. Errors:
 	// invalid_request (the limit). [own identity, client with "status"]
+	ListAccusations(context.Context, *ListAccusationsRequest) (*ListAccusationsResponse, error)
+	// ListFailures returns, in pages and oldest first, the failures of the current
+	// roster for which the cheating party could not be identified. The last 200 are
+	// kept. Idempotent. Errors: invalid_request (the limit). [own identity, client
+	// with "status"]
 	ListFailures(context.Context, *ListFailuresRequest) (*ListFailuresResponse, error)
-	// GetEvidence streams the file that proves an accusation, with the accusation
-	// first. Idempotent. Errors: not_found. [own identity, client with "status"]
+	// GetEvidence streams an accusation and then the file that proves it.
+	// Idempotent. Errors: not_found. [own identity, client with "status"]
 	GetEvidence(*GetEvidenceRequest, grpc.ServerStreamingServer[GetEvidenceResponse]) error
-	// ClearFailures has the failures of the present roster so far count no more,
-	// and generation go on that they have stopped. Idempotent. Errors:
-	// invalid_request (no reason), too_large (a reason of more than 1000 bytes),
-	// conflict (there are later ones than the caller has seen). [own identity,
-	// client with "accusations"]
+	// ClearFailures stops counting the past failures of the current roster and
+	// resumes generation if they had stopped it. Idempotent. Errors:
+	// invalid_request (the reason is missing), too_large (a reason of more than 1000
+	// bytes), conflict (there are failures that the caller has not seen). [own
+	// identity, client with "accusations"]
 	ClearFailures(context.Context, *ClearFailuresRequest) (*ClearFailuresResponse, error)
-	// Pardon has an accusation exclude nobody any more. It cannot be undone.
-	// Idempotent: what was recorded first stays. Errors: not_found,
-	// invalid_request (no reason), too_large (a reason of more than 1000 bytes).
-	// [own identity, client with "accusations"]
+	// Pardon lifts the exclusion that an accusation causes. It cannot be undone.
+	// Idempotent: the first recorded pardon is kept. Errors: not_found,
+	// invalid_request (the reason is missing), too_large (a reason of more than 1000
+	// bytes). [own identity, client with "accusations"]
 	Pardon(context.Context, *PardonRequest) (*PardonResponse, error)
-	// Offer shows a peer a file of evidence, in chunks. The peer believes nothing
-	// but the file. It answers before it has all of it when it knows the file
-	// already. Idempotent. Errors: invalid_request (it proves nothing here),
-	// too_large, busy (another file is being verified), rate_limited. [peer]
+	// Offer sends a file of evidence to a peer, in chunks. The peer trusts only the
+	// proof in the file. If the peer already has the file, it responds before
+	// the upload is complete. Idempotent. Errors: invalid_request (the file is not
+	// valid evidence here), too_large, busy (another file is being verified),
+	// rate_limited. [peer]
 	Offer(grpc.ClientStreamingServer[OfferRequest, OfferResponse]) error
 	mustEmbedUnimplementedAccusationsServiceServer()
 }

@@ -4,19 +4,21 @@
 // 	protoc        (unknown)
 // source: lodge/coordinator/v1/coordinator.proto
 
-// Jobs: what operators ask of the coordinator, which asks every party for a
-// session, and activates the result when all report the same digest. A client
-// sees and changes jobs of its tenants, and those of no tenant, as for keys.
+// Jobs that operators submit to the coordinator. For each job the coordinator
+// starts a session at every party, and activates the result when all parties
+// report the same digest. A client can see and change the jobs of its tenants and
+// jobs without a tenant, such as those that make keys.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package coordinatorv1
 
@@ -39,17 +41,17 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// RotationState is how far the replacement of an epoch is.
+// RotationState is the progress of a key rotation.
 type RotationState int32
 
 const (
 	RotationState_ROTATION_STATE_UNSPECIFIED RotationState = 0
-	// The job that makes the successor waits or runs.
+	// The job that makes the successor is queued or running.
 	RotationState_ROTATION_STATE_MAKING RotationState = 1
-	// The successor is there: policies move to it, and parties are told to drain.
+	// The successor exists: policies move to it, and parties drain the old epoch.
 	RotationState_ROTATION_STATE_MOVING    RotationState = 2
 	RotationState_ROTATION_STATE_COMPLETED RotationState = 3
-	// Asking again goes on with another job.
+	// A repeated request continues the rotation with another job.
 	RotationState_ROTATION_STATE_FAILED RotationState = 4
 )
 
@@ -98,16 +100,16 @@ func (RotationState) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{0}
 }
 
-// EstimateBasis is where a figure comes from.
+// EstimateBasis names the source of an estimate.
 type EstimateBasis int32
 
 const (
 	EstimateBasis_ESTIMATE_BASIS_UNSPECIFIED EstimateBasis = 0
-	// Jobs of the same kind, parameters, field, shape and tuples that this cluster
-	// completed.
+	// Completed jobs of this cluster with the same kind, parameters, field, shape and
+	// number of tuples.
 	EstimateBasis_ESTIMATE_BASIS_HISTORY EstimateBasis = 1
-	// The number of operations and of bytes, for a processor and a network that
-	// are not known: a figure of the right magnitude.
+	// The number of operations and bytes, for an unknown processor and network. The
+	// estimate gives the order of magnitude.
 	EstimateBasis_ESTIMATE_BASIS_MODEL EstimateBasis = 2
 )
 
@@ -152,7 +154,7 @@ func (EstimateBasis) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_coordinator_v1_coordinator_proto_rawDescGZIP(), []int{1}
 }
 
-// JobRequest is what a client wants.
+// JobRequest describes the job that a client submits.
 type JobRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Kind   v1.Kind                `protobuf:"varint,1,opt,name=kind,proto3,enum=lodge.job.v1.Kind" json:"kind,omitempty"`
@@ -160,28 +162,29 @@ type JobRequest struct {
 	Field  string                 `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`
 	Dim    uint32                 `protobuf:"varint,4,opt,name=dim,proto3" json:"dim,omitempty"`
 	Shape  *v1.Shape              `protobuf:"bytes,5,opt,name=shape,proto3" json:"shape,omitempty"`
-	// Tuples to make at least, but no more than one batch holds.
+	// Minimum number of tuples to make, limited to one batch.
 	Count uint64 `protobuf:"varint,6,opt,name=count,proto3" json:"count,omitempty"`
-	// Epoch to use; for KIND_KEYS 0 lets the coordinator choose the next one.
+	// Epoch to use. For KIND_KEYS, 0 lets the coordinator choose the next epoch.
 	Epoch   uint64     `protobuf:"varint,7,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Purpose v1.Purpose `protobuf:"varint,8,opt,name=purpose,proto3,enum=lodge.job.v1.Purpose" json:"purpose,omitempty"`
 	Tenant  string     `protobuf:"bytes,9,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	// Counted from the submission: a job that is not activating by then ends as
-	// TIMED_OUT, also while it waits for others. Beside that every attempt ends
-	// after the coordinator's job_timeout, counted from when it begins.
+	// Time limit from the submission on. A job that is not activating by then ends
+	// as TIMED_OUT, even if it is still queued. In addition, every attempt ends after
+	// the coordinator's job_timeout, counted from the start of the attempt.
 	Timeout *durationpb.Duration `protobuf:"bytes,10,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// Only for KIND_INPUT: the party that knows the values.
 	InputParty uint32 `protobuf:"varint,11,opt,name=input_party,json=inputParty,proto3" json:"input_party,omitempty"`
-	// For those who trust their keys: products are made without the sacrifice that
-	// finds those of malformed evaluation keys. The parties' policies must allow
-	// it, and what is made is of a class of its own.
+	// Skips the sacrifice, which detects wrong products caused by malformed evaluation
+	// keys. Only for operators who trust their keys. The policies of the parties must
+	// allow it, and the tuples form a separate class.
 	NoSacrifice bool `protobuf:"varint,12,opt,name=no_sacrifice,json=noSacrifice,proto3" json:"no_sacrifice,omitempty"`
-	// As in lodge.job.v1.SessionSpec, for threshold keys and what belongs to them. A
-	// threshold of 0 is the largest with an honest majority.
+	// As in lodge.job.v1.SessionSpec, for jobs with threshold keys. A threshold of 0
+	// means the largest threshold with an honest majority.
 	Threshold uint32      `protobuf:"varint,13,opt,name=threshold,proto3" json:"threshold,omitempty"`
 	Group     []uint32    `protobuf:"varint,14,rep,packed,name=group,proto3" json:"group,omitempty"`
 	Form      v1.MaskForm `protobuf:"varint,15,opt,name=form,proto3,enum=lodge.job.v1.MaskForm" json:"form,omitempty"`
-	// The coordinator asks the parties for the rest.
+	// As in lodge.job.v1.SessionSpec. The coordinator obtains the omitted values from
+	// the parties.
 	FromEpoch     uint64   `protobuf:"varint,16,opt,name=from_epoch,json=fromEpoch,proto3" json:"from_epoch,omitempty"`
 	FromDigest    []byte   `protobuf:"bytes,17,opt,name=from_digest,json=fromDigest,proto3" json:"from_digest,omitempty"`
 	FromThreshold uint32   `protobuf:"varint,18,opt,name=from_threshold,json=fromThreshold,proto3" json:"from_threshold,omitempty"`
@@ -362,7 +365,7 @@ func (x *JobRequest) GetGalois() []uint32 {
 	return nil
 }
 
-// PartyProgress is what one party last said.
+// PartyProgress is the last status that one party reported.
 type PartyProgress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Party         uint32                 `protobuf:"varint,1,opt,name=party,proto3" json:"party,omitempty"`
@@ -436,16 +439,16 @@ type Job struct {
 	Id      string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Request *JobRequest            `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
 	State   v1.JobState            `protobuf:"varint,3,opt,name=state,proto3,enum=lodge.job.v1.JobState" json:"state,omitempty"`
-	// The attempt that runs or ended.
+	// Number of the current or last attempt.
 	Ordinal uint32 `protobuf:"varint,4,opt,name=ordinal,proto3" json:"ordinal,omitempty"`
-	// Why the job waits or how it ended: "waiting for party 2, round 3, 41 s".
+	// Why the job is waiting, or how it ended: "waiting for party 2, round 3, 41 s".
 	Reason  string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	Failure *v1.Failure            `protobuf:"bytes,6,opt,name=failure,proto3" json:"failure,omitempty"`
 	Parties []*PartyProgress       `protobuf:"bytes,7,rep,name=parties,proto3" json:"parties,omitempty"`
 	Created *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created,proto3" json:"created,omitempty"`
 	Started *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=started,proto3" json:"started,omitempty"`
 	Ended   *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=ended,proto3" json:"ended,omitempty"`
-	// The result, once ACTIVATING.
+	// Digest of the result, set from ACTIVATING on.
 	Digest        []byte `protobuf:"bytes,11,opt,name=digest,proto3" json:"digest,omitempty"`
 	Epoch         uint64 `protobuf:"varint,12,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	BatchId       string `protobuf:"bytes,13,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
@@ -585,7 +588,7 @@ func (x *Job) GetSubmittedBy() string {
 type SubmitJobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Job   *JobRequest            `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	// The same key from the same client gives the same job; up to 64 characters.
+	// The same key from the same client returns the same job; up to 64 characters.
 	IdempotencyKey string `protobuf:"bytes,2,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -861,7 +864,7 @@ type ListJobsRequest struct {
 	States []v1.JobState `protobuf:"varint,1,rep,packed,name=states,proto3,enum=lodge.job.v1.JobState" json:"states,omitempty"`
 	// At most this many; 0 means 100; at most 1000.
 	Limit uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
-	// Jobs older than this id; empty from the newest.
+	// Return jobs older than this id; empty: start with the newest.
 	Before        string `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1072,17 +1075,17 @@ type Rotation struct {
 	// The epoch that is replaced.
 	Epoch uint64        `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	State RotationState `protobuf:"varint,2,opt,name=state,proto3,enum=lodge.coordinator.v1.RotationState" json:"state,omitempty"`
-	// The one that replaces it; 0 until it is there.
+	// The new epoch; 0 until it exists.
 	Successor uint64 `protobuf:"varint,3,opt,name=successor,proto3" json:"successor,omitempty"`
-	// The job that makes it, and how many there were.
+	// The job that makes the new epoch, and the number of jobs so far.
 	JobId   string             `protobuf:"bytes,4,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
 	Attempt uint32             `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Request *RotateKeysRequest `protobuf:"bytes,6,opt,name=request,proto3" json:"request,omitempty"`
-	// Why it waits or how it failed.
+	// Why the rotation is waiting, or how it failed.
 	Reason  string                 `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	Created *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created,proto3" json:"created,omitempty"`
 	Ended   *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=ended,proto3" json:"ended,omitempty"`
-	// Set of the epoch that is replaced, and how many policies moved.
+	// Parameter set of the replaced epoch, and the number of policies moved.
 	Params        string `protobuf:"bytes,10,opt,name=params,proto3" json:"params,omitempty"`
 	Policies      uint32 `protobuf:"varint,11,opt,name=policies,proto3" json:"policies,omitempty"`
 	SubmittedBy   string `protobuf:"bytes,12,opt,name=submitted_by,json=submittedBy,proto3" json:"submitted_by,omitempty"`
@@ -1208,11 +1211,12 @@ type RotateKeysRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The epoch to replace.
 	Epoch uint64 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// Set of its successor; empty: the same.
+	// Parameter set of the successor; empty: the same set.
 	Params string `protobuf:"bytes,2,opt,name=params,proto3" json:"params,omitempty"`
-	// Largest block that the successor's rotation keys serve; 0: the same.
+	// Largest block dimension that the successor's rotation keys support; 0: the same.
 	Dim uint32 `protobuf:"varint,3,opt,name=dim,proto3" json:"dim,omitempty"`
-	// "proved": nothing moves to keys that are not proved. Empty: any.
+	// "proved": policies move only to keys whose generation was proved. Empty: any
+	// keys.
 	Security      string `protobuf:"bytes,4,opt,name=security,proto3" json:"security,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1360,7 +1364,7 @@ type ListEpochsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Oldest first.
 	Epochs []*ClusterEpoch `protobuf:"bytes,1,rep,name=epochs,proto3" json:"epochs,omitempty"`
-	// Parties that could not be asked, by name.
+	// Names of the parties that could not be reached.
 	Away          []string `protobuf:"bytes,2,rep,name=away,proto3" json:"away,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1410,7 +1414,7 @@ func (x *ListEpochsResponse) GetAway() []string {
 	return nil
 }
 
-// ClusterEpoch is an epoch as all parties have it.
+// ClusterEpoch is one epoch as seen by all parties.
 type ClusterEpoch struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Epoch   uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
@@ -1472,7 +1476,7 @@ func (x *ClusterEpoch) GetRotation() *Rotation {
 	return nil
 }
 
-// PartyEpoch is an epoch at one party.
+// PartyEpoch is one party's view of an epoch.
 type PartyEpoch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Party         uint32                 `protobuf:"varint,1,opt,name=party,proto3" json:"party,omitempty"`
@@ -1577,31 +1581,31 @@ func (x *EstimateJobRequest) GetJob() *JobRequest {
 	return nil
 }
 
-// All figures are of one job, except those that are of all jobs.
+// All figures are for one job, except those that start with all_.
 type EstimateJobResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Tuples that it makes: whole blocks, and at most what one batch holds.
+	// Tuples that the job makes: whole blocks, and at most one batch.
 	Tuples uint64 `protobuf:"varint,1,opt,name=tuples,proto3" json:"tuples,omitempty"`
-	// Jobs like this that it takes to make the count.
+	// Number of such jobs needed for the count.
 	Jobs uint64 `protobuf:"varint,2,opt,name=jobs,proto3" json:"jobs,omitempty"`
-	// Block dimension d of the matrix encoding that it uses.
+	// Block dimension d of the matrix encoding that the job uses.
 	Dim uint32 `protobuf:"varint,3,opt,name=dim,proto3" json:"dim,omitempty"`
-	// Bytes of a party's shares of one tuple, and of all.
+	// Size in bytes of a party's shares of one tuple, and of all tuples.
 	TupleBytes  uint64 `protobuf:"varint,4,opt,name=tuple_bytes,json=tupleBytes,proto3" json:"tuple_bytes,omitempty"`
 	StoredBytes uint64 `protobuf:"varint,5,opt,name=stored_bytes,json=storedBytes,proto3" json:"stored_bytes,omitempty"`
 	// Bytes that a party sends to all its peers.
 	SentBytes uint64 `protobuf:"varint,6,opt,name=sent_bytes,json=sentBytes,proto3" json:"sent_bytes,omitempty"`
 	// Peak memory at a party.
 	MemoryBytes uint64 `protobuf:"varint,7,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
-	// From the first party's start to the activation at the last.
+	// Time from the start at the first party to the activation at the last.
 	Duration *durationpb.Duration `protobuf:"bytes,8,opt,name=duration,proto3" json:"duration,omitempty"`
-	// Where the duration and the bytes sent come from.
+	// Source of the duration and of the bytes sent.
 	Basis EstimateBasis `protobuf:"varint,9,opt,name=basis,proto3,enum=lodge.coordinator.v1.EstimateBasis" json:"basis,omitempty"`
-	// Jobs that they are the median of; 0 for a model.
+	// Number of jobs whose median was used; 0 for a model.
 	Samples uint32 `protobuf:"varint,10,opt,name=samples,proto3" json:"samples,omitempty"`
-	// Of all jobs that it takes, or the largest number that can be written: tuples,
-	// bytes of a party's shares of them, bytes that a party sends, and the time if
-	// the jobs run one after another.
+	// Totals over all jobs, or the largest representable number: tuples, bytes of a
+	// party's shares, bytes that a party sends, and the duration if the jobs run
+	// sequentially.
 	AllTuples      uint64               `protobuf:"varint,11,opt,name=all_tuples,json=allTuples,proto3" json:"all_tuples,omitempty"`
 	AllStoredBytes uint64               `protobuf:"varint,12,opt,name=all_stored_bytes,json=allStoredBytes,proto3" json:"all_stored_bytes,omitempty"`
 	AllSentBytes   uint64               `protobuf:"varint,13,opt,name=all_sent_bytes,json=allSentBytes,proto3" json:"all_sent_bytes,omitempty"`

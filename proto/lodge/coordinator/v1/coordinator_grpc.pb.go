@@ -4,19 +4,21 @@
 // - protoc             (unknown)
 // source: lodge/coordinator/v1/coordinator.proto
 
-// Jobs: what operators ask of the coordinator, which asks every party for a
-// session, and activates the result when all report the same digest. A client
-// sees and changes jobs of its tenants, and those of no tenant, as for keys.
+// Jobs that operators submit to the coordinator. For each job the coordinator
+// starts a session at every party, and activates the result when all parties
+// report the same digest. A client can see and change the jobs of its tenants and
+// jobs without a tenant, such as those that make keys.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package coordinatorv1
 
@@ -47,55 +49,56 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type CoordinatorServiceClient interface {
-	// SubmitJob queues a job: of pinned parameters, under an epoch that exists
-	// unless it makes keys, and for a tenant of the caller. What the parties
-	// think of it shows when it begins. A job makes at most what one batch holds,
-	// also where its count is more: EstimateJob says how many that is, and how many
-	// jobs make the count. Idempotent with an idempotency key only:
-	// the same key from the same client gives the same job, as long as it is among
-	// the last 20,000, and with another body conflict; without one, timed_out and unavailable may leave a job that
-	// ListJobs shows. Errors: invalid_request, forbidden (the tenant), too_large
-	// (the key), policy_refused (parameters that are not pinned), key_purpose,
-	// conflict, disk_low. [client with "submit"]
+	// SubmitJob queues a job. Its parameter set must be pinned, its tenant must be one
+	// of the caller's, and unless it makes keys its epoch must exist. The parties
+	// check the job when it starts. A job makes at most one batch, even if its count
+	// is larger: EstimateJob returns the size of a batch and the number of jobs needed
+	// for the count. Idempotent only with an idempotency key: the same key from the
+	// same client returns the same job while it is among the last 20,000 jobs, or
+	// conflict if the request differs. Without a key, timed_out and unavailable may
+	// leave a job behind, which ListJobs shows. Errors: invalid_request, forbidden
+	// (the tenant), too_large (the key), policy_refused (parameters that are not
+	// pinned), key_purpose, conflict, disk_low. [client with "submit"]
 	SubmitJob(ctx context.Context, in *SubmitJobRequest, opts ...grpc.CallOption) (*SubmitJobResponse, error)
-	// GetJob by id. Idempotent. Errors: not_found. [client with "status"]
+	// GetJob returns the job with the given id. Idempotent. Errors: not_found. [client with "status"]
 	GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*GetJobResponse, error)
-	// WatchJob streams the job at every change until it ends. Idempotent: it may
-	// be begun again and starts with the job as it is. Errors: not_found,
-	// unavailable (the coordinator stops). [client with "status"]
+	// WatchJob streams the job at every change until it ends. Idempotent: a new
+	// stream begins with the current state of the job. Errors: not_found,
+	// unavailable (the coordinator is stopping). [client with "status"]
 	WatchJob(ctx context.Context, in *WatchJobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchJobResponse], error)
-	// ListJobs, newest first, in pages. Idempotent. Errors: invalid_request (the
-	// limit). [client with "status"]
+	// ListJobs returns jobs in pages, newest first. Idempotent. Errors:
+	// invalid_request (the limit). [client with "status"]
 	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error)
-	// CancelJob that is not yet activating, whoever submitted it. One that waits
-	// has ended with the answer, another ends as soon as its parties have been
-	// told. Idempotent until it has ended, and conflict from then on. Errors:
-	// not_found, conflict (activating, or over), too_large (the reason). [client
-	// with "submit"]
+	// CancelJob cancels a job that is not activating yet, whichever client submitted
+	// it. A waiting job has ended when the call returns; a running job ends as soon as
+	// its parties have been notified. Idempotent until the job has ended; then it
+	// returns conflict. Errors: not_found, conflict (the job is activating or has
+	// ended), too_large (the reason). [client with "submit"]
 	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*CancelJobResponse, error)
-	// RotateKeys replaces an epoch: a job makes another one, of the same set,
-	// purpose and block unless the request says otherwise; then the policies of the
-	// stock move to it, of all tenants, and the parties drain the old one. It goes
-	// on by itself after restarts. Idempotent: an epoch is replaced once, and the
-	// same again is answered with how far that is; where it has failed, it goes on
-	// with another job, and until then another body is conflict. Errors: not_found,
-	// burnt (retired everywhere), conflict (also: not active yet, or parties differ
-	// about it), invalid_request (the security), policy_refused (parameters that
-	// are not pinned), forbidden (without "policy"), unavailable (a party cannot be
-	// asked), disk_low. [client with "submit"; also "policy"]
+	// RotateKeys replaces an epoch. A job makes the successor, with the same parameter
+	// set, purpose and block unless the request says otherwise. Then the stock
+	// policies of all tenants move to the successor, and the parties drain the old
+	// epoch. A rotation continues by itself after restarts. Idempotent: an epoch is
+	// replaced once, and a repeated request returns the progress of the rotation. If
+	// the rotation has failed, a repeated request continues it with another job; until
+	// then a different request returns conflict. Errors: not_found, burnt (retired
+	// everywhere), conflict (also: not active yet, or the parties disagree about the
+	// epoch), invalid_request (the security), policy_refused (parameters that are not
+	// pinned), forbidden (without "policy"), unavailable (a party cannot be reached), disk_low.
+	// [client with "submit"; also "policy"]
 	RotateKeys(ctx context.Context, in *RotateKeysRequest, opts ...grpc.CallOption) (*RotateKeysResponse, error)
-	// ListEpochs of all parties, with what each says of them and what became of
-	// their replacement. Idempotent. Errors: none of its own. [client with
-	// "status"]
+	// ListEpochs returns the epochs of all parties, with each party's view of every
+	// epoch and the state of its rotation. Idempotent. Errors: only general errors. [client
+	// with "status"]
 	ListEpochs(ctx context.Context, in *ListEpochsRequest, opts ...grpc.CallOption) (*ListEpochsResponse, error)
-	// EstimateJob says what a job of tuples or masks would make and take, and
-	// submits nothing. The request is one that SubmitJob takes, of tuples also with
-	// a count of which it takes many; a dim of 0 means the best. At least one party
-	// must be reached. The time of masks and the bytes sent are known from earlier
-	// jobs alone, and 0 before there are any.
+	// EstimateJob estimates the output and the cost of a job for tuples or masks
+	// without submitting it. The request is the same as for SubmitJob; the count of
+	// tuples may need several jobs, and a dim of 0 means the best. At least one
+	// party must be reachable. The duration for masks and the bytes sent come only
+	// from earlier jobs and are 0 if there are none.
 	// Idempotent. Errors: invalid_request, forbidden (the tenant),
 	// policy_refused, pin_mismatch, key_purpose, not_found, burnt, conflict (of
-	// the epoch, at a party), unavailable, timed_out (no party can be reached).
+	// the epoch, at a party), unavailable, timed_out (no party is reachable).
 	// [client with "submit"]
 	EstimateJob(ctx context.Context, in *EstimateJobRequest, opts ...grpc.CallOption) (*EstimateJobResponse, error)
 }
@@ -201,55 +204,56 @@ func (c *coordinatorServiceClient) EstimateJob(ctx context.Context, in *Estimate
 // All implementations must embed UnimplementedCoordinatorServiceServer
 // for forward compatibility.
 type CoordinatorServiceServer interface {
-	// SubmitJob queues a job: of pinned parameters, under an epoch that exists
-	// unless it makes keys, and for a tenant of the caller. What the parties
-	// think of it shows when it begins. A job makes at most what one batch holds,
-	// also where its count is more: EstimateJob says how many that is, and how many
-	// jobs make the count. Idempotent with an idempotency key only:
-	// the same key from the same client gives the same job, as long as it is among
-	// the last 20,000, and with another body conflict; without one, timed_out and unavailable may leave a job that
-	// ListJobs shows. Errors: invalid_request, forbidden (the tenant), too_large
-	// (the key), policy_refused (parameters that are not pinned), key_purpose,
-	// conflict, disk_low. [client with "submit"]
+	// SubmitJob queues a job. Its parameter set must be pinned, its tenant must be one
+	// of the caller's, and unless it makes keys its epoch must exist. The parties
+	// check the job when it starts. A job makes at most one batch, even if its count
+	// is larger: EstimateJob returns the size of a batch and the number of jobs needed
+	// for the count. Idempotent only with an idempotency key: the same key from the
+	// same client returns the same job while it is among the last 20,000 jobs, or
+	// conflict if the request differs. Without a key, timed_out and unavailable may
+	// leave a job behind, which ListJobs shows. Errors: invalid_request, forbidden
+	// (the tenant), too_large (the key), policy_refused (parameters that are not
+	// pinned), key_purpose, conflict, disk_low. [client with "submit"]
 	SubmitJob(context.Context, *SubmitJobRequest) (*SubmitJobResponse, error)
-	// GetJob by id. Idempotent. Errors: not_found. [client with "status"]
+	// GetJob returns the job with the given id. Idempotent. Errors: not_found. [client with "status"]
 	GetJob(context.Context, *GetJobRequest) (*GetJobResponse, error)
-	// WatchJob streams the job at every change until it ends. Idempotent: it may
-	// be begun again and starts with the job as it is. Errors: not_found,
-	// unavailable (the coordinator stops). [client with "status"]
+	// WatchJob streams the job at every change until it ends. Idempotent: a new
+	// stream begins with the current state of the job. Errors: not_found,
+	// unavailable (the coordinator is stopping). [client with "status"]
 	WatchJob(*WatchJobRequest, grpc.ServerStreamingServer[WatchJobResponse]) error
-	// ListJobs, newest first, in pages. Idempotent. Errors: invalid_request (the
-	// limit). [client with "status"]
+	// ListJobs returns jobs in pages, newest first. Idempotent. Errors:
+	// invalid_request (the limit). [client with "status"]
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
-	// CancelJob that is not yet activating, whoever submitted it. One that waits
-	// has ended with the answer, another ends as soon as its parties have been
-	// told. Idempotent until it has ended, and conflict from then on. Errors:
-	// not_found, conflict (activating, or over), too_large (the reason). [client
-	// with "submit"]
+	// CancelJob cancels a job that is not activating yet, whichever client submitted
+	// it. A waiting job has ended when the call returns; a running job ends as soon as
+	// its parties have been notified. Idempotent until the job has ended; then it
+	// returns conflict. Errors: not_found, conflict (the job is activating or has
+	// ended), too_large (the reason). [client with "submit"]
 	CancelJob(context.Context, *CancelJobRequest) (*CancelJobResponse, error)
-	// RotateKeys replaces an epoch: a job makes another one, of the same set,
-	// purpose and block unless the request says otherwise; then the policies of the
-	// stock move to it, of all tenants, and the parties drain the old one. It goes
-	// on by itself after restarts. Idempotent: an epoch is replaced once, and the
-	// same again is answered with how far that is; where it has failed, it goes on
-	// with another job, and until then another body is conflict. Errors: not_found,
-	// burnt (retired everywhere), conflict (also: not active yet, or parties differ
-	// about it), invalid_request (the security), policy_refused (parameters that
-	// are not pinned), forbidden (without "policy"), unavailable (a party cannot be
-	// asked), disk_low. [client with "submit"; also "policy"]
+	// RotateKeys replaces an epoch. A job makes the successor, with the same parameter
+	// set, purpose and block unless the request says otherwise. Then the stock
+	// policies of all tenants move to the successor, and the parties drain the old
+	// epoch. A rotation continues by itself after restarts. Idempotent: an epoch is
+	// replaced once, and a repeated request returns the progress of the rotation. If
+	// the rotation has failed, a repeated request continues it with another job; until
+	// then a different request returns conflict. Errors: not_found, burnt (retired
+	// everywhere), conflict (also: not active yet, or the parties disagree about the
+	// epoch), invalid_request (the security), policy_refused (parameters that are not
+	// pinned), forbidden (without "policy"), unavailable (a party cannot be reached), disk_low.
+	// [client with "submit"; also "policy"]
 	RotateKeys(context.Context, *RotateKeysRequest) (*RotateKeysResponse, error)
-	// ListEpochs of all parties, with what each says of them and what became of
-	// their replacement. Idempotent. Errors: none of its own. [client with
-	// "status"]
+	// ListEpochs returns the epochs of all parties, with each party's view of every
+	// epoch and the state of its rotation. Idempotent. Errors: only general errors. [client
+	// with "status"]
 	ListEpochs(context.Context, *ListEpochsRequest) (*ListEpochsResponse, error)
-	// EstimateJob says what a job of tuples or masks would make and take, and
-	// submits nothing. The request is one that SubmitJob takes, of tuples also with
-	// a count of which it takes many; a dim of 0 means the best. At least one party
-	// must be reached. The time of masks and the bytes sent are known from earlier
-	// jobs alone, and 0 before there are any.
+	// EstimateJob estimates the output and the cost of a job for tuples or masks
+	// without submitting it. The request is the same as for SubmitJob; the count of
+	// tuples may need several jobs, and a dim of 0 means the best. At least one
+	// party must be reachable. The duration for masks and the bytes sent come only
+	// from earlier jobs and are 0 if there are none.
 	// Idempotent. Errors: invalid_request, forbidden (the tenant),
 	// policy_refused, pin_mismatch, key_purpose, not_found, burnt, conflict (of
-	// the epoch, at a party), unavailable, timed_out (no party can be reached).
+	// the epoch, at a party), unavailable, timed_out (no party is reachable).
 	// [client with "submit"]
 	EstimateJob(context.Context, *EstimateJobRequest) (*EstimateJobResponse, error)
 	mustEmbedUnimplementedCoordinatorServiceServer()

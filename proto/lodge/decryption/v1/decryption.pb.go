@@ -4,18 +4,19 @@
 // 	protoc        (unknown)
 // source: lodge/decryption/v1/decryption.proto
 
-// Threshold decryption for a party's own clients: the party's last message
-// goes to the client alone, once per ciphertext.
+// Threshold decryption for a party's own clients: the party sends its last message
+// only to the client, once per ciphertext.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package decryptionv1
 
@@ -39,8 +40,8 @@ type DecryptShareHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Epoch uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Field string                 `protobuf:"bytes,2,opt,name=field,proto3" json:"field,omitempty"`
-	// The parties whose last messages the client will combine, ascending; part
-	// of the ledger's key, since shares of one ciphertext differ by quorum.
+	// The parties whose last messages the client will combine, ascending. They are
+	// part of the ledger's key, since the shares of a ciphertext depend on the quorum.
 	Quorum []uint32 `protobuf:"varint,3,rep,packed,name=quorum,proto3" json:"quorum,omitempty"`
 	// Bound into the proof's challenge.
 	Context       []byte `protobuf:"bytes,4,opt,name=context,proto3" json:"context,omitempty"`
@@ -293,7 +294,7 @@ type GetDecryptionResponse struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Answered bool                   `protobuf:"varint,1,opt,name=answered,proto3" json:"answered,omitempty"`
 	When     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=when,proto3" json:"when,omitempty"`
-	// True when it was answered to the caller, who may ask again.
+	// Whether the response went to the caller, who may then repeat the request.
 	ToCaller      bool `protobuf:"varint,3,opt,name=to_caller,json=toCaller,proto3" json:"to_caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -4,18 +4,19 @@
 // - protoc             (unknown)
 // source: lodge/decryption/v1/decryption.proto
 
-// Threshold decryption for a party's own clients: the party's last message
-// goes to the client alone, once per ciphertext.
+// Threshold decryption for a party's own clients: the party sends its last message
+// only to the client, once per ciphertext.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package decryptionv1
 
@@ -40,23 +41,23 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type DecryptionServiceClient interface {
-	// DecryptShare answers with this party's last message for one ciphertext
-	// under an epoch whose purpose is decryption, active or draining, after
-	// checking the proof that comes with it, which is the caller's own. What is decrypted is twice
-	// the ciphertext, since a proof holds for about that: clients encrypt half of
-	// what they mean. The answer is durable before it is sent. Idempotent: the
-	// same client gets the same bytes, any other is refused. Errors:
-	// invalid_request (form, proof, quorum), too_large, policy_refused (memory),
-	// not_found, key_purpose, burnt, conflict (of the epoch), pin_mismatch (it was
-	// made under another roster), passive_keygen (its keys are not proved),
-	// already_delivered (to another client), rate_limited (answers in an hour), busy (two calls of
-	// this client run, or memory is short), timed_out (2 minutes for the upload),
-	// unavailable (a peer cannot be told how far this party's store is), disk_low. [client
-	// with "decrypt"]
+	// DecryptShare returns this party's last message for one ciphertext under an
+	// active or draining epoch whose purpose is decryption. It first verifies the
+	// proof that comes with the ciphertext, which must be the caller's own. The parties
+	// decrypt twice the ciphertext, because a proof holds for about twice the
+	// ciphertext: clients encrypt half of the intended value. The response is durable
+	// before it is sent. Idempotent: the same client receives the same bytes, and any
+	// other client is refused. Errors: invalid_request (form, proof, quorum),
+	// too_large, policy_refused (memory), not_found, key_purpose, burnt, conflict (of
+	// the epoch), pin_mismatch (the epoch was made under another roster),
+	// passive_keygen (the keys of the epoch are not proved), already_delivered (to
+	// another client), rate_limited (responses per hour), busy (two calls of this
+	// client are running, or memory is short), timed_out (2 minutes for the upload),
+	// unavailable (a peer cannot be told the generation of this party's store), disk_low.
+	// [client with "decrypt"]
 	DecryptShare(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DecryptShareRequest, DecryptShareResponse], error)
-	// GetDecryption says what the ledger holds for a ciphertext; nothing is
-	// decrypted. Idempotent. Errors: invalid_request (the digest). [client with
-	// "decrypt"]
+	// GetDecryption returns the ledger's entry for a ciphertext without decrypting
+	// it. Idempotent. Errors: invalid_request (the digest). [client with "decrypt"]
 	GetDecryption(ctx context.Context, in *GetDecryptionRequest, opts ...grpc.CallOption) (*GetDecryptionResponse, error)
 }
 
@@ -95,23 +96,23 @@ func (c *decryptionServiceClient) GetDecryption(ctx context.Context, in *GetDecr
 // All implementations must embed UnimplementedDecryptionServiceServer
 // for forward compatibility.
 type DecryptionServiceServer interface {
-	// DecryptShare answers with this party's last message for one ciphertext
-	// under an epoch whose purpose is decryption, active or draining, after
-	// checking the proof that comes with it, which is the caller's own. What is decrypted is twice
-	// the ciphertext, since a proof holds for about that: clients encrypt half of
-	// what they mean. The answer is durable before it is sent. Idempotent: the
-	// same client gets the same bytes, any other is refused. Errors:
-	// invalid_request (form, proof, quorum), too_large, policy_refused (memory),
-	// not_found, key_purpose, burnt, conflict (of the epoch), pin_mismatch (it was
-	// made under another roster), passive_keygen (its keys are not proved),
-	// already_delivered (to another client), rate_limited (answers in an hour), busy (two calls of
-	// this client run, or memory is short), timed_out (2 minutes for the upload),
-	// unavailable (a peer cannot be told how far this party's store is), disk_low. [client
-	// with "decrypt"]
+	// DecryptShare returns this party's last message for one ciphertext under an
+	// active or draining epoch whose purpose is decryption. It first verifies the
+	// proof that comes with the ciphertext, which must be the caller's own. The parties
+	// decrypt twice the ciphertext, because a proof holds for about twice the
+	// ciphertext: clients encrypt half of the intended value. The response is durable
+	// before it is sent. Idempotent: the same client receives the same bytes, and any
+	// other client is refused. Errors: invalid_request (form, proof, quorum),
+	// too_large, policy_refused (memory), not_found, key_purpose, burnt, conflict (of
+	// the epoch), pin_mismatch (the epoch was made under another roster),
+	// passive_keygen (the keys of the epoch are not proved), already_delivered (to
+	// another client), rate_limited (responses per hour), busy (two calls of this
+	// client are running, or memory is short), timed_out (2 minutes for the upload),
+	// unavailable (a peer cannot be told the generation of this party's store), disk_low.
+	// [client with "decrypt"]
 	DecryptShare(grpc.BidiStreamingServer[DecryptShareRequest, DecryptShareResponse]) error
-	// GetDecryption says what the ledger holds for a ciphertext; nothing is
-	// decrypted. Idempotent. Errors: invalid_request (the digest). [client with
-	// "decrypt"]
+	// GetDecryption returns the ledger's entry for a ciphertext without decrypting
+	// it. Idempotent. Errors: invalid_request (the digest). [client with "decrypt"]
 	GetDecryption(context.Context, *GetDecryptionRequest) (*GetDecryptionResponse, error)
 	mustEmbedUnimplementedDecryptionServiceServer()
 }

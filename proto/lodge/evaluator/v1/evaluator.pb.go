@@ -4,16 +4,16 @@
 // 	protoc        (unknown)
 // source: lodge/evaluator/v1/evaluator.proto
 
-// Products under encryption, and rotations of multi-key ciphertexts, computed for
-// one party by a process that has no secret: public ciphertexts and evaluation
-// keys come in, public ciphertexts go out. An evaluator serves the one party that its configuration pins, and keeps
-// nothing but the keys that it was sent.
+// Homomorphic products, and rotations of multi-key ciphertexts, computed for one
+// party by a process without secrets. It receives public ciphertexts and
+// evaluation keys, and returns public ciphertexts. An evaluator serves only the
+// party that its configuration pins, and stores only the keys that this party sent.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, here or at another evaluator; calls leave nothing behind but keys. The
-// owner is the party that the evaluator serves. Besides its own,
-// any call may end with unauthenticated, forbidden, invalid_request, too_large,
-// busy, timed_out, unavailable, cancelled and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, at this or another evaluator; calls leave no state behind except keys.
+// The owner is the party that the evaluator serves. In addition to its own errors,
+// any call may return unauthenticated, forbidden, invalid_request, too_large, busy,
+// timed_out, unavailable, cancelled and internal.
 
 package evaluatorv1
 
@@ -36,13 +36,13 @@ type Material int32
 
 const (
 	Material_MATERIAL_UNSPECIFIED Material = 0
-	// Relinearisation and rotation keys, with the public key: the encoding of an
-	// epoch's keys, whose digest the epoch has.
+	// Relinearisation and rotation keys with the public key: the encoding of an
+	// epoch's keys, with the digest of the epoch.
 	Material_MATERIAL_KEYS Material = 1
 	// The ciphertext of a MAC key: two polynomials.
 	Material_MATERIAL_MAC_KEY Material = 2
-	// The chunks of an owner's multi-key keys from the second on, in their order.
-	// The digest is the keys' name.
+	// The chunks of an owner's multi-key keys from the second on, in order. The digest
+	// is the name of the keys.
 	Material_MATERIAL_ROTATION_KEY Material = 3
 )
 
@@ -128,12 +128,12 @@ func (*GetCapacityRequest) Descriptor() ([]byte, []int) {
 type GetCapacityResponse struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Version string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	// Evaluations that may be asked for at the same time; memory may allow fewer.
+	// Maximum number of concurrent evaluations; memory may allow fewer.
 	Concurrent uint32 `protobuf:"varint,2,opt,name=concurrent,proto3" json:"concurrent,omitempty"`
-	// What keys and evaluations may take, in bytes.
+	// Memory limits for keys and for evaluations, in bytes.
 	KeysMemoryBytes uint64 `protobuf:"varint,3,opt,name=keys_memory_bytes,json=keysMemoryBytes,proto3" json:"keys_memory_bytes,omitempty"`
 	MemoryBytes     uint64 `protobuf:"varint,4,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
-	// The sets for multi-key ciphertexts that it computes with.
+	// The supported parameter sets for multi-key ciphertexts.
 	Arithmetic    []*Arithmetic `protobuf:"bytes,5,rep,name=arithmetic,proto3" json:"arithmetic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -204,12 +204,13 @@ func (x *GetCapacityResponse) GetArithmetic() []*Arithmetic {
 	return nil
 }
 
-// Arithmetic is the kind of arithmetic of an evaluator: transforms in floating
-// point give other words on other machines, and the same on those of one kind.
+// Arithmetic identifies the floating-point arithmetic of an evaluator. Transforms in
+// floating point return the same words on machines of one kind, and may return
+// other words on machines of another kind.
 type Arithmetic struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	ParamsHash []byte                 `protobuf:"bytes,1,opt,name=params_hash,json=paramsHash,proto3" json:"params_hash,omitempty"`
-	// SHA-256, of the words of a rotation that is fixed for the set.
+	// SHA-256 digest of the words of a fixed rotation for the parameter set.
 	Kind          []byte `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -262,16 +263,16 @@ func (x *Arithmetic) GetKind() []byte {
 type PutHeader struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Material Material               `protobuf:"varint,1,opt,name=material,proto3,enum=lodge.evaluator.v1.Material" json:"material,omitempty"`
-	// SHA-256, of the encoding.
+	// SHA-256 digest of the encoding.
 	Digest     []byte `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
 	Params     string `protobuf:"bytes,3,opt,name=params,proto3" json:"params,omitempty"`
 	ParamsHash []byte `protobuf:"bytes,4,opt,name=params_hash,json=paramsHash,proto3" json:"params_hash,omitempty"`
-	// Of a MAC key.
+	// Only for MATERIAL_MAC_KEY.
 	Field string `protobuf:"bytes,5,opt,name=field,proto3" json:"field,omitempty"`
-	// Of keys: what their rotation keys serve.
+	// Only for MATERIAL_KEYS: the largest block dimension of the rotation keys.
 	Dim uint32 `protobuf:"varint,6,opt,name=dim,proto3" json:"dim,omitempty"`
-	// Of a rotation key: the header of the keys, and the SHA-256 of their first
-	// chunk.
+	// Only for MATERIAL_ROTATION_KEY: the header of the keys, and the SHA-256 digest
+	// of their first chunk.
 	KeysHeader       []byte `protobuf:"bytes,7,opt,name=keys_header,json=keysHeader,proto3" json:"keys_header,omitempty"`
 	FirstChunkDigest []byte `protobuf:"bytes,8,opt,name=first_chunk_digest,json=firstChunkDigest,proto3" json:"first_chunk_digest,omitempty"`
 	unknownFields    protoimpl.UnknownFields
@@ -364,8 +365,8 @@ func (x *PutHeader) GetFirstChunkDigest() []byte {
 	return nil
 }
 
-// The first request has the header alone; each that follows one frame, of which
-// there are as many as the header implies.
+// The first request has only the header. Each following request has one frame; the
+// header implies the number of frames.
 type PutRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *PutHeader             `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -506,19 +507,20 @@ func (x *Pair) GetRight() uint32 {
 	return 0
 }
 
-// EvaluateHeader says what is computed, under which keys. The digest of a header
-// is SHA-256 of a fixed encoding of its fields.
+// EvaluateHeader describes the computation and its keys. The digest of a header is
+// the SHA-256 digest of a fixed encoding of its fields.
 type EvaluateHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 16 bytes that no other request has.
+	// 16 bytes, unique for each request.
 	Nonce        []byte `protobuf:"bytes,1,opt,name=nonce,proto3" json:"nonce,omitempty"`
 	Params       string `protobuf:"bytes,2,opt,name=params,proto3" json:"params,omitempty"`
 	ParamsHash   []byte `protobuf:"bytes,3,opt,name=params_hash,json=paramsHash,proto3" json:"params_hash,omitempty"`
 	Field        string `protobuf:"bytes,4,opt,name=field,proto3" json:"field,omitempty"`
 	KeysDigest   []byte `protobuf:"bytes,5,opt,name=keys_digest,json=keysDigest,proto3" json:"keys_digest,omitempty"`
 	MacKeyDigest []byte `protobuf:"bytes,6,opt,name=mac_key_digest,json=macKeyDigest,proto3" json:"mac_key_digest,omitempty"`
-	// The input ciphertexts. The first rows * inner * dim are blocks of a matrix,
-	// the next inner * columns * dim those of another; dim is 0 without matrices.
+	// Number of input ciphertexts. The first rows * inner * dim are blocks of the left
+	// matrix, the next inner * columns * dim are blocks of the right matrix; dim is 0
+	// without matrices.
 	Inputs  uint32 `protobuf:"varint,7,opt,name=inputs,proto3" json:"inputs,omitempty"`
 	Rows    uint32 `protobuf:"varint,8,opt,name=rows,proto3" json:"rows,omitempty"`
 	Inner   uint32 `protobuf:"varint,9,opt,name=inner,proto3" json:"inner,omitempty"`
@@ -526,10 +528,10 @@ type EvaluateHeader struct {
 	Dim     uint32 `protobuf:"varint,11,opt,name=dim,proto3" json:"dim,omitempty"`
 	// Products of two inputs.
 	Pairs []*Pair `protobuf:"bytes,12,rep,name=pairs,proto3" json:"pairs,omitempty"`
-	// Inputs first to last - 1 are multiplied with the MAC key.
+	// Inputs first to last - 1 are multiplied by the MAC key.
 	First uint32 `protobuf:"varint,13,opt,name=first,proto3" json:"first,omitempty"`
 	Last  uint32 `protobuf:"varint,14,opt,name=last,proto3" json:"last,omitempty"`
-	// Results are modulo so many primes.
+	// Number of primes in the modulus of the results.
 	Primes        uint32 `protobuf:"varint,15,opt,name=primes,proto3" json:"primes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -670,8 +672,8 @@ func (x *EvaluateHeader) GetPrimes() uint32 {
 	return 0
 }
 
-// The first request has the header alone; each that follows one polynomial of an
-// input, c0 before c1.
+// The first request has only the header. Each following request has one polynomial
+// of an input, c0 before c1.
 type EvaluateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *EvaluateHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -724,8 +726,8 @@ func (x *EvaluateRequest) GetFrame() []byte {
 	return nil
 }
 
-// Answer says whether the evaluation can begin; a material that is missing is
-// sent with Put first, and the call ends.
+// Answer says whether the evaluation can start. If material is missing, the call
+// ends; the caller uploads the material with Put and repeats the call.
 type Answer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RequestDigest []byte                 `protobuf:"bytes,1,opt,name=request_digest,json=requestDigest,proto3" json:"request_digest,omitempty"`
@@ -778,7 +780,8 @@ func (x *Answer) GetMissing() []Material {
 	return nil
 }
 
-// Progress is how many pieces of the computation have ended, which grows.
+// Progress has the number of finished pieces of the computation, which never
+// decreases.
 type Progress struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Done          uint32                 `protobuf:"varint,1,opt,name=done,proto3" json:"done,omitempty"`
@@ -823,7 +826,7 @@ func (x *Progress) GetDone() uint32 {
 	return 0
 }
 
-// Results begins the results.
+// Results announces the results, whose frames follow.
 type Results struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RequestDigest []byte                 `protobuf:"bytes,1,opt,name=request_digest,json=requestDigest,proto3" json:"request_digest,omitempty"`
@@ -991,19 +994,19 @@ func (*EvaluateResponse_Results) isEvaluateResponse_Kind() {}
 
 func (*EvaluateResponse_Frame) isEvaluateResponse_Kind() {}
 
-// RotateRequest says which rotations are computed. Its digest is SHA-256 of a
-// fixed encoding of its fields.
+// RotateRequest lists the rotations to compute. Its digest is the SHA-256 digest of
+// a fixed encoding of its fields.
 type RotateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 16 bytes that no other request has.
+	// 16 bytes, unique for each request.
 	Nonce      []byte `protobuf:"bytes,1,opt,name=nonce,proto3" json:"nonce,omitempty"`
 	Params     string `protobuf:"bytes,2,opt,name=params,proto3" json:"params,omitempty"`
 	ParamsHash []byte `protobuf:"bytes,3,opt,name=params_hash,json=paramsHash,proto3" json:"params_hash,omitempty"`
 	// The name of the owner's keys.
 	Key []byte `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
-	// The kind of arithmetic that is asked for; none: any.
+	// The required kind of arithmetic; empty: any.
 	Kind []byte `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Of each rotation the exponents, two bytes each, least significant first.
+	// The exponents of each rotation, two bytes each, little-endian.
 	Exponents     [][]byte `protobuf:"bytes,6,rep,name=exponents,proto3" json:"exponents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1085,7 +1088,7 @@ func (x *RotateRequest) GetExponents() [][]byte {
 type Accumulator struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Index uint32                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
-	// The words, eight bytes each, least significant first.
+	// The words, eight bytes each, little-endian.
 	Words         []byte `protobuf:"bytes,2,opt,name=words,proto3" json:"words,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1135,8 +1138,8 @@ func (x *Accumulator) GetWords() []byte {
 	return nil
 }
 
-// The answer comes first. If the owner's keys are missing, they are sent with Put
-// first, and the call ends.
+// The answer comes first. If the owner's keys are missing, the call ends; the caller
+// uploads them with Put and repeats the call.
 type RotateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Kind:

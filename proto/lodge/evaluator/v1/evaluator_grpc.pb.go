@@ -4,16 +4,16 @@
 // - protoc             (unknown)
 // source: lodge/evaluator/v1/evaluator.proto
 
-// Products under encryption, and rotations of multi-key ciphertexts, computed for
-// one party by a process that has no secret: public ciphertexts and evaluation
-// keys come in, public ciphertexts go out. An evaluator serves the one party that its configuration pins, and keeps
-// nothing but the keys that it was sent.
+// Homomorphic products, and rotations of multi-key ciphertexts, computed for one
+// party by a process without secrets. It receives public ciphertexts and
+// evaluation keys, and returns public ciphertexts. An evaluator serves only the
+// party that its configuration pins, and stores only the keys that this party sent.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, here or at another evaluator; calls leave nothing behind but keys. The
-// owner is the party that the evaluator serves. Besides its own,
-// any call may end with unauthenticated, forbidden, invalid_request, too_large,
-// busy, timed_out, unavailable, cancelled and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, at this or another evaluator; calls leave no state behind except keys.
+// The owner is the party that the evaluator serves. In addition to its own errors,
+// any call may return unauthenticated, forbidden, invalid_request, too_large, busy,
+// timed_out, unavailable, cancelled and internal.
 
 package evaluatorv1
 
@@ -40,25 +40,25 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type EvaluatorServiceClient interface {
-	// GetCapacity says what the evaluator has. Idempotent. Errors: none of its
-	// own. [owner]
+	// GetCapacity returns the version and the limits of the evaluator. Idempotent.
+	// Errors: only general errors. [owner]
 	GetCapacity(ctx context.Context, in *GetCapacityRequest, opts ...grpc.CallOption) (*GetCapacityResponse, error)
-	// Put sends what evaluations under one digest need, which is kept as long as
-	// there is room. The digest is computed from what came. Idempotent. Errors:
-	// pin_mismatch (the parameters are not those of this build), too_large (there
-	// is never room), busy (not beside what runs), invalid_request (also: other
-	// bytes than the digest's), timed_out. [owner]
+	// Put uploads the keys with one digest that evaluations need. The evaluator keeps
+	// them while memory allows, and computes the digest from the received bytes.
+	// Idempotent. Errors: pin_mismatch (this build has other parameters), too_large
+	// (more than the memory limit), busy (not enough free memory), invalid_request
+	// (also: the digest does not match), timed_out. [owner]
 	Put(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[PutRequest, PutResponse], error)
-	// Evaluate computes one task. The caller sends the header, waits for the
-	// answer to it, and sends the inputs; progress follows, and the results.
-	// Idempotent. Errors: pin_mismatch, too_large, busy (no room beside what
-	// runs), invalid_request, timed_out. [owner]
+	// Evaluate computes one task. The caller sends the header, waits for the Answer,
+	// and sends the inputs; the evaluator then streams progress and the results.
+	// Idempotent. Errors: pin_mismatch, too_large, busy (not enough free memory),
+	// invalid_request, timed_out. [owner]
 	Evaluate(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[EvaluateRequest, EvaluateResponse], error)
-	// Rotate computes rotations of a part of multi-key ciphertexts, all with one
-	// owner's keys. The answer comes first, and each accumulator when it is there.
-	// Idempotent. Errors: pin_mismatch (also: the evaluator is of another kind of
-	// arithmetic), policy_refused (not with this set), too_large, busy (no room
-	// beside what runs), invalid_request. [owner]
+	// Rotate computes rotations of a part of multi-key ciphertexts, all with the keys
+	// of one owner. It streams an Answer, and then each accumulator when it is ready.
+	// Idempotent. Errors: pin_mismatch (also: the evaluator has another kind of
+	// arithmetic), policy_refused (this set is not supported), too_large, busy (not
+	// enough free memory), invalid_request. [owner]
 	Rotate(ctx context.Context, in *RotateRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[RotateResponse], error)
 }
 
@@ -129,25 +129,25 @@ type EvaluatorService_RotateClient = grpc.ServerStreamingClient[RotateResponse]
 // All implementations must embed UnimplementedEvaluatorServiceServer
 // for forward compatibility.
 type EvaluatorServiceServer interface {
-	// GetCapacity says what the evaluator has. Idempotent. Errors: none of its
-	// own. [owner]
+	// GetCapacity returns the version and the limits of the evaluator. Idempotent.
+	// Errors: only general errors. [owner]
 	GetCapacity(context.Context, *GetCapacityRequest) (*GetCapacityResponse, error)
-	// Put sends what evaluations under one digest need, which is kept as long as
-	// there is room. The digest is computed from what came. Idempotent. Errors:
-	// pin_mismatch (the parameters are not those of this build), too_large (there
-	// is never room), busy (not beside what runs), invalid_request (also: other
-	// bytes than the digest's), timed_out. [owner]
+	// Put uploads the keys with one digest that evaluations need. The evaluator keeps
+	// them while memory allows, and computes the digest from the received bytes.
+	// Idempotent. Errors: pin_mismatch (this build has other parameters), too_large
+	// (more than the memory limit), busy (not enough free memory), invalid_request
+	// (also: the digest does not match), timed_out. [owner]
 	Put(grpc.ClientStreamingServer[PutRequest, PutResponse]) error
-	// Evaluate computes one task. The caller sends the header, waits for the
-	// answer to it, and sends the inputs; progress follows, and the results.
-	// Idempotent. Errors: pin_mismatch, too_large, busy (no room beside what
-	// runs), invalid_request, timed_out. [owner]
+	// Evaluate computes one task. The caller sends the header, waits for the Answer,
+	// and sends the inputs; the evaluator then streams progress and the results.
+	// Idempotent. Errors: pin_mismatch, too_large, busy (not enough free memory),
+	// invalid_request, timed_out. [owner]
 	Evaluate(grpc.BidiStreamingServer[EvaluateRequest, EvaluateResponse]) error
-	// Rotate computes rotations of a part of multi-key ciphertexts, all with one
-	// owner's keys. The answer comes first, and each accumulator when it is there.
-	// Idempotent. Errors: pin_mismatch (also: the evaluator is of another kind of
-	// arithmetic), policy_refused (not with this set), too_large, busy (no room
-	// beside what runs), invalid_request. [owner]
+	// Rotate computes rotations of a part of multi-key ciphertexts, all with the keys
+	// of one owner. It streams an Answer, and then each accumulator when it is ready.
+	// Idempotent. Errors: pin_mismatch (also: the evaluator has another kind of
+	// arithmetic), policy_refused (this set is not supported), too_large, busy (not
+	// enough free memory), invalid_request. [owner]
 	Rotate(*RotateRequest, grpc.ServerStreamingServer[RotateResponse]) error
 	mustEmbedUnimplementedEvaluatorServiceServer()
 }

@@ -4,14 +4,14 @@
 // 	protoc        (unknown)
 // source: lodge/evidence/v1/evidence.proto
 
-// The file in which a party proves to anybody who has the roster that another
-// party has cheated. docs/security/evidence.md says what each kind proves.
+// The file format of evidence: a party proves to any verifier with the roster that
+// another party cheated. docs/security/evidence.md describes the proof of each kind.
 //
-// A file is the line "lodge accusation 1", an Accusation, and the frames that
-// its statement says are shown: that of the public key, if there is one, and
-// those of the messages, in their order. The Accusation and every frame are
-// preceded by their length in 4 bytes, least significant first. There is one
-// encoding of an accusation: fields in ascending order, none unknown.
+// A file consists of the line "lodge accusation 1", an Accusation, and the frames
+// that the statement lists as shown: the frame of the public key, if there is one,
+// and the frames of the messages, in order. The Accusation and every frame are
+// preceded by their length in 4 bytes, little-endian. An accusation has exactly one
+// valid encoding: fields in ascending order, without unknown fields.
 
 package evidencev1
 
@@ -32,24 +32,24 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Kind is what a file proves.
+// Kind says which kind of cheating a file proves.
 type Kind int32
 
 const (
 	Kind_KIND_UNSPECIFIED Kind = 0
 	// Two versions of one broadcast: messages[0] and messages[1].
 	Kind_KIND_EQUIVOCATION Kind = 1
-	// An opening, messages[0], that is not what the commitment messages[1] is to.
+	// An opening, messages[0], that does not match the commitment messages[1].
 	Kind_KIND_WRONG_OPENING Kind = 2
 	// A wrong proof of plaintext knowledge.
 	Kind_KIND_BAD_PROOF Kind = 3
 	// A wrong proof of a share of the keys.
 	Kind_KIND_BAD_KEY_PROOF Kind = 4
-	// A message that no party sends: messages[0].
+	// A message that no honest party sends: messages[0].
 	Kind_KIND_MALFORMED Kind = 5
-	// An echo, messages[0], with what another party has not signed.
+	// An echo, messages[0], of something that the other party has not signed.
 	Kind_KIND_FALSE_ECHO Kind = 6
-	// The acceptance, messages[0], of something else than the session's result.
+	// A message, messages[0], that accepts something other than the session's result.
 	Kind_KIND_WRONG_VERDICT Kind = 7
 )
 
@@ -104,12 +104,12 @@ func (Kind) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_evidence_v1_evidence_proto_rawDescGZIP(), []int{0}
 }
 
-// Accusation is what one party says of another.
+// Accusation is a signed statement of one party about another.
 type Accusation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// An encoded Statement.
 	Statement []byte `protobuf:"bytes,1,opt,name=statement,proto3" json:"statement,omitempty"`
-	// The accuser's, over the statement.
+	// The accuser's signature of the statement.
 	Signature     []byte `protobuf:"bytes,2,opt,name=signature,proto3" json:"signature,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -159,32 +159,32 @@ func (x *Accusation) GetSignature() []byte {
 	return nil
 }
 
-// Statement has the accused message and the preimages of what its signature
-// covers. Digests are SHA-256 values; lists of them are one after another.
+// Statement has the accused message and the preimages of the hashes that its
+// signature covers. Digests are SHA-256 values; lists of digests are concatenated.
 type Statement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  Kind                   `protobuf:"varint,1,opt,name=kind,proto3,enum=lodge.evidence.v1.Kind" json:"kind,omitempty"`
 	// Indices into the roster.
 	Culprit uint32 `protobuf:"varint,2,opt,name=culprit,proto3" json:"culprit,omitempty"`
 	Accuser uint32 `protobuf:"varint,3,opt,name=accuser,proto3" json:"accuser,omitempty"`
-	// When the accuser found out.
+	// When the accuser detected the cheating.
 	When *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=when,proto3" json:"when,omitempty"`
-	// What the session's id is made of: the spec, the hash of what the protocol
-	// computes with, and the 32-byte nonces of all parties in their order.
+	// The inputs of the session id: the spec, the hash of the parameters of the
+	// protocol, and the 32-byte nonces of all parties in order.
 	Spec   *v1.SessionSpec `protobuf:"bytes,5,opt,name=spec,proto3" json:"spec,omitempty"`
 	Params []byte          `protobuf:"bytes,6,opt,name=params,proto3" json:"params,omitempty"`
 	Nonces []byte          `protobuf:"bytes,7,opt,name=nonces,proto3" json:"nonces,omitempty"`
-	// What the transcript of messages[0] is made of, in order.
+	// The inputs of the transcript of messages[0], in order.
 	History []*Agreement `protobuf:"bytes,8,rep,name=history,proto3" json:"history,omitempty"`
-	// The accused message first. All but that may be without a signature of
-	// their own: then they are in the history.
+	// The accused message comes first. The other messages may be unsigned if
+	// they are in the history.
 	Messages []*Message `protobuf:"bytes,9,rep,name=messages,proto3" json:"messages,omitempty"`
-	// The hash of the public key under which the session's parties prove, where
-	// the terms have it; and its seed of the reference string where the proof
-	// needs the key itself, whose other half is a frame.
+	// The hash of the public key under which the session's parties prove, if the
+	// terms include it. If the verification needs the key itself, key_seed is its seed
+	// of the reference string; the other half of the key is a frame.
 	KeyHash []byte `protobuf:"bytes,10,opt,name=key_hash,json=keyHash,proto3" json:"key_hash,omitempty"`
 	KeySeed []byte `protobuf:"bytes,11,opt,name=key_seed,json=keySeed,proto3" json:"key_seed,omitempty"`
-	// The names of the broadcasts that an echo is about.
+	// The names of the broadcasts that an echo covers.
 	Names         []string `protobuf:"bytes,12,rep,name=names,proto3" json:"names,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -304,11 +304,11 @@ func (x *Statement) GetNames() []string {
 	return nil
 }
 
-// Agreement has the digests of all parties' broadcasts of one name in a round,
-// zero for those that sent none.
+// Agreement has the digests of all parties' broadcasts of one name in a round; zero
+// for a party without such a broadcast.
 type Agreement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As the transcript counts.
+	// The round number in the transcript.
 	Round         uint32 `protobuf:"varint,1,opt,name=round,proto3" json:"round,omitempty"`
 	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Digests       []byte `protobuf:"bytes,3,opt,name=digests,proto3" json:"digests,omitempty"`
@@ -371,17 +371,17 @@ func (x *Agreement) GetDigests() []byte {
 type Message struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	From  uint32                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
-	// As its signature counts.
+	// The round number in the signature.
 	Round uint32 `protobuf:"varint,2,opt,name=round,proto3" json:"round,omitempty"`
 	Name  string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// Of the broadcasts before its round.
+	// The transcript of the broadcasts before this round.
 	Transcript []byte `protobuf:"bytes,4,opt,name=transcript,proto3" json:"transcript,omitempty"`
 	Signature  []byte `protobuf:"bytes,5,opt,name=signature,proto3" json:"signature,omitempty"`
-	// The digest of every frame.
+	// The digests of all frames.
 	Frames []byte `protobuf:"bytes,6,opt,name=frames,proto3" json:"frames,omitempty"`
-	// The frames that are shown, in ascending order.
+	// Indices of the frames in the file, ascending.
 	Shown []uint32 `protobuf:"varint,7,rep,packed,name=shown,proto3" json:"shown,omitempty"`
-	// The digest of a message of which no frames are known, in place of these.
+	// The digest of the message, used instead of frames if its frames are unknown.
 	Digest        []byte `protobuf:"bytes,8,opt,name=digest,proto3" json:"digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -7,15 +7,16 @@
 // Party-to-party traffic. The sender of messages opens the stream, one per
 // session and direction; the receiver answers with acknowledgements.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package exchangev1
 
@@ -231,9 +232,9 @@ func (*ExchangeResponse_Ack) isExchangeResponse_Kind() {}
 
 func (*ExchangeResponse_Abort) isExchangeResponse_Kind() {}
 
-// Hello opens or resumes the stream. Every field must be the
-// same as in the first Hello of the session; a sender that restarted has
-// another incarnation and is refused.
+// Hello opens or resumes the stream. Every field must be the same as in the first
+// Hello of the session; a sender that restarted has another incarnation and is
+// refused.
 type Hello struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Ref             *v1.SessionRef         `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
@@ -319,7 +320,7 @@ func (x *Hello) GetIncarnation() []byte {
 	return nil
 }
 
-// Welcome says from which frame on to send, and who the receiver is.
+// Welcome has the number of the next frame to send, and the receiver's incarnation.
 type Welcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	NextSeq       uint64                 `protobuf:"varint,1,opt,name=next_seq,json=nextSeq,proto3" json:"next_seq,omitempty"`
@@ -567,8 +568,8 @@ func (x *End) GetSignature() []byte {
 	return nil
 }
 
-// Ack acknowledges every frame below next_seq: they have been taken by the
-// protocol, and will not be asked for again.
+// Ack acknowledges every frame below next_seq: the protocol has accepted these
+// frames, and the receiver will not request them again.
 type Ack struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	NextSeq       uint64                 `protobuf:"varint,1,opt,name=next_seq,json=nextSeq,proto3" json:"next_seq,omitempty"`
@@ -613,8 +614,8 @@ func (x *Ack) GetNextSeq() uint64 {
 	return 0
 }
 
-// Abort tells the other side that this side's session has ended without a
-// result. It may come in place of a Welcome, and ends the stream.
+// Abort tells the peer that the sender's session has ended without a result. It may
+// replace a Welcome, and ends the stream.
 type Abort struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Outcome string                 `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
@@ -626,8 +627,8 @@ type Abort struct {
 	// The sender's signature over protocol, version, session id, itself and the
 	// fields above.
 	Signature []byte `protobuf:"bytes,6,opt,name=signature,proto3" json:"signature,omitempty"`
-	// Other parties' signed words that a check failed there, which ended the
-	// sender's session: at most one of each party.
+	// Signed aborts of other parties, which ended the sender's session because a check
+	// failed there: at most one of each party.
 	Relayed       []*Relayed `protobuf:"bytes,7,rep,name=relayed,proto3" json:"relayed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -712,7 +713,7 @@ func (x *Abort) GetRelayed() []*Relayed {
 	return nil
 }
 
-// Relayed is what another party said at its end.
+// Relayed is an abort that the sender received from another party.
 type Relayed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	From          uint32                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`

@@ -7,15 +7,16 @@
 // Party-to-party traffic. The sender of messages opens the stream, one per
 // session and direction; the receiver answers with acknowledgements.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package exchangev1
 
@@ -39,13 +40,13 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type ExchangeServiceClient interface {
-	// Exchange carries one session's messages from the caller. Both have started
-	// the session, with the same pins; the receiver waits a little for its own
-	// start. Idempotent: a stream that breaks is begun again with the same Hello,
-	// and Welcome says from which frame on. Errors: invalid_request (ends the
-	// session), pin_mismatch (ends the session), excluded (the caller),
-	// session_over (the caller restarted within it), unavailable (the session is
-	// not started here, or too many streams wait for that). [peer]
+	// Exchange carries the caller's messages of one session. Both parties must start
+	// the session with the same pins; the receiver waits briefly for its own start.
+	// Idempotent: after a broken stream the caller opens another with the same Hello,
+	// and Welcome says from which frame to continue. Errors: invalid_request (ends the
+	// session), pin_mismatch (ends the session), excluded (the caller), session_over
+	// (the caller restarted during the session), unavailable (the session has not
+	// started here, or too many streams are waiting for its start). [peer]
 	Exchange(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExchangeRequest, ExchangeResponse], error)
 }
 
@@ -74,13 +75,13 @@ type ExchangeService_ExchangeClient = grpc.BidiStreamingClient[ExchangeRequest, 
 // All implementations must embed UnimplementedExchangeServiceServer
 // for forward compatibility.
 type ExchangeServiceServer interface {
-	// Exchange carries one session's messages from the caller. Both have started
-	// the session, with the same pins; the receiver waits a little for its own
-	// start. Idempotent: a stream that breaks is begun again with the same Hello,
-	// and Welcome says from which frame on. Errors: invalid_request (ends the
-	// session), pin_mismatch (ends the session), excluded (the caller),
-	// session_over (the caller restarted within it), unavailable (the session is
-	// not started here, or too many streams wait for that). [peer]
+	// Exchange carries the caller's messages of one session. Both parties must start
+	// the session with the same pins; the receiver waits briefly for its own start.
+	// Idempotent: after a broken stream the caller opens another with the same Hello,
+	// and Welcome says from which frame to continue. Errors: invalid_request (ends the
+	// session), pin_mismatch (ends the session), excluded (the caller), session_over
+	// (the caller restarted during the session), unavailable (the session has not
+	// started here, or too many streams are waiting for its start). [peer]
 	Exchange(grpc.BidiStreamingServer[ExchangeRequest, ExchangeResponse]) error
 	mustEmbedUnimplementedExchangeServiceServer()
 }

@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: lodge/job/v1/job.proto
 
-// What a job is, and how a session of it is described, reported and ended.
-// Shared by the coordinator and by every party's protocol services.
+// The description of a job and of its sessions: specification, progress, failure.
+// The coordinator and the protocol services of every party share these messages.
 
 package jobv1
 
@@ -25,7 +25,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Protocol names what a session runs.
+// Protocol names the protocol that a session runs.
 type Protocol int32
 
 const (
@@ -81,7 +81,7 @@ func (Protocol) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{0}
 }
 
-// Kind is what a job makes.
+// Kind is the kind of result that a job makes.
 type Kind int32
 
 const (
@@ -100,11 +100,12 @@ const (
 	Kind_KIND_INVERSE Kind = 8
 	// Random values that one party knows.
 	Kind_KIND_INPUT Kind = 9
-	// What a quorum spends to decrypt: shared masks, of which nobody has any.
+	// Masks that a quorum spends when it decrypts. They are secret-shared: no party
+	// knows a mask.
 	Kind_KIND_MASKS Kind = 10
-	// New shares of the secrets of threshold keys, in another epoch.
+	// New shares of the secrets of threshold keys, in a new epoch.
 	Kind_KIND_RESHARE Kind = 11
-	// Random images, random kernels, and the convolutions of both.
+	// Random images, random kernels, and their convolutions.
 	Kind_KIND_CONVOLUTION Kind = 12
 )
 
@@ -169,15 +170,15 @@ func (Kind) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{1}
 }
 
-// Purpose of a key epoch. They never mix: a key made for triples decrypts
-// nothing for a client, a key made for decryption makes no triples.
+// Purpose of a key epoch. Purposes never mix: keys for triples do not decrypt for
+// clients, and keys for decryption do not make triples.
 type Purpose int32
 
 const (
 	Purpose_PURPOSE_UNSPECIFIED Purpose = 0
 	Purpose_PURPOSE_TRIPLES     Purpose = 1
 	Purpose_PURPOSE_DECRYPTION  Purpose = 2
-	// Keys of which any threshold + 1 parties decrypt. Only passively secure.
+	// Keys with which any threshold + 1 parties can decrypt. Only passively secure.
 	Purpose_PURPOSE_THRESHOLD Purpose = 3
 )
 
@@ -229,9 +230,9 @@ type MaskForm int32
 
 const (
 	MaskForm_MASK_FORM_UNSPECIFIED MaskForm = 0
-	// With a carry that is computed on shares: it never fails. The default.
+	// Computes a carry on shares and never fails. The default.
 	MaskForm_MASK_FORM_EXACT MaskForm = 1
-	// Two messages, and a probability of failure that depends on the noise.
+	// Sends two messages, and fails with a probability that depends on the noise.
 	MaskForm_MASK_FORM_PAPER MaskForm = 2
 )
 
@@ -276,9 +277,9 @@ func (MaskForm) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{3}
 }
 
-// JobState is the state of a job, and of one party's session of it. Any state
-// before ACTIVATING can end in FAILED, CANCELLED or TIMED_OUT; ACTIVATING (the
-// result is stored, locked, at this party) is resumed until it completes.
+// JobState is the state of a job, or of its session at one party. Any state before
+// ACTIVATING can end in FAILED, CANCELLED or TIMED_OUT. In ACTIVATING this party has
+// stored the result in a locked state; activation is resumed until it completes.
 type JobState int32
 
 const (
@@ -352,8 +353,8 @@ func (JobState) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_job_v1_job_proto_rawDescGZIP(), []int{4}
 }
 
-// Shape of a matrix product: (rows x inner) times (inner x columns). Of a
-// convolution the last field alone is set.
+// Shape of a matrix product: (rows x inner) times (inner x columns). For a
+// convolution, only the last field is set.
 type Shape struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Rows    uint32                 `protobuf:"varint,1,opt,name=rows,proto3" json:"rows,omitempty"`
@@ -423,12 +424,12 @@ func (x *Shape) GetConvolution() *Convolution {
 	return nil
 }
 
-// Convolution of an image of channels x height x width with outputs kernels of
-// channels x kernel_height x kernel_width, which move by a stride over the image
-// with padding of zeros on each side. Its size on a side is (size + 2 padding -
-// kernel) / stride + 1, rounded down. Padding is less than the kernel, and every
-// entry of the image is read: neither passed over by a stride above the kernel,
-// nor left over at the end.
+// Convolution of an image of channels x height x width with a number (outputs) of
+// kernels of channels x kernel_height x kernel_width. The kernels move over the
+// zero-padded image by the stride. The size of the result in each dimension is
+// (size + 2 padding - kernel) / stride + 1, rounded down. The padding is smaller than
+// the kernel, and every entry of the image is read: the stride is at most the kernel
+// size, and no entries remain at the end.
 type Convolution struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Channels      uint32                 `protobuf:"varint,1,opt,name=channels,proto3" json:"channels,omitempty"`
@@ -545,8 +546,8 @@ func (x *Convolution) GetPaddingWidth() uint32 {
 	return 0
 }
 
-// SessionRef names one session: a job and the ordinal of the attempt. A retry
-// is a new ordinal; nothing of an unfinished session survives.
+// SessionRef names one session: a job and the ordinal of the attempt. A retry has a
+// new ordinal; no state of an unfinished session survives.
 type SessionRef struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	JobId         string                 `protobuf:"bytes,1,opt,name=job_id,json=jobId,proto3" json:"job_id,omitempty"`
@@ -599,15 +600,15 @@ func (x *SessionRef) GetOrdinal() uint32 {
 	return 0
 }
 
-// SessionSpec is what the coordinator asks of every party, in the same words.
-// Parties compare its digest with each other before anything else, and each
-// checks it against its own policy.
+// SessionSpec describes a session. The coordinator sends the same spec to every
+// party. The parties first compare their digests of the spec, and each party checks
+// it against its own policy.
 type SessionSpec struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Ref             *SessionRef            `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
 	Protocol        Protocol               `protobuf:"varint,2,opt,name=protocol,proto3,enum=lodge.job.v1.Protocol" json:"protocol,omitempty"`
 	ProtocolVersion uint32                 `protobuf:"varint,3,opt,name=protocol_version,json=protocolVersion,proto3" json:"protocol_version,omitempty"`
-	// Name and hash of the parameter set; both must be what the party pins.
+	// Name and hash of the parameter set; both must match the party's pins.
 	Params     string `protobuf:"bytes,4,opt,name=params,proto3" json:"params,omitempty"`
 	ParamsHash []byte `protobuf:"bytes,5,opt,name=params_hash,json=paramsHash,proto3" json:"params_hash,omitempty"`
 	RosterHash []byte `protobuf:"bytes,6,opt,name=roster_hash,json=rosterHash,proto3" json:"roster_hash,omitempty"`
@@ -618,37 +619,38 @@ type SessionSpec struct {
 	Dim uint32 `protobuf:"varint,9,opt,name=dim,proto3" json:"dim,omitempty"`
 	// Only for KIND_MATRIX and KIND_CONVOLUTION.
 	Shape *Shape `protobuf:"bytes,10,opt,name=shape,proto3" json:"shape,omitempty"`
-	// Tuples (or ciphertexts, for KIND_PROOF) wanted; 0 for keys.
+	// Number of tuples (or ciphertexts, for KIND_PROOF) to make; 0 for keys.
 	Count uint64 `protobuf:"varint,11,opt,name=count,proto3" json:"count,omitempty"`
-	// The epoch to make (keys) or to use (everything else); from 1.
+	// The epoch to make (for keys) or to use (for all other kinds), counted from 1.
 	Epoch   uint64  `protobuf:"varint,12,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Purpose Purpose `protobuf:"varint,13,opt,name=purpose,proto3,enum=lodge.job.v1.Purpose" json:"purpose,omitempty"`
-	// Whose tuples these are; a MAC key belongs to one tenant.
+	// The tenant that owns the tuples; a MAC key belongs to one tenant.
 	Tenant string `protobuf:"bytes,14,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	// The whole session ends by then.
+	// Deadline of the whole session.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// Only for KIND_INPUT: the party that knows the values.
 	InputParty uint32 `protobuf:"varint,16,opt,name=input_party,json=inputParty,proto3" json:"input_party,omitempty"`
-	// Makes products without the sacrifice that finds those of malformed
-	// evaluation keys. Only for kinds with products, and only where the policies
-	// of all parties allow it.
+	// Skips the sacrifice, which detects wrong products caused by malformed evaluation
+	// keys. Only for kinds with products, and only if the policies of all parties allow
+	// it.
 	NoSacrifice bool `protobuf:"varint,17,opt,name=no_sacrifice,json=noSacrifice,proto3" json:"no_sacrifice,omitempty"`
-	// Only for keys of PURPOSE_THRESHOLD: any threshold + 1 of the holders decrypt.
+	// Only for keys of PURPOSE_THRESHOLD: any threshold + 1 of the holders can decrypt.
 	Threshold uint32 `protobuf:"varint,18,opt,name=threshold,proto3" json:"threshold,omitempty"`
-	// The parties that take part, ascending; empty: all. Only for PROTOCOL_THRESHOLD:
-	// the holders of new keys, and of masks the quorum that will spend them.
+	// The participating parties, ascending; empty: all. Only for PROTOCOL_THRESHOLD:
+	// the holders of new keys, or the quorum that will spend the masks.
 	Group []uint32 `protobuf:"varint,19,rep,packed,name=group,proto3" json:"group,omitempty"`
 	// Only for KIND_MASKS.
 	Form MaskForm `protobuf:"varint,20,opt,name=form,proto3,enum=lodge.job.v1.MaskForm" json:"form,omitempty"`
-	// Only for KIND_RESHARE: the epoch whose secrets get new shares, the digest of
-	// its public keys, its threshold, and by the number of the share the party that
-	// holds it: its place in the roster plus one, or 0 if it does not take part.
+	// Only for KIND_RESHARE: the epoch whose secrets are shared anew, the digest of its
+	// public keys and its threshold. from_holders has one entry per share, in the order
+	// of share numbers: the holder's index in the roster plus one, or 0 if the holder
+	// does not take part.
 	FromEpoch     uint64   `protobuf:"varint,21,opt,name=from_epoch,json=fromEpoch,proto3" json:"from_epoch,omitempty"`
 	FromDigest    []byte   `protobuf:"bytes,22,opt,name=from_digest,json=fromDigest,proto3" json:"from_digest,omitempty"`
 	FromThreshold uint32   `protobuf:"varint,23,opt,name=from_threshold,json=fromThreshold,proto3" json:"from_threshold,omitempty"`
 	FromHolders   []uint32 `protobuf:"varint,24,rep,packed,name=from_holders,json=fromHolders,proto3" json:"from_holders,omitempty"`
-	// Only for keys of PURPOSE_THRESHOLD with a BGV set: the automorphisms X -> X^g
-	// that there are to be keys for, ascending, each odd and above 1.
+	// Only for keys of PURPOSE_THRESHOLD with a BGV set: make keys for the
+	// automorphisms X -> X^g with these g, ascending, each odd and above 1.
 	Galois        []uint32 `protobuf:"varint,25,rep,packed,name=galois,proto3" json:"galois,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -920,23 +922,23 @@ func (x *Blame) GetReason() string {
 	return ""
 }
 
-// Failure says how a session or a job ended without a result.
+// Failure describes why a session or a job ended without a result.
 type Failure struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One of: blame, abort, peer_abort, timeout, cancelled, refused, internal.
 	Outcome string `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	// Name and index of the round in which it ended; empty before the first.
+	// Name and index of the round in which the session ended; empty before the first.
 	Round      string `protobuf:"bytes,2,opt,name=round,proto3" json:"round,omitempty"`
 	RoundIndex uint32 `protobuf:"varint,3,opt,name=round_index,json=roundIndex,proto3" json:"round_index,omitempty"`
-	// The check that failed, where one is named.
+	// The check that failed, if known.
 	Check  string `protobuf:"bytes,4,opt,name=check,proto3" json:"check,omitempty"`
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Set when a party can be blamed in public.
+	// Set when a party can be blamed publicly.
 	Blame *Blame `protobuf:"bytes,6,opt,name=blame,proto3" json:"blame,omitempty"`
-	// Parties that may be at fault, where nobody can be named; for a timeout,
-	// those that were waited for.
+	// Parties that may be at fault, if the party at fault cannot be identified. For a
+	// timeout: the parties whose messages were missing.
 	Suspects []uint32 `protobuf:"varint,7,rep,packed,name=suspects,proto3" json:"suspects,omitempty"`
-	// The party that reports this.
+	// The party that reports the failure.
 	Reporter      uint32 `protobuf:"varint,8,opt,name=reporter,proto3" json:"reporter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1035,15 +1037,15 @@ type Progress struct {
 	RoundIndex uint32                 `protobuf:"varint,2,opt,name=round_index,json=roundIndex,proto3" json:"round_index,omitempty"`
 	// Parties whose messages are still missing in this round.
 	WaitingFor []uint32 `protobuf:"varint,3,rep,packed,name=waiting_for,json=waitingFor,proto3" json:"waiting_for,omitempty"`
-	// Since when this round has been waited for.
+	// When the party began to wait in this round.
 	Since         *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
 	SentBytes     uint64                 `protobuf:"varint,5,opt,name=sent_bytes,json=sentBytes,proto3" json:"sent_bytes,omitempty"`
 	ReceivedBytes uint64                 `protobuf:"varint,6,opt,name=received_bytes,json=receivedBytes,proto3" json:"received_bytes,omitempty"`
-	// Bytes received in this round and the most that it can take.
+	// Bytes received in this round, and the maximum for this round.
 	RoundReceivedBytes uint64 `protobuf:"varint,7,opt,name=round_received_bytes,json=roundReceivedBytes,proto3" json:"round_received_bytes,omitempty"`
 	RoundLimitBytes    uint64 `protobuf:"varint,8,opt,name=round_limit_bytes,json=roundLimitBytes,proto3" json:"round_limit_bytes,omitempty"`
-	// Done and total parts of the session's work, in the protocol's own unit
-	// (ciphertexts, batches); total 0 when unknown.
+	// Finished and total work of the session, in the protocol's own unit (ciphertexts,
+	// batches); the total is 0 if unknown.
 	WorkDone      uint64 `protobuf:"varint,9,opt,name=work_done,json=workDone,proto3" json:"work_done,omitempty"`
 	WorkTotal     uint64 `protobuf:"varint,10,opt,name=work_total,json=workTotal,proto3" json:"work_total,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1157,10 +1159,10 @@ type SessionStatus struct {
 	State    JobState               `protobuf:"varint,2,opt,name=state,proto3,enum=lodge.job.v1.JobState" json:"state,omitempty"`
 	Progress *Progress              `protobuf:"bytes,3,opt,name=progress,proto3" json:"progress,omitempty"`
 	Failure  *Failure               `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
-	// Digest of the public result, the same at every honest party; set from
-	// ACTIVATING on. The coordinator activates only when all are equal.
+	// Digest of the public result, the same at every honest party; set from ACTIVATING
+	// on. The coordinator activates the result only if all digests are equal.
 	Digest []byte `protobuf:"bytes,5,opt,name=digest,proto3" json:"digest,omitempty"`
-	// What was stored: the epoch, or the batch.
+	// The stored epoch or batch.
 	Epoch        uint64                 `protobuf:"varint,6,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	BatchId      string                 `protobuf:"bytes,7,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
 	Count        uint64                 `protobuf:"varint,8,opt,name=count,proto3" json:"count,omitempty"`

@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: lodge/job/v1/session.proto
 
-// The calls that every protocol service of a party has. The services share the
-// messages: a session is a session, whatever it makes.
+// Requests and responses that all protocol services of a party share. They are the
+// same for every kind of session.
 
 package jobv1
 

@@ -6,15 +6,16 @@
 
 // Distributed key generation at one party.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package keygenv1
 
@@ -42,7 +43,7 @@ const (
 	EpochState_EPOCH_STATE_LOCKED      EpochState = 1
 	EpochState_EPOCH_STATE_ACTIVE      EpochState = 2
 	EpochState_EPOCH_STATE_RETIRED     EpochState = 3
-	// It makes nothing new; what was made under it may be used up.
+	// The epoch makes no new tuples; existing tuples may be used up.
 	EpochState_EPOCH_STATE_DRAINING EpochState = 4
 )
 
@@ -91,17 +92,17 @@ func (EpochState) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_keygen_v1_keygen_proto_rawDescGZIP(), []int{0}
 }
 
-// RosterStanding is what the present roster of a party leaves of an epoch.
+// RosterStanding says how an epoch may be used under the current roster of a party.
 type RosterStanding int32
 
 const (
 	RosterStanding_ROSTER_STANDING_UNSPECIFIED RosterStanding = 0
-	// All.
+	// The roster is unchanged; all uses are allowed.
 	RosterStanding_ROSTER_STANDING_SAME RosterStanding = 1
-	// The roster is another one, of the same signing keys in the same order: what
-	// was made already may be reserved and fetched; nothing is made or decrypted.
+	// The roster has changed, but has the same signing keys in the same order. Existing
+	// tuples may be reserved and fetched; the epoch neither makes tuples nor decrypts.
 	RosterStanding_ROSTER_STANDING_SAME_PARTIES RosterStanding = 2
-	// Of other parties: nothing but the records.
+	// The roster has other parties; only the records of the epoch remain.
 	RosterStanding_ROSTER_STANDING_OTHER RosterStanding = 3
 )
 
@@ -159,17 +160,17 @@ type Epoch struct {
 	// "passive" or "proved".
 	KeygenSecurity string                 `protobuf:"bytes,7,opt,name=keygen_security,json=keygenSecurity,proto3" json:"keygen_security,omitempty"`
 	Created        *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=created,proto3" json:"created,omitempty"`
-	// The session that made it, as job and ordinal: "JOB-1".
+	// Job and ordinal of the session that made the epoch: "JOB-1".
 	Session string `protobuf:"bytes,9,opt,name=session,proto3" json:"session,omitempty"`
-	// The largest block that its rotation keys serve.
+	// The largest block dimension that its rotation keys support.
 	Dim uint32 `protobuf:"varint,10,opt,name=dim,proto3" json:"dim,omitempty"`
-	// Digest of the roster that it was made under, and what the present one leaves
-	// of it.
+	// Digest of the roster under which the epoch was made, and its standing under the
+	// current roster.
 	RosterHash []byte         `protobuf:"bytes,11,opt,name=roster_hash,json=rosterHash,proto3" json:"roster_hash,omitempty"`
 	Standing   RosterStanding `protobuf:"varint,12,opt,name=standing,proto3,enum=lodge.keygen.v1.RosterStanding" json:"standing,omitempty"`
-	// Of an epoch that drains: the one that is used instead; 0: none was named.
+	// Only for a draining epoch: its successor; 0 if none was named.
 	Successor uint64 `protobuf:"varint,13,opt,name=successor,proto3" json:"successor,omitempty"`
-	// Why it was retired.
+	// Why the epoch was retired.
 	Reason        string `protobuf:"bytes,14,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -483,9 +484,9 @@ func (x *GetPublicKeyResponse) GetChunk() []byte {
 type DrainEpochRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Epoch uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// The epoch that is used instead; a client may name none.
+	// The epoch that replaces this one. A client may omit it.
 	Successor uint64 `protobuf:"varint,2,opt,name=successor,proto3" json:"successor,omitempty"`
-	// Burn its MAC keys and erase its tuples.
+	// Burn the epoch's MAC keys and erase its tuples.
 	Revoke        bool   `protobuf:"varint,3,opt,name=revoke,proto3" json:"revoke,omitempty"`
 	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -6,15 +6,16 @@
 
 // Distributed key generation at one party.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package keygenv1
 
@@ -47,56 +48,55 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type KeygenServiceClient interface {
-	// Start checks the spec against this party's policy and begins the session.
-	// The epoch is one that this party has never had. Idempotent: the same spec
-	// again is answered with the session's status, and another under the same
-	// reference with conflict. Errors: invalid_request, policy_refused,
-	// pin_mismatch, stopped (too many sessions failed with nobody named), excluded
-	// (a party of the roster), passive_keygen, conflict (also: the epoch exists),
-	// busy (no room beside what runs), rate_limited (sessions in an hour),
-	// timed_out (the spec's deadline is over: start another), unavailable (the
-	// party stops), disk_low. [coordinator]
+	// Start checks the spec against this party's policy and starts the session. This
+	// party must never have had the epoch before. Idempotent: a repeated spec returns
+	// the status of its session, and a different spec with the same reference returns
+	// conflict. Errors: invalid_request, policy_refused, pin_mismatch, stopped (too
+	// many sessions failed without an identified party), excluded (a party of the
+	// roster), passive_keygen, conflict (also: the epoch exists), busy (not enough free
+	// memory), rate_limited (sessions per hour), timed_out (the spec's deadline has
+	// passed: start another session), unavailable (the party is stopping), disk_low.
+	// [coordinator]
 	Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error)
-	// GetStatus of a session. A party forgets its sessions when it restarts, and
-	// of those that have ended all but the last 1000. Idempotent. Errors:
+	// GetStatus returns the status of a session. A party remembers the last 1000
+	// ended sessions and forgets all sessions when it restarts. Idempotent. Errors:
 	// not_found. [coordinator, client with "status"]
 	GetStatus(ctx context.Context, in *v1.GetStatusRequest, opts ...grpc.CallOption) (*v1.GetStatusResponse, error)
 	// Watch streams the status at every change until the session ends.
-	// Idempotent: it may be begun again and starts with the status as it is.
-	// Errors: not_found, unavailable (the party stops). [coordinator, client with
-	// "status"]
+	// Idempotent: a new stream begins with the current status. Errors: not_found,
+	// unavailable (the party is stopping). [coordinator, client with "status"]
 	Watch(ctx context.Context, in *v1.WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[v1.WatchResponse], error)
-	// Cancel ends a session that is not complete and erases what it stored, and
-	// waits for its end. Idempotent. Errors: not_found, conflict (it is
-	// complete), too_large (the reason). [coordinator]
+	// Cancel stops a session that has not completed, erases its stored result and
+	// waits until the session has ended. Idempotent. Errors: not_found, conflict (the
+	// session has completed), too_large (the reason). [coordinator]
 	Cancel(ctx context.Context, in *v1.CancelRequest, opts ...grpc.CallOption) (*v1.CancelResponse, error)
-	// Activate unlocks the stored epoch; the session is ACTIVATING, and the
-	// digest this party's own. Idempotent until the party restarts, and not_found
-	// from then on: ListEpochs says whether the epoch is active. Errors:
-	// not_found, conflict (another state or digest), burnt (the epoch was retired
-	// meanwhile). [coordinator]
+	// Activate unlocks the stored epoch. The session must be ACTIVATING, and the digest
+	// must equal this party's digest. Idempotent until the party restarts; then it
+	// returns not_found, and ListEpochs shows whether the epoch is active. Errors:
+	// not_found, conflict (another state or digest), burnt (the epoch has been
+	// retired). [coordinator]
 	Activate(ctx context.Context, in *v1.ActivateRequest, opts ...grpc.CallOption) (*v1.ActivateResponse, error)
-	// ListEpochs of this party, retired ones as well. Idempotent. Errors: none of
-	// its own. [coordinator, client with "status"]
+	// ListEpochs returns all epochs of this party, including retired ones. Idempotent.
+	// Errors: only general errors. [coordinator, client with "status"]
 	ListEpochs(ctx context.Context, in *ListEpochsRequest, opts ...grpc.CallOption) (*ListEpochsResponse, error)
 	// GetPublicKey streams the public key of an active epoch. Idempotent. Errors:
 	// not_found, conflict (not active yet, or draining), burnt (retired),
 	// pin_mismatch (made under another roster), passive_keygen. [client]
 	GetPublicKey(ctx context.Context, in *GetPublicKeyRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetPublicKeyResponse], error)
-	// DrainEpoch has an active epoch make nothing new at this party: the sessions
-	// under it end, and none starts. What was made already may be reserved and
-	// fetched until it is used up, and clients' ciphertexts are decrypted. With
-	// revoke its MAC keys are burnt and every tuple under them is erased, too; its
-	// own keys stay until it is retired. It cannot be undone. Idempotent. Errors:
-	// not_found, conflict (not active yet), burnt (retired), forbidden (to revoke,
-	// without "retire"), invalid_request (a successor that is not an active epoch
-	// for the same purpose; the coordinator names one), too_large (a reason of
-	// more than 1000 bytes). [coordinator, client with "retire"]
+	// DrainEpoch stops production under an active epoch at this party: its sessions
+	// end, and no session under it starts. Existing tuples may still be reserved and
+	// fetched until they are used up, and clients' ciphertexts are still decrypted. If
+	// revoke is set, the party also burns the epoch's MAC keys and erases every tuple
+	// under them; the epoch's own keys remain until it is retired. Draining cannot be
+	// undone. Idempotent. Errors: not_found, conflict (not active yet), burnt
+	// (retired), forbidden (to revoke without "retire"), invalid_request (the successor
+	// is not an active epoch for the same purpose, or the coordinator named none),
+	// too_large (a reason of more than 1000 bytes). [coordinator, client with "retire"]
 	DrainEpoch(ctx context.Context, in *DrainEpochRequest, opts ...grpc.CallOption) (*DrainEpochResponse, error)
-	// RetireEpoch ends the sessions under an epoch, erases its secrets, its MAC
-	// keys and every tuple under them at this party, and keeps a tombstone. It
-	// cannot be undone. Idempotent. Errors: not_found, too_large (a reason of
-	// more than 1000 bytes). [client with "retire"]
+	// RetireEpoch ends the sessions under an epoch at this party, erases its secrets,
+	// its MAC keys and every tuple under them, and keeps a tombstone. It cannot be
+	// undone. Idempotent. Errors: not_found, too_large (a reason of more than 1000
+	// bytes). [client with "retire"]
 	RetireEpoch(ctx context.Context, in *RetireEpochRequest, opts ...grpc.CallOption) (*RetireEpochResponse, error)
 }
 
@@ -220,56 +220,55 @@ func (c *keygenServiceClient) RetireEpoch(ctx context.Context, in *RetireEpochRe
 // All implementations must embed UnimplementedKeygenServiceServer
 // for forward compatibility.
 type KeygenServiceServer interface {
-	// Start checks the spec against this party's policy and begins the session.
-	// The epoch is one that this party has never had. Idempotent: the same spec
-	// again is answered with the session's status, and another under the same
-	// reference with conflict. Errors: invalid_request, policy_refused,
-	// pin_mismatch, stopped (too many sessions failed with nobody named), excluded
-	// (a party of the roster), passive_keygen, conflict (also: the epoch exists),
-	// busy (no room beside what runs), rate_limited (sessions in an hour),
-	// timed_out (the spec's deadline is over: start another), unavailable (the
-	// party stops), disk_low. [coordinator]
+	// Start checks the spec against this party's policy and starts the session. This
+	// party must never have had the epoch before. Idempotent: a repeated spec returns
+	// the status of its session, and a different spec with the same reference returns
+	// conflict. Errors: invalid_request, policy_refused, pin_mismatch, stopped (too
+	// many sessions failed without an identified party), excluded (a party of the
+	// roster), passive_keygen, conflict (also: the epoch exists), busy (not enough free
+	// memory), rate_limited (sessions per hour), timed_out (the spec's deadline has
+	// passed: start another session), unavailable (the party is stopping), disk_low.
+	// [coordinator]
 	Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error)
-	// GetStatus of a session. A party forgets its sessions when it restarts, and
-	// of those that have ended all but the last 1000. Idempotent. Errors:
+	// GetStatus returns the status of a session. A party remembers the last 1000
+	// ended sessions and forgets all sessions when it restarts. Idempotent. Errors:
 	// not_found. [coordinator, client with "status"]
 	GetStatus(context.Context, *v1.GetStatusRequest) (*v1.GetStatusResponse, error)
 	// Watch streams the status at every change until the session ends.
-	// Idempotent: it may be begun again and starts with the status as it is.
-	// Errors: not_found, unavailable (the party stops). [coordinator, client with
-	// "status"]
+	// Idempotent: a new stream begins with the current status. Errors: not_found,
+	// unavailable (the party is stopping). [coordinator, client with "status"]
 	Watch(*v1.WatchRequest, grpc.ServerStreamingServer[v1.WatchResponse]) error
-	// Cancel ends a session that is not complete and erases what it stored, and
-	// waits for its end. Idempotent. Errors: not_found, conflict (it is
-	// complete), too_large (the reason). [coordinator]
+	// Cancel stops a session that has not completed, erases its stored result and
+	// waits until the session has ended. Idempotent. Errors: not_found, conflict (the
+	// session has completed), too_large (the reason). [coordinator]
 	Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error)
-	// Activate unlocks the stored epoch; the session is ACTIVATING, and the
-	// digest this party's own. Idempotent until the party restarts, and not_found
-	// from then on: ListEpochs says whether the epoch is active. Errors:
-	// not_found, conflict (another state or digest), burnt (the epoch was retired
-	// meanwhile). [coordinator]
+	// Activate unlocks the stored epoch. The session must be ACTIVATING, and the digest
+	// must equal this party's digest. Idempotent until the party restarts; then it
+	// returns not_found, and ListEpochs shows whether the epoch is active. Errors:
+	// not_found, conflict (another state or digest), burnt (the epoch has been
+	// retired). [coordinator]
 	Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error)
-	// ListEpochs of this party, retired ones as well. Idempotent. Errors: none of
-	// its own. [coordinator, client with "status"]
+	// ListEpochs returns all epochs of this party, including retired ones. Idempotent.
+	// Errors: only general errors. [coordinator, client with "status"]
 	ListEpochs(context.Context, *ListEpochsRequest) (*ListEpochsResponse, error)
 	// GetPublicKey streams the public key of an active epoch. Idempotent. Errors:
 	// not_found, conflict (not active yet, or draining), burnt (retired),
 	// pin_mismatch (made under another roster), passive_keygen. [client]
 	GetPublicKey(*GetPublicKeyRequest, grpc.ServerStreamingServer[GetPublicKeyResponse]) error
-	// DrainEpoch has an active epoch make nothing new at this party: the sessions
-	// under it end, and none starts. What was made already may be reserved and
-	// fetched until it is used up, and clients' ciphertexts are decrypted. With
-	// revoke its MAC keys are burnt and every tuple under them is erased, too; its
-	// own keys stay until it is retired. It cannot be undone. Idempotent. Errors:
-	// not_found, conflict (not active yet), burnt (retired), forbidden (to revoke,
-	// without "retire"), invalid_request (a successor that is not an active epoch
-	// for the same purpose; the coordinator names one), too_large (a reason of
-	// more than 1000 bytes). [coordinator, client with "retire"]
+	// DrainEpoch stops production under an active epoch at this party: its sessions
+	// end, and no session under it starts. Existing tuples may still be reserved and
+	// fetched until they are used up, and clients' ciphertexts are still decrypted. If
+	// revoke is set, the party also burns the epoch's MAC keys and erases every tuple
+	// under them; the epoch's own keys remain until it is retired. Draining cannot be
+	// undone. Idempotent. Errors: not_found, conflict (not active yet), burnt
+	// (retired), forbidden (to revoke without "retire"), invalid_request (the successor
+	// is not an active epoch for the same purpose, or the coordinator named none),
+	// too_large (a reason of more than 1000 bytes). [coordinator, client with "retire"]
 	DrainEpoch(context.Context, *DrainEpochRequest) (*DrainEpochResponse, error)
-	// RetireEpoch ends the sessions under an epoch, erases its secrets, its MAC
-	// keys and every tuple under them at this party, and keeps a tombstone. It
-	// cannot be undone. Idempotent. Errors: not_found, too_large (a reason of
-	// more than 1000 bytes). [client with "retire"]
+	// RetireEpoch ends the sessions under an epoch at this party, erases its secrets,
+	// its MAC keys and every tuple under them, and keeps a tombstone. It cannot be
+	// undone. Idempotent. Errors: not_found, too_large (a reason of more than 1000
+	// bytes). [client with "retire"]
 	RetireEpoch(context.Context, *RetireEpochRequest) (*RetireEpochResponse, error)
 	mustEmbedUnimplementedKeygenServiceServer()
 }

@@ -4,29 +4,30 @@
 // 	protoc        (unknown)
 // source: lodge/linear/v1/linear.proto
 
-// Two-party linear algebra at one party, which computes on what its clients
-// encrypt.
+// Two-party linear algebra: a party computes on ciphertexts of its clients.
 //
-// Security: the party follows the protocol. It sees ciphertexts of the owner of
-// a key and nothing that depends on a decryption; a party that deviates makes
-// results wrong, unnoticed. The owner learns its result, or its share of it, but
-// for a statistical distance that the terms tell, and that parties add up and
-// bound for each pair of clients. The owner of the key of a product on shares
-// proves that its inputs are well formed and need not follow the protocol; with
-// a set without proofs an owner with malformed inputs learns the matrix of the
-// other client over thousands of products. Parties refuse such sets unless their
-// operators have set allow_unproved_linear, and all of this unless they have set
-// allow_passive_linear. docs/linear.md says more.
+// Security: the party is assumed to follow the protocol. It sees ciphertexts under
+// the client's key and no value that depends on a decryption; if it deviates,
+// results can be wrong without being detected. The owner of the key learns only its
+// result, or its share of the result, up to a statistical distance that the terms
+// state. Parties add up these distances for each pair of clients and bound the sum.
+// In a product on shares, the owner of the key proves that its inputs are well
+// formed, so it need not follow the protocol. With a set without proofs, an owner
+// with malformed inputs learns the other client's matrix over thousands of products.
+// Parties refuse such sets unless their operators have set allow_unproved_linear,
+// and refuse all calls of this service unless they have set allow_passive_linear.
+// See docs/linear.md.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package linearv1
 
@@ -49,7 +50,7 @@ const (
 type ProductMethod int32
 
 const (
-	// Tiles of the second method whose ciphertexts have the fewest bytes.
+	// The second method, with the tiles whose ciphertexts have the fewest bytes.
 	ProductMethod_PRODUCT_METHOD_UNSPECIFIED ProductMethod = 0
 	ProductMethod_PRODUCT_METHOD_FIRST       ProductMethod = 1
 	ProductMethod_PRODUCT_METHOD_SECOND      ProductMethod = 2
@@ -96,11 +97,11 @@ func (ProductMethod) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_linear_v1_linear_proto_rawDescGZIP(), []int{0}
 }
 
-// Packing says where the rows of a matrix lie in a polynomial.
+// Packing is the placement of the rows of a matrix in a polynomial.
 type Packing int32
 
 const (
-	// That with the fewest bytes.
+	// The packing with the fewest bytes.
 	Packing_PACKING_UNSPECIFIED Packing = 0
 	Packing_PACKING_FORWARD     Packing = 1
 	Packing_PACKING_DOUBLE      Packing = 2
@@ -152,18 +153,18 @@ func (Packing) EnumDescriptor() ([]byte, []int) {
 
 type MultiplyHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Parameter set, such as P13-40, and the hash of it that the caller knows.
+	// Name of the parameter set, such as P13-40, and the hash that the caller expects.
 	Set     string `protobuf:"bytes,1,opt,name=set,proto3" json:"set,omitempty"`
 	SetHash []byte `protobuf:"bytes,2,opt,name=set_hash,json=setHash,proto3" json:"set_hash,omitempty"`
 	// Rows x inner times inner x cols.
 	Rows  uint32 `protobuf:"varint,3,opt,name=rows,proto3" json:"rows,omitempty"`
 	Inner uint32 `protobuf:"varint,4,opt,name=inner,proto3" json:"inner,omitempty"`
 	Cols  uint32 `protobuf:"varint,5,opt,name=cols,proto3" json:"cols,omitempty"`
-	// Magnitudes that entries of the factors do not exceed.
+	// Maximum magnitude of the entries of each factor.
 	MaxLeft  uint64        `protobuf:"varint,6,opt,name=max_left,json=maxLeft,proto3" json:"max_left,omitempty"`
 	MaxRight uint64        `protobuf:"varint,7,opt,name=max_right,json=maxRight,proto3" json:"max_right,omitempty"`
 	Method   ProductMethod `protobuf:"varint,8,opt,name=method,proto3,enum=lodge.linear.v1.ProductMethod" json:"method,omitempty"`
-	// The first answer that is wanted, from 0.
+	// Index of the first answer to send, counted from 0.
 	First         uint32 `protobuf:"varint,9,opt,name=first,proto3" json:"first,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -262,9 +263,10 @@ func (x *MultiplyHeader) GetFirst() uint32 {
 	return 0
 }
 
-// The first request has the header. In the others follow one after another, in
-// chunks of at most 1 MiB: the public key, the header and the ciphertexts of the
-// left factor, and those of the right, of sizes that set and shape fix.
+// The first request has the header. The following requests have, in chunks of at most
+// 1 MiB: the public key, the header and ciphertexts of the left factor, and the
+// header and ciphertexts of the right factor. The set and the shape determine all
+// sizes.
 type MultiplyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *MultiplyHeader        `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -317,8 +319,7 @@ func (x *MultiplyRequest) GetChunk() []byte {
 	return nil
 }
 
-// The first response has the terms; the answers that were wanted follow, in
-// chunks.
+// The first response has the terms; the requested answers follow in chunks.
 type MultiplyResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Terms         *Terms                 `protobuf:"bytes,1,opt,name=terms,proto3" json:"terms,omitempty"`
@@ -371,17 +372,18 @@ func (x *MultiplyResponse) GetChunk() []byte {
 	return nil
 }
 
-// Terms are what set and shape fix, for a caller to compare.
+// Terms are determined by the set and the shape. The caller should compare them with
+// its own plan.
 type Terms struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "passive": see the security model above. "passive_evaluator" where inputs
-	// are proved: then owners of keys need not follow the protocol.
+	// "passive": see the security model above. "passive_evaluator" if inputs are
+	// proved: then owners of keys need not follow the protocol.
 	Security string `protobuf:"bytes,1,opt,name=security,proto3" json:"security,omitempty"`
-	// Of how many answers, of how many bytes each, the product is.
+	// Number of answers of the product, and bytes of each answer.
 	Answers     uint32 `protobuf:"varint,2,opt,name=answers,proto3" json:"answers,omitempty"`
 	AnswerBytes uint64 `protobuf:"varint,3,opt,name=answer_bytes,json=answerBytes,proto3" json:"answer_bytes,omitempty"`
-	// log2 of the statistical distance of all answers from what the result alone
-	// tells. Distances of products with the same matrix add up.
+	// log2 of the statistical distance between all answers and answers that depend
+	// only on the result. Distances of products with the same matrix add up.
 	LogDistance   float64 `protobuf:"fixed64,4,opt,name=log_distance,json=logDistance,proto3" json:"log_distance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -445,13 +447,13 @@ func (x *Terms) GetLogDistance() float64 {
 	return 0
 }
 
-// VectorShape is a matrix times a shared vector.
+// VectorShape is the shape of a matrix times a shared vector.
 type VectorShape struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Rows    uint32                 `protobuf:"varint,1,opt,name=rows,proto3" json:"rows,omitempty"`
 	Cols    uint32                 `protobuf:"varint,2,opt,name=cols,proto3" json:"cols,omitempty"`
 	Packing Packing                `protobuf:"varint,3,opt,name=packing,proto3,enum=lodge.linear.v1.Packing" json:"packing,omitempty"`
-	// Rows to an answer; 0: the number with the fewest bytes.
+	// Rows per answer; 0: the number with the fewest bytes.
 	Slots         uint32 `protobuf:"varint,4,opt,name=slots,proto3" json:"slots,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -515,7 +517,8 @@ func (x *VectorShape) GetSlots() uint32 {
 	return 0
 }
 
-// BatchShape is, for each output, the sum over shared matrices times vectors.
+// BatchShape is the shape of a product that returns, for each output, the sum over
+// shared matrices times vectors.
 type BatchShape struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Rows          uint32                 `protobuf:"varint,1,opt,name=rows,proto3" json:"rows,omitempty"`
@@ -584,11 +587,11 @@ func (x *BatchShape) GetOutputs() uint32 {
 	return 0
 }
 
-// RunHeader is what both ends of a product on shares say alike, but for who the
-// other is.
+// RunHeader describes a product on shares. Both clients send the same header, except
+// for the name of the other client.
 type RunHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 16 random bytes that name the run, and no other of the two clients.
+	// 16 random bytes that name the run, unique for the two clients.
 	Run     []byte `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
 	Set     string `protobuf:"bytes,2,opt,name=set,proto3" json:"set,omitempty"`
 	SetHash []byte `protobuf:"bytes,3,opt,name=set_hash,json=setHash,proto3" json:"set_hash,omitempty"`
@@ -597,7 +600,7 @@ type RunHeader struct {
 	//	*RunHeader_Vector
 	//	*RunHeader_Batch
 	Shape isRunHeader_Shape `protobuf_oneof:"shape"`
-	// The client at the other end.
+	// Name of the other client.
 	With          string `protobuf:"bytes,6,opt,name=with,proto3" json:"with,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -702,9 +705,9 @@ func (*RunHeader_Vector) isRunHeader_Shape() {}
 
 func (*RunHeader_Batch) isRunHeader_Shape() {}
 
-// The first request has the header. In the others follow, in chunks of at most
-// 1 MiB: the public key, the header and the ciphertexts of the input and, if the
-// set has one, their proof.
+// The first request has the header. The following requests have, in chunks of at most
+// 1 MiB: the public key, the header and ciphertexts of the input and, if the set
+// requires it, their proof.
 type AskRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *RunHeader             `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -757,9 +760,10 @@ func (x *AskRequest) GetChunk() []byte {
 	return nil
 }
 
-// The first response has the terms; the answers follow, in chunks, and in the
-// last response they are complete. The client then ends its side of the stream,
-// by which the party knows that it has everything; the other end is told after.
+// The first response has the terms; the answers follow in chunks, and the last
+// response sets complete. The client then closes its side of the stream, which tells
+// the party that the client has all answers. Only then does the party notify the
+// other client.
 type AskResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Terms         *Terms                 `protobuf:"bytes,1,opt,name=terms,proto3" json:"terms,omitempty"`
@@ -820,11 +824,11 @@ func (x *AskResponse) GetComplete() bool {
 	return false
 }
 
-// The first request has the header. In the others follow, in chunks of at most
-// 1 MiB, residues modulo T, packed: the share of the vector, and the matrix row
-// by row; or the shares of the matrices, each row by row, and the vectors, those
-// of one output after those of another. Each row, and each vector, begins with a
-// byte.
+// The first request has the header. The following requests have packed residues
+// modulo T, in chunks of at most 1 MiB: for a vector shape, the share of the vector
+// and then the matrix row by row; for a batch shape, the shares of the matrices, each
+// row by row, and then the vectors, grouped by output. Each row and each vector
+// starts on a byte boundary.
 type AnswerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *RunHeader             `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -877,8 +881,8 @@ func (x *AnswerRequest) GetChunk() []byte {
 	return nil
 }
 
-// The first response has the terms; shares of the product follow, packed answer
-// by answer, and in the last response the run is complete.
+// The first response has the terms; the shares of the product follow, packed answer
+// by answer, and the last response sets complete.
 type AnswerResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Terms         *Terms                 `protobuf:"bytes,1,opt,name=terms,proto3" json:"terms,omitempty"`

@@ -4,29 +4,30 @@
 // - protoc             (unknown)
 // source: lodge/linear/v1/linear.proto
 
-// Two-party linear algebra at one party, which computes on what its clients
-// encrypt.
+// Two-party linear algebra: a party computes on ciphertexts of its clients.
 //
-// Security: the party follows the protocol. It sees ciphertexts of the owner of
-// a key and nothing that depends on a decryption; a party that deviates makes
-// results wrong, unnoticed. The owner learns its result, or its share of it, but
-// for a statistical distance that the terms tell, and that parties add up and
-// bound for each pair of clients. The owner of the key of a product on shares
-// proves that its inputs are well formed and need not follow the protocol; with
-// a set without proofs an owner with malformed inputs learns the matrix of the
-// other client over thousands of products. Parties refuse such sets unless their
-// operators have set allow_unproved_linear, and all of this unless they have set
-// allow_passive_linear. docs/linear.md says more.
+// Security: the party is assumed to follow the protocol. It sees ciphertexts under
+// the client's key and no value that depends on a decryption; if it deviates,
+// results can be wrong without being detected. The owner of the key learns only its
+// result, or its share of the result, up to a statistical distance that the terms
+// state. Parties add up these distances for each pair of clients and bound the sum.
+// In a product on shares, the owner of the key proves that its inputs are well
+// formed, so it need not follow the protocol. With a set without proofs, an owner
+// with malformed inputs learns the other client's matrix over thousands of products.
+// Parties refuse such sets unless their operators have set allow_unproved_linear,
+// and refuse all calls of this service unless they have set allow_passive_linear.
+// See docs/linear.md.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package linearv1
 
@@ -52,44 +53,45 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type LinearServiceClient interface {
-	// Multiply multiplies two matrices that the caller has encrypted. It keeps
-	// nothing: asked again, for all answers or those that are missing, it computes
-	// them again, with other masks. Idempotent. Errors: invalid_request (form,
-	// shape, an upload that ends early), too_large (more than was announced),
-	// not_found (the set), pin_mismatch (another set of that name),
-	// malformed_ciphertext (or key), foreign_ciphertext (of another key or set),
-	// policy_refused (passive, an insecure set, or memory), rate_limited (products
-	// in an hour), busy (two calls of this client run, or memory is short),
-	// timed_out (the upload), disk_low. [client with "linear"]
+	// Multiply multiplies two matrices that the caller has encrypted. It stores no
+	// results: a repeated request, for all or only for the missing answers, computes
+	// them again with other masks. Idempotent. Errors: invalid_request (form, shape, an
+	// upload that ends early), too_large (more than announced), not_found (the set),
+	// pin_mismatch (another set with this name), malformed_ciphertext (or key),
+	// foreign_ciphertext (of another key or set), policy_refused (passive security, an
+	// insecure set, or memory), rate_limited (products per hour), busy (two calls of
+	// this client are running, or memory is short), timed_out (the upload), disk_low. [client
+	// with "linear"]
 	Multiply(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[MultiplyRequest, MultiplyResponse], error)
-	// Ask is the end of the owner of the key of a product on shares: it sends its
-	// share, encrypted, and gets answers that decrypt to its share of the product.
-	// The other end is Answer, by the client that is named, at this party. The
-	// shares are of use if both ends end well. Not idempotent: a run that fails
-	// has failed for both, and another one has another id. Errors:
-	// invalid_request (form, shape, an upload that ends early), too_large (more
-	// than was announced), not_found (the set), pin_mismatch (another set of that
-	// name), malformed_ciphertext (or key), foreign_ciphertext (of another key or
-	// set), bad_proof (that inputs are well formed), conflict (the ends do not mean
-	// the same, or an end is there already), policy_refused (passive, an insecure
-	// set, one without proofs, or memory), burnt (the clients have used up their
-	// budget of statistical distance), quarantined (the party's store may be an old
-	// one), rate_limited (products in an hour), busy (two calls of this client run,
-	// or memory is short), unavailable (the other end has not come, or has failed),
-	// timed_out (an upload), disk_low. [client with "linear"]
+	// Ask is called by the owner of the key of a product on shares. The owner sends its
+	// encrypted share and receives answers that decrypt to its share of the product.
+	// The other client, named in the header, calls Answer at the same party. The shares
+	// are valid only if both calls succeed. Not idempotent: a failed run fails for both
+	// clients, and a new run needs a new id. Errors: invalid_request (form, shape, an
+	// upload that ends early), too_large (more than announced), not_found (the set),
+	// pin_mismatch (another set with this name), malformed_ciphertext (or key),
+	// foreign_ciphertext (of another key or set), bad_proof (of well-formed inputs),
+	// conflict (the two headers differ, or this end has been called already),
+	// policy_refused (passive security, an insecure set, a set without proofs, or
+	// memory), burnt (the clients have used up their budget of statistical distance),
+	// quarantined (the party's store may be an old copy), rate_limited (products per
+	// hour), busy (two calls of this client are running, or memory is short),
+	// unavailable (the other client has not called, or its call failed), timed_out (an
+	// upload), disk_low. [client with "linear"]
 	Ask(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AskRequest, AskResponse], error)
-	// Answer is the end of whose matrix, or vectors, these are: it sends them, and
-	// its share of the other factor, in the clear to this party, which it trusts
-	// with them, and gets its share of the product as the input comes: read while
-	// sending. Not idempotent, as Ask. Errors: invalid_request (form, shape, what
-	// is no residue, an upload that ends early), too_large (more than was
-	// announced), not_found (the set), pin_mismatch (another set of that name),
-	// conflict (the ends do not mean the same, or an end is there already),
-	// policy_refused (passive, an insecure set, one without proofs, or memory),
-	// burnt (the clients have used up their budget of statistical distance),
-	// quarantined (the party's store may be an old one), rate_limited (products in an hour), busy (two calls of this client run, or
-	// memory is short), unavailable (the other end has not come, or has failed),
-	// timed_out (an upload), disk_low. [client with "linear"]
+	// Answer is called by the owner of the matrix or the vectors of a product on
+	// shares. This client sends them and its share of the other factor as plaintext to
+	// this party, which it trusts with these values. It receives its share of the
+	// product while it is still sending, so it must read and send concurrently. Not
+	// idempotent, as Ask. Errors: invalid_request (form, shape, an invalid residue, an
+	// upload that ends early), too_large (more than announced), not_found (the set),
+	// pin_mismatch (another set with this name), conflict (the two headers differ, or
+	// this end has been called already), policy_refused (passive security, an insecure
+	// set, a set without proofs, or memory), burnt (the clients have used up their
+	// budget of statistical distance), quarantined (the party's store may be an old
+	// copy), rate_limited (products per hour), busy (two calls of this client are
+	// running, or memory is short), unavailable (the other client has not called, or its
+	// call failed), timed_out (an upload), disk_low. [client with "linear"]
 	Answer(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AnswerRequest, AnswerResponse], error)
 }
 
@@ -144,44 +146,45 @@ type LinearService_AnswerClient = grpc.BidiStreamingClient[AnswerRequest, Answer
 // All implementations must embed UnimplementedLinearServiceServer
 // for forward compatibility.
 type LinearServiceServer interface {
-	// Multiply multiplies two matrices that the caller has encrypted. It keeps
-	// nothing: asked again, for all answers or those that are missing, it computes
-	// them again, with other masks. Idempotent. Errors: invalid_request (form,
-	// shape, an upload that ends early), too_large (more than was announced),
-	// not_found (the set), pin_mismatch (another set of that name),
-	// malformed_ciphertext (or key), foreign_ciphertext (of another key or set),
-	// policy_refused (passive, an insecure set, or memory), rate_limited (products
-	// in an hour), busy (two calls of this client run, or memory is short),
-	// timed_out (the upload), disk_low. [client with "linear"]
+	// Multiply multiplies two matrices that the caller has encrypted. It stores no
+	// results: a repeated request, for all or only for the missing answers, computes
+	// them again with other masks. Idempotent. Errors: invalid_request (form, shape, an
+	// upload that ends early), too_large (more than announced), not_found (the set),
+	// pin_mismatch (another set with this name), malformed_ciphertext (or key),
+	// foreign_ciphertext (of another key or set), policy_refused (passive security, an
+	// insecure set, or memory), rate_limited (products per hour), busy (two calls of
+	// this client are running, or memory is short), timed_out (the upload), disk_low. [client
+	// with "linear"]
 	Multiply(grpc.BidiStreamingServer[MultiplyRequest, MultiplyResponse]) error
-	// Ask is the end of the owner of the key of a product on shares: it sends its
-	// share, encrypted, and gets answers that decrypt to its share of the product.
-	// The other end is Answer, by the client that is named, at this party. The
-	// shares are of use if both ends end well. Not idempotent: a run that fails
-	// has failed for both, and another one has another id. Errors:
-	// invalid_request (form, shape, an upload that ends early), too_large (more
-	// than was announced), not_found (the set), pin_mismatch (another set of that
-	// name), malformed_ciphertext (or key), foreign_ciphertext (of another key or
-	// set), bad_proof (that inputs are well formed), conflict (the ends do not mean
-	// the same, or an end is there already), policy_refused (passive, an insecure
-	// set, one without proofs, or memory), burnt (the clients have used up their
-	// budget of statistical distance), quarantined (the party's store may be an old
-	// one), rate_limited (products in an hour), busy (two calls of this client run,
-	// or memory is short), unavailable (the other end has not come, or has failed),
-	// timed_out (an upload), disk_low. [client with "linear"]
+	// Ask is called by the owner of the key of a product on shares. The owner sends its
+	// encrypted share and receives answers that decrypt to its share of the product.
+	// The other client, named in the header, calls Answer at the same party. The shares
+	// are valid only if both calls succeed. Not idempotent: a failed run fails for both
+	// clients, and a new run needs a new id. Errors: invalid_request (form, shape, an
+	// upload that ends early), too_large (more than announced), not_found (the set),
+	// pin_mismatch (another set with this name), malformed_ciphertext (or key),
+	// foreign_ciphertext (of another key or set), bad_proof (of well-formed inputs),
+	// conflict (the two headers differ, or this end has been called already),
+	// policy_refused (passive security, an insecure set, a set without proofs, or
+	// memory), burnt (the clients have used up their budget of statistical distance),
+	// quarantined (the party's store may be an old copy), rate_limited (products per
+	// hour), busy (two calls of this client are running, or memory is short),
+	// unavailable (the other client has not called, or its call failed), timed_out (an
+	// upload), disk_low. [client with "linear"]
 	Ask(grpc.BidiStreamingServer[AskRequest, AskResponse]) error
-	// Answer is the end of whose matrix, or vectors, these are: it sends them, and
-	// its share of the other factor, in the clear to this party, which it trusts
-	// with them, and gets its share of the product as the input comes: read while
-	// sending. Not idempotent, as Ask. Errors: invalid_request (form, shape, what
-	// is no residue, an upload that ends early), too_large (more than was
-	// announced), not_found (the set), pin_mismatch (another set of that name),
-	// conflict (the ends do not mean the same, or an end is there already),
-	// policy_refused (passive, an insecure set, one without proofs, or memory),
-	// burnt (the clients have used up their budget of statistical distance),
-	// quarantined (the party's store may be an old one), rate_limited (products in an hour), busy (two calls of this client run, or
-	// memory is short), unavailable (the other end has not come, or has failed),
-	// timed_out (an upload), disk_low. [client with "linear"]
+	// Answer is called by the owner of the matrix or the vectors of a product on
+	// shares. This client sends them and its share of the other factor as plaintext to
+	// this party, which it trusts with these values. It receives its share of the
+	// product while it is still sending, so it must read and send concurrently. Not
+	// idempotent, as Ask. Errors: invalid_request (form, shape, an invalid residue, an
+	// upload that ends early), too_large (more than announced), not_found (the set),
+	// pin_mismatch (another set with this name), conflict (the two headers differ, or
+	// this end has been called already), policy_refused (passive security, an insecure
+	// set, a set without proofs, or memory), burnt (the clients have used up their
+	// budget of statistical distance), quarantined (the party's store may be an old
+	// copy), rate_limited (products per hour), busy (two calls of this client are
+	// running, or memory is short), unavailable (the other client has not called, or its
+	// call failed), timed_out (an upload), disk_low. [client with "linear"]
 	Answer(grpc.BidiStreamingServer[AnswerRequest, AnswerResponse]) error
 	mustEmbedUnimplementedLinearServiceServer()
 }

@@ -4,22 +4,23 @@
 // 	protoc        (unknown)
 // source: lodge/multikey/v1/evaluation.proto
 
-// Netlists that one party computes for its clients on bits under several
-// parties' keys. Nothing here is secret, and nothing is decrypted: a result is
-// ciphertexts under all keys that went into it.
+// Evaluation of netlists: one party computes for its clients on encrypted bits under
+// the keys of several parties. All data is public and the service decrypts nothing. A
+// result consists of ciphertexts under all keys of its inputs.
 //
-// A result is what this party has computed. Nobody can tell by looking at it
-// whether that is right, and since transforms are in floating point, another
-// machine's has other words for the same bits. What a result is called, and what
-// its owners are asked to decrypt, is the digest of its ciphertexts.
+// A result is computed by one party. A ciphertext does not show whether the
+// party computed it correctly. Because transforms use floating point, another machine
+// may return other words for the same bits. The digest of its ciphertexts names a
+// result, also in requests for decryption.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. All calls are idempotent. Besides its own, any call
-// may end with unauthenticated, forbidden (role or permission), invalid_request,
-// too_large, busy (too many streams), rate_limited, timed_out (at the latest
-// after 30 s, unless it streams), unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. All calls are idempotent.
+// In addition to its own errors, any call may return unauthenticated, forbidden
+// (role or permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (after at most 30 s, unless the call streams),
+// unavailable, cancelled, disk_low (a disk is full), check_failed (the records
+// are damaged) and internal.
 
 package multikeyv1
 
@@ -43,9 +44,9 @@ type InputForm int32
 
 const (
 	InputForm_INPUT_FORM_UNSPECIFIED InputForm = 0
-	// As a party encrypts: a batch of bits under one party's keys.
+	// A batch of bits under one party's keys, as returned by Encrypt.
 	InputForm_INPUT_FORM_BATCH InputForm = 1
-	// Ciphertexts, one after the other: results of evaluations.
+	// Concatenated ciphertexts: results of evaluations.
 	InputForm_INPUT_FORM_CIPHERTEXTS InputForm = 2
 )
 
@@ -148,12 +149,12 @@ func (EvaluationState) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_multikey_v1_evaluation_proto_rawDescGZIP(), []int{1}
 }
 
-// InputGroup is inputs that follow one another and are under the same keys.
+// InputGroup is a group of consecutive inputs under the same keys.
 type InputGroup struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Form  InputForm              `protobuf:"varint,1,opt,name=form,proto3,enum=lodge.multikey.v1.InputForm" json:"form,omitempty"`
 	Count uint32                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
-	// Names of keys, ascending; of a batch there is one.
+	// Names of the keys, ascending; a batch has exactly one.
 	Keys          [][]byte `protobuf:"bytes,3,rep,name=keys,proto3" json:"keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -212,11 +213,11 @@ func (x *InputGroup) GetKeys() [][]byte {
 
 type EvaluationHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 16 random bytes; of another request, others.
+	// 16 random bytes, unique for each request.
 	RequestId  []byte `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	ParamsHash []byte `protobuf:"bytes,2,opt,name=params_hash,json=paramsHash,proto3" json:"params_hash,omitempty"`
 	CrsDigest  []byte `protobuf:"bytes,3,opt,name=crs_digest,json=crsDigest,proto3" json:"crs_digest,omitempty"`
-	// The text of the netlist, see docs/multikey.md.
+	// Size of the netlist's text, see docs/multikey.md.
 	NetlistBytes uint64 `protobuf:"varint,4,opt,name=netlist_bytes,json=netlistBytes,proto3" json:"netlist_bytes,omitempty"`
 	// The netlist's input bits, in order; at most 512 groups.
 	Inputs        []*InputGroup `protobuf:"bytes,5,rep,name=inputs,proto3" json:"inputs,omitempty"`
@@ -385,24 +386,25 @@ func (x *EstimateResponse) GetCost() *EvaluationCost {
 	return nil
 }
 
-// EvaluationCost is what an evaluation takes.
+// EvaluationCost is the cost of an evaluation.
 type EvaluationCost struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Gates uint64                 `protobuf:"varint,1,opt,name=gates,proto3" json:"gates,omitempty"`
-	// How many gates wait for one another.
+	// Depth of the netlist: the longest chain of gates that depend on each other.
 	Levels     uint32 `protobuf:"varint,2,opt,name=levels,proto3" json:"levels,omitempty"`
 	Bootstraps uint64 `protobuf:"varint,3,opt,name=bootstraps,proto3" json:"bootstraps,omitempty"`
-	// Steps of one party in a bootstrap, which are nearly all of the time.
+	// Number of rotations: steps of a bootstrap for one party. They dominate the time.
 	Rotations uint64 `protobuf:"varint,4,opt,name=rotations,proto3" json:"rotations,omitempty"`
-	// How many bootstraps have one party, two, and so on; those before are of bits
-	// that everybody can read.
+	// Number of bootstraps by number of parties: the first entry is for bits that are
+	// public, followed by one party, two parties, and so on.
 	BootstrapsOfParties []uint64 `protobuf:"varint,5,rep,packed,name=bootstraps_of_parties,json=bootstrapsOfParties,proto3" json:"bootstraps_of_parties,omitempty"`
 	MemoryBytes         uint64   `protobuf:"varint,6,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
 	ResultBytes         uint64   `protobuf:"varint,7,opt,name=result_bytes,json=resultBytes,proto3" json:"result_bytes,omitempty"`
-	// What a rotation takes here on one processor, with all that belongs to it, by
-	// a trial and then by evaluations; 0: not measured yet.
+	// Time of a rotation at this party on one processor, including its overhead,
+	// measured first in a trial and then in evaluations; 0: not measured yet.
 	RotationSeconds float64 `protobuf:"fixed64,8,opt,name=rotation_seconds,json=rotationSeconds,proto3" json:"rotation_seconds,omitempty"`
-	// What the evaluation takes here by that, once it has begun.
+	// Estimated duration of the evaluation at this party from its start, based on
+	// rotation_seconds.
 	Seconds       float64 `protobuf:"fixed64,9,opt,name=seconds,proto3" json:"seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -501,8 +503,8 @@ func (x *EvaluationCost) GetSeconds() float64 {
 	return 0
 }
 
-// The first request has the header; the netlist follows, and then the encodings
-// of the groups, in chunks of at most 1 MiB that need not end where these do.
+// The first request has the header; the netlist and then the encodings of the groups
+// follow, in chunks of at most 1 MiB whose boundaries are arbitrary.
 type SubmitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *EvaluationHeader      `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -604,21 +606,21 @@ type EvaluationJob struct {
 	RequestId []byte                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	State     EvaluationState        `protobuf:"varint,2,opt,name=state,proto3,enum=lodge.multikey.v1.EvaluationState" json:"state,omitempty"`
 	Cost      *EvaluationCost        `protobuf:"bytes,3,opt,name=cost,proto3" json:"cost,omitempty"`
-	// Gates that have been computed.
+	// Number of gates computed so far.
 	Done    uint64                 `protobuf:"varint,4,opt,name=done,proto3" json:"done,omitempty"`
 	Created *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=created,proto3" json:"created,omitempty"`
 	Started *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=started,proto3" json:"started,omitempty"`
 	Ended   *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=ended,proto3" json:"ended,omitempty"`
-	// SHA-256 of the netlist as it is written anew, without blanks and MAND.
+	// SHA-256 digest of the canonical netlist, without blanks and MAND.
 	NetlistDigest []byte `protobuf:"bytes,8,opt,name=netlist_digest,json=netlistDigest,proto3" json:"netlist_digest,omitempty"`
-	// Of a job that is done: SHA-256 over the SHA-256 of each ciphertext of the
-	// result, one after the other, as requests for decryption name them.
+	// Only for a job that is done: SHA-256 digest of the concatenated SHA-256 digests of
+	// the result's ciphertexts, as in requests for decryption.
 	ResultDigest []byte `protobuf:"bytes,9,opt,name=result_digest,json=resultDigest,proto3" json:"result_digest,omitempty"`
-	// How the result's ciphertexts are grouped, and how many there are.
+	// The groups of the result's ciphertexts, with the number in each group.
 	Results []*InputGroup `protobuf:"bytes,10,rep,name=results,proto3" json:"results,omitempty"`
-	// Until when the result is kept, if there is room.
+	// When the result expires. It may be erased earlier if space is short.
 	KeptUntil *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=kept_until,json=keptUntil,proto3" json:"kept_until,omitempty"`
-	// Of a job that failed.
+	// Only for a job that failed: the error's code, description and next step.
 	Code          string `protobuf:"bytes,12,opt,name=code,proto3" json:"code,omitempty"`
 	What          string `protobuf:"bytes,13,opt,name=what,proto3" json:"what,omitempty"`
 	Next          string `protobuf:"bytes,14,opt,name=next,proto3" json:"next,omitempty"`
@@ -1101,7 +1103,7 @@ func (x *CancelJobResponse) GetJob() *EvaluationJob {
 type GetResultRequest struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
 	ResultDigest []byte                 `protobuf:"bytes,1,opt,name=result_digest,json=resultDigest,proto3" json:"result_digest,omitempty"`
-	// Bytes to leave out.
+	// Number of bytes to skip.
 	Offset        uint64 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1153,10 +1155,10 @@ func (x *GetResultRequest) GetOffset() uint64 {
 
 type GetResultResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the first response: what follows, all of it.
+	// In the first response: the groups and the total size of the whole result.
 	Results []*InputGroup `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
 	Bytes   uint64        `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	// In all others: at most 1 MiB.
+	// In all other responses: a chunk of at most 1 MiB.
 	Chunk         []byte `protobuf:"bytes,3,opt,name=chunk,proto3" json:"chunk,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

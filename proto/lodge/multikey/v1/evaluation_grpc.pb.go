@@ -4,22 +4,23 @@
 // - protoc             (unknown)
 // source: lodge/multikey/v1/evaluation.proto
 
-// Netlists that one party computes for its clients on bits under several
-// parties' keys. Nothing here is secret, and nothing is decrypted: a result is
-// ciphertexts under all keys that went into it.
+// Evaluation of netlists: one party computes for its clients on encrypted bits under
+// the keys of several parties. All data is public and the service decrypts nothing. A
+// result consists of ciphertexts under all keys of its inputs.
 //
-// A result is what this party has computed. Nobody can tell by looking at it
-// whether that is right, and since transforms are in floating point, another
-// machine's has other words for the same bits. What a result is called, and what
-// its owners are asked to decrypt, is the digest of its ciphertexts.
+// A result is computed by one party. A ciphertext does not show whether the
+// party computed it correctly. Because transforms use floating point, another machine
+// may return other words for the same bits. The digest of its ciphertexts names a
+// result, also in requests for decryption.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. All calls are idempotent. Besides its own, any call
-// may end with unauthenticated, forbidden (role or permission), invalid_request,
-// too_large, busy (too many streams), rate_limited, timed_out (at the latest
-// after 30 s, unless it streams), unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. All calls are idempotent.
+// In addition to its own errors, any call may return unauthenticated, forbidden
+// (role or permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (after at most 30 s, unless the call streams),
+// unavailable, cancelled, disk_low (a disk is full), check_failed (the records
+// are damaged) and internal.
 
 package multikeyv1
 
@@ -49,35 +50,35 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type EvaluationServiceClient interface {
-	// Estimate says what an evaluation would take, and begins nothing. After the
-	// header the netlist alone follows. Idempotent. Errors: invalid_request (also:
-	// the netlist, or more parties in one ciphertext than the set is for), too_large,
+	// Estimate returns the cost of an evaluation without starting it. Only the netlist
+	// follows the header. Idempotent. Errors: invalid_request (also: the netlist, or
+	// more parties in one ciphertext than the set supports), too_large,
 	// foreign_ciphertext, unknown_key, retired_key, unavailable (the party has not
-	// fetched a key yet), busy (memory), timed_out.
-	// [client with "evaluate"]
+	// fetched a key yet), busy (memory), timed_out. [client with "evaluate"]
 	Estimate(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[EstimateRequest, EstimateResponse], error)
-	// Submit has a netlist computed. The same request again answers with the job
-	// that it began. Idempotent. Errors: invalid_request (as Estimate),
+	// Submit starts the evaluation of a netlist. A repeated request returns the job that
+	// the first request started. Idempotent. Errors: invalid_request (as Estimate),
 	// too_large, foreign_ciphertext, malformed_ciphertext, unknown_key, retired_key,
 	// unavailable (the party has not fetched a key yet), policy_refused (more
-	// bootstraps than allowed), conflict (the request id was used for another), busy
-	// (memory, or the client's own jobs), timed_out, disk_low. [client with "evaluate"]
+	// bootstraps than allowed), conflict (the request id was used for a different
+	// request), busy (memory, or the client's own jobs), timed_out, disk_low. [client with
+	// "evaluate"]
 	Submit(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[SubmitRequest, SubmitResponse], error)
-	// GetJob answers with one of the client's jobs. A party forgets jobs when it
-	// restarts. Idempotent. Errors: not_found. [client with "evaluate"]
+	// GetJob returns one of the client's jobs. A party forgets jobs when it restarts.
+	// Idempotent. Errors: not_found. [client with "evaluate"]
 	GetJob(ctx context.Context, in *GetJobRequest, opts ...grpc.CallOption) (*GetJobResponse, error)
-	// WatchJob streams a job, about every second when something has changed, until it ends.
+	// WatchJob streams a job until it ends, about once a second if it has changed.
 	// Idempotent. Errors: not_found. [client with "evaluate"]
 	WatchJob(ctx context.Context, in *WatchJobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchJobResponse], error)
-	// ListJobs lists the client's jobs, the last first. Idempotent. Errors: none of
-	// its own. [client with "evaluate"]
+	// ListJobs lists the client's jobs, newest first. Idempotent. Errors: only general
+	// errors. [client with "evaluate"]
 	ListJobs(ctx context.Context, in *ListJobsRequest, opts ...grpc.CallOption) (*ListJobsResponse, error)
-	// CancelJob ends a job that has not ended. Idempotent. Errors: not_found.
-	// [client with "evaluate"]
+	// CancelJob cancels a job that has not ended. Idempotent. Errors: not_found. [client
+	// with "evaluate"]
 	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*CancelJobResponse, error)
-	// GetResult streams the ciphertexts of a result of the client's, from a given
-	// byte on. Idempotent. Errors: not_found (also: it is not kept any more),
-	// invalid_request (there are not so many bytes). [client with "evaluate"]
+	// GetResult streams the ciphertexts of one of the client's results, from a given
+	// byte on. Idempotent. Errors: not_found (also: the party no longer keeps the
+	// result), invalid_request (the offset is beyond the end). [client with "evaluate"]
 	GetResult(ctx context.Context, in *GetResultRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetResultResponse], error)
 }
 
@@ -187,35 +188,35 @@ type EvaluationService_GetResultClient = grpc.ServerStreamingClient[GetResultRes
 // All implementations must embed UnimplementedEvaluationServiceServer
 // for forward compatibility.
 type EvaluationServiceServer interface {
-	// Estimate says what an evaluation would take, and begins nothing. After the
-	// header the netlist alone follows. Idempotent. Errors: invalid_request (also:
-	// the netlist, or more parties in one ciphertext than the set is for), too_large,
+	// Estimate returns the cost of an evaluation without starting it. Only the netlist
+	// follows the header. Idempotent. Errors: invalid_request (also: the netlist, or
+	// more parties in one ciphertext than the set supports), too_large,
 	// foreign_ciphertext, unknown_key, retired_key, unavailable (the party has not
-	// fetched a key yet), busy (memory), timed_out.
-	// [client with "evaluate"]
+	// fetched a key yet), busy (memory), timed_out. [client with "evaluate"]
 	Estimate(grpc.ClientStreamingServer[EstimateRequest, EstimateResponse]) error
-	// Submit has a netlist computed. The same request again answers with the job
-	// that it began. Idempotent. Errors: invalid_request (as Estimate),
+	// Submit starts the evaluation of a netlist. A repeated request returns the job that
+	// the first request started. Idempotent. Errors: invalid_request (as Estimate),
 	// too_large, foreign_ciphertext, malformed_ciphertext, unknown_key, retired_key,
 	// unavailable (the party has not fetched a key yet), policy_refused (more
-	// bootstraps than allowed), conflict (the request id was used for another), busy
-	// (memory, or the client's own jobs), timed_out, disk_low. [client with "evaluate"]
+	// bootstraps than allowed), conflict (the request id was used for a different
+	// request), busy (memory, or the client's own jobs), timed_out, disk_low. [client with
+	// "evaluate"]
 	Submit(grpc.ClientStreamingServer[SubmitRequest, SubmitResponse]) error
-	// GetJob answers with one of the client's jobs. A party forgets jobs when it
-	// restarts. Idempotent. Errors: not_found. [client with "evaluate"]
+	// GetJob returns one of the client's jobs. A party forgets jobs when it restarts.
+	// Idempotent. Errors: not_found. [client with "evaluate"]
 	GetJob(context.Context, *GetJobRequest) (*GetJobResponse, error)
-	// WatchJob streams a job, about every second when something has changed, until it ends.
+	// WatchJob streams a job until it ends, about once a second if it has changed.
 	// Idempotent. Errors: not_found. [client with "evaluate"]
 	WatchJob(*WatchJobRequest, grpc.ServerStreamingServer[WatchJobResponse]) error
-	// ListJobs lists the client's jobs, the last first. Idempotent. Errors: none of
-	// its own. [client with "evaluate"]
+	// ListJobs lists the client's jobs, newest first. Idempotent. Errors: only general
+	// errors. [client with "evaluate"]
 	ListJobs(context.Context, *ListJobsRequest) (*ListJobsResponse, error)
-	// CancelJob ends a job that has not ended. Idempotent. Errors: not_found.
-	// [client with "evaluate"]
+	// CancelJob cancels a job that has not ended. Idempotent. Errors: not_found. [client
+	// with "evaluate"]
 	CancelJob(context.Context, *CancelJobRequest) (*CancelJobResponse, error)
-	// GetResult streams the ciphertexts of a result of the client's, from a given
-	// byte on. Idempotent. Errors: not_found (also: it is not kept any more),
-	// invalid_request (there are not so many bytes). [client with "evaluate"]
+	// GetResult streams the ciphertexts of one of the client's results, from a given
+	// byte on. Idempotent. Errors: not_found (also: the party no longer keeps the
+	// result), invalid_request (the offset is beyond the end). [client with "evaluate"]
 	GetResult(*GetResultRequest, grpc.ServerStreamingServer[GetResultResponse]) error
 	mustEmbedUnimplementedEvaluationServiceServer()
 }

@@ -4,19 +4,20 @@
 // 	protoc        (unknown)
 // source: lodge/multikey/v1/keys.proto
 
-// A party's own keys for multi-key ciphertexts. A party makes them by itself,
-// and their secret never leaves it: it decrypts together with the other parties
-// of a ciphertext (lodge.threshold.v1), and encrypts for its own clients.
+// A party's own keys for multi-key ciphertexts. A party makes its keys without other
+// parties, and their secret never leaves the party. It decrypts together with the other parties of
+// a ciphertext (lodge.threshold.v1), and encrypts for its own clients.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package multikeyv1
 
@@ -36,29 +37,29 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// MultikeyKeys are a version of a party's own keys.
+// MultikeyKeys is one version of a party's own keys.
 type MultikeyKeys struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Version uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	// active or retired.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
-	// The owner's number, as the header of the keys has it, see docs/multikey.md.
+	// The owner's number in the header of the keys, see docs/multikey.md.
 	Owner      uint32 `protobuf:"varint,3,opt,name=owner,proto3" json:"owner,omitempty"`
 	Params     string `protobuf:"bytes,4,opt,name=params,proto3" json:"params,omitempty"`
 	ParamsHash []byte `protobuf:"bytes,5,opt,name=params_hash,json=paramsHash,proto3" json:"params_hash,omitempty"`
 	// Digest of the common reference string.
 	Crs []byte `protobuf:"bytes,6,opt,name=crs,proto3" json:"crs,omitempty"`
-	// Digest that names the keys in ciphertexts.
+	// The name of the keys in ciphertexts, a digest.
 	Key []byte `protobuf:"bytes,7,opt,name=key,proto3" json:"key,omitempty"`
-	// Bytes of the public part.
+	// Size of the public part in bytes.
 	KeyBytes uint64                 `protobuf:"varint,8,opt,name=key_bytes,json=keyBytes,proto3" json:"key_bytes,omitempty"`
 	Created  *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=created,proto3" json:"created,omitempty"`
 	Retired  *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=retired,proto3" json:"retired,omitempty"`
 	Reason   string                 `protobuf:"bytes,11,opt,name=reason,proto3" json:"reason,omitempty"`
-	// What the party has signed of them, see docs/multikey.md.
+	// The record and the revocation that the party has signed, see docs/multikey.md.
 	Record     []byte `protobuf:"bytes,12,opt,name=record,proto3" json:"record,omitempty"`
 	Revocation []byte `protobuf:"bytes,13,opt,name=revocation,proto3" json:"revocation,omitempty"`
-	// Whether they are of the set and the common reference string that the roster
+	// Whether the keys have the set and the common reference string that the roster
 	// pins.
 	Pinned        bool `protobuf:"varint,14,opt,name=pinned,proto3" json:"pinned,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -195,7 +196,7 @@ func (x *MultikeyKeys) GetPinned() bool {
 
 type MakeKeysRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 16 random bytes; of another request, others.
+	// 16 random bytes, unique for each request.
 	RequestId     []byte `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -460,12 +461,12 @@ func (x *DestroyKeysResponse) GetKeys() *MultikeyKeys {
 
 type EncryptRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 0: the newest that is active.
+	// 0: the newest active version.
 	Version uint64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
-	// How many bits, at most 262144.
+	// Number of bits, at most 262144.
 	Count uint32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
-	// Eight bits a byte, the first the least significant; what is left of the last
-	// byte is zero.
+	// Eight bits per byte, least significant bit first. Unused bits of the last byte
+	// are zero.
 	Bits          []byte `protobuf:"bytes,3,opt,name=bits,proto3" json:"bits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -525,8 +526,8 @@ func (x *EncryptRequest) GetBits() []byte {
 type EncryptResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Keys  *MultikeyKeys          `protobuf:"bytes,1,opt,name=keys,proto3" json:"keys,omitempty"`
-	// A batch: hash of the set, name of the keys, the seed of the masks, the number
-	// of bits in four bytes, and four bytes for each bit.
+	// A batch: hash of the set, name of the keys, seed of the masks, number of bits in
+	// four bytes, and four bytes for each bit.
 	Batch         []byte `protobuf:"bytes,2,opt,name=batch,proto3" json:"batch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

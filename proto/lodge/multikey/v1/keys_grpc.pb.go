@@ -4,19 +4,20 @@
 // - protoc             (unknown)
 // source: lodge/multikey/v1/keys.proto
 
-// A party's own keys for multi-key ciphertexts. A party makes them by itself,
-// and their secret never leaves it: it decrypts together with the other parties
-// of a ciphertext (lodge.threshold.v1), and encrypts for its own clients.
+// A party's own keys for multi-key ciphertexts. A party makes its keys without other
+// parties, and their secret never leaves the party. It decrypts together with the other parties of
+// a ciphertext (lodge.threshold.v1), and encrypts for its own clients.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package multikeyv1
 
@@ -43,25 +44,25 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type KeysServiceClient interface {
-	// MakeKeys makes keys of the next version, of the set and the common reference
-	// string that the roster pins. A call that ends before they are made does not
-	// stop them: the same request again waits for them. Idempotent by the request
-	// id of a client. Errors: invalid_request (also where the roster pins no
-	// context), policy_refused (memory), quarantined, busy (others are being made),
+	// MakeKeys makes the next version of this party's keys, for the parameter set and
+	// the common reference string that the roster pins. The work continues if the call
+	// ends early; a repeated request waits for the result. Idempotent for each client
+	// and request id. Errors: invalid_request (also: the roster pins no context),
+	// policy_refused (memory), quarantined, busy (other keys are being made),
 	// timed_out, disk_low. [client with "operate"]
 	MakeKeys(ctx context.Context, in *MakeKeysRequest, opts ...grpc.CallOption) (*MakeKeysResponse, error)
-	// ListKeys lists this party's own keys by version, those included that are
-	// retired. Idempotent. Errors: none of its own. [coordinator, client]
+	// ListKeys lists all versions of this party's own keys, including retired ones.
+	// Idempotent. Errors: only general errors. [coordinator, client]
 	ListKeys(ctx context.Context, in *ListKeysRequest, opts ...grpc.CallOption) (*ListKeysResponse, error)
-	// DestroyKeys erases the secret of a version and its public part, for good, and
-	// signs that they are revoked: nothing under them is decrypted any more.
+	// DestroyKeys permanently erases the secret and the public part of a version, and
+	// signs a revocation: ciphertexts under these keys can no longer be decrypted.
 	// Idempotent. Errors: not_found, too_large (the reason). [client with "retire"]
 	DestroyKeys(ctx context.Context, in *DestroyKeysRequest, opts ...grpc.CallOption) (*DestroyKeysResponse, error)
-	// Encrypt encrypts bits under this party's keys. Not idempotent:
-	// every call has masks and errors of its own; nothing is kept. Errors: invalid_request (also where the roster pins no
-	// context), not_found, retired_key, foreign_ciphertext (the keys are of another
-	// set or common reference string than the roster pins), too_large, quarantined.
-	// [client with "encrypt"]
+	// Encrypt encrypts bits under this party's keys. Not idempotent: every call draws
+	// new masks and errors, and stores nothing. Errors: invalid_request (also: the
+	// roster pins no context), not_found, retired_key, foreign_ciphertext (the keys have
+	// another set or common reference string than the roster pins), too_large,
+	// quarantined. [client with "encrypt"]
 	Encrypt(ctx context.Context, in *EncryptRequest, opts ...grpc.CallOption) (*EncryptResponse, error)
 }
 
@@ -117,25 +118,25 @@ func (c *keysServiceClient) Encrypt(ctx context.Context, in *EncryptRequest, opt
 // All implementations must embed UnimplementedKeysServiceServer
 // for forward compatibility.
 type KeysServiceServer interface {
-	// MakeKeys makes keys of the next version, of the set and the common reference
-	// string that the roster pins. A call that ends before they are made does not
-	// stop them: the same request again waits for them. Idempotent by the request
-	// id of a client. Errors: invalid_request (also where the roster pins no
-	// context), policy_refused (memory), quarantined, busy (others are being made),
+	// MakeKeys makes the next version of this party's keys, for the parameter set and
+	// the common reference string that the roster pins. The work continues if the call
+	// ends early; a repeated request waits for the result. Idempotent for each client
+	// and request id. Errors: invalid_request (also: the roster pins no context),
+	// policy_refused (memory), quarantined, busy (other keys are being made),
 	// timed_out, disk_low. [client with "operate"]
 	MakeKeys(context.Context, *MakeKeysRequest) (*MakeKeysResponse, error)
-	// ListKeys lists this party's own keys by version, those included that are
-	// retired. Idempotent. Errors: none of its own. [coordinator, client]
+	// ListKeys lists all versions of this party's own keys, including retired ones.
+	// Idempotent. Errors: only general errors. [coordinator, client]
 	ListKeys(context.Context, *ListKeysRequest) (*ListKeysResponse, error)
-	// DestroyKeys erases the secret of a version and its public part, for good, and
-	// signs that they are revoked: nothing under them is decrypted any more.
+	// DestroyKeys permanently erases the secret and the public part of a version, and
+	// signs a revocation: ciphertexts under these keys can no longer be decrypted.
 	// Idempotent. Errors: not_found, too_large (the reason). [client with "retire"]
 	DestroyKeys(context.Context, *DestroyKeysRequest) (*DestroyKeysResponse, error)
-	// Encrypt encrypts bits under this party's keys. Not idempotent:
-	// every call has masks and errors of its own; nothing is kept. Errors: invalid_request (also where the roster pins no
-	// context), not_found, retired_key, foreign_ciphertext (the keys are of another
-	// set or common reference string than the roster pins), too_large, quarantined.
-	// [client with "encrypt"]
+	// Encrypt encrypts bits under this party's keys. Not idempotent: every call draws
+	// new masks and errors, and stores nothing. Errors: invalid_request (also: the
+	// roster pins no context), not_found, retired_key, foreign_ciphertext (the keys have
+	// another set or common reference string than the roster pins), too_large,
+	// quarantined. [client with "encrypt"]
 	Encrypt(context.Context, *EncryptRequest) (*EncryptResponse, error)
 	mustEmbedUnimplementedKeysServiceServer()
 }

@@ -4,20 +4,21 @@
 // 	protoc        (unknown)
 // source: lodge/multikey/v1/registry.proto
 
-// The registry of the public keys of multi-key ciphertexts at one party: of all
-// parties, each in the version that its owner has signed last. Parties tell each
-// other of records, and fetch keys from each other in chunks.
+// The registry of public keys for multi-key ciphertexts at one party. It has the keys
+// of all parties, each in the version that its owner signed last. Parties exchange
+// records, and download keys from each other in chunks.
 //
-// A record counts because its owner has signed it, and keys because their digest
-// is in the record; who hands them on does not matter.
+// A record is authenticated by its owner's signature, and keys by their digest in the
+// record. So any party may forward them.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. All calls are idempotent. Besides its own, any call
-// may end with unauthenticated, forbidden (role or permission), invalid_request,
-// too_large, busy (too many streams), rate_limited, timed_out (at the latest
-// after 30 s, unless it streams), unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. All calls are idempotent.
+// In addition to its own errors, any call may return unauthenticated, forbidden
+// (role or permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (after at most 30 s, unless the call streams),
+// unavailable, cancelled, disk_low (a disk is full), check_failed (the records
+// are damaged) and internal.
 
 package multikeyv1
 
@@ -38,7 +39,7 @@ const (
 
 type AnnounceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most 128.
+	// At most 128 records.
 	Records       [][]byte `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -155,7 +156,7 @@ func (*ListPublishedRequest) Descriptor() ([]byte, []int) {
 
 type ListPublishedResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What all keys of the roster are of.
+	// The parameter set and the common reference string of all keys of the roster.
 	Params        string          `protobuf:"bytes,1,opt,name=params,proto3" json:"params,omitempty"`
 	ParamsHash    []byte          `protobuf:"bytes,2,opt,name=params_hash,json=paramsHash,proto3" json:"params_hash,omitempty"`
 	CrsDigest     []byte          `protobuf:"bytes,3,opt,name=crs_digest,json=crsDigest,proto3" json:"crs_digest,omitempty"`
@@ -222,26 +223,26 @@ func (x *ListPublishedResponse) GetKeys() []*PublishedKey {
 	return nil
 }
 
-// PublishedKey is a version of the keys of one owner.
+// PublishedKey is one version of the keys of one owner.
 type PublishedKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The place in the roster.
+	// Index in the roster.
 	Owner   uint32 `protobuf:"varint,1,opt,name=owner,proto3" json:"owner,omitempty"`
 	Name    string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Version uint64 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
-	// The name of the keys, which ciphertexts have.
+	// The name of the keys in ciphertexts.
 	Key []byte `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`
-	// "current", "superseded" by a later version, or "revoked" by the owner: only
-	// what is current can be computed with.
+	// "current", "superseded" by a later version, or "revoked" by the owner. Only
+	// current keys can be used in evaluations.
 	State string `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`
-	// Whether this party has the keys themselves.
+	// Whether this party has the keys and not only their record.
 	Present bool `protobuf:"varint,6,opt,name=present,proto3" json:"present,omitempty"`
-	// What the owner has signed: see docs/multikey.md. If the owner has revoked
-	// keys before this party heard of them there is no record.
+	// The record and the revocation that the owner has signed, see docs/multikey.md.
+	// The record is missing if the owner revoked the keys before this party received it.
 	Record     []byte `protobuf:"bytes,7,opt,name=record,proto3" json:"record,omitempty"`
 	Revocation []byte `protobuf:"bytes,8,opt,name=revocation,proto3" json:"revocation,omitempty"`
-	// Whether the keys name their owner by 32 bits of a hash of its signing key
-	// only, as keys made by older versions do. The owner should make new keys.
+	// Whether the keys identify their owner by only 32 bits of a hash of its signing
+	// key, as keys made by older versions do. The owner should make new keys.
 	WeakOwner     bool `protobuf:"varint,9,opt,name=weak_owner,json=weakOwner,proto3" json:"weak_owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -343,9 +344,9 @@ func (x *PublishedKey) GetWeakOwner() bool {
 type GetPublishedRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Key   []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// The first chunk, from 0.
+	// The first chunk to send, counted from 0.
 	First uint32 `protobuf:"varint,2,opt,name=first,proto3" json:"first,omitempty"`
-	// Chunks to send; 0: all that follow.
+	// Number of chunks to send; 0: all from the first on.
 	Count         uint32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -404,12 +405,12 @@ func (x *GetPublishedRequest) GetCount() uint32 {
 
 type GetPublishedResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// In the first response: the header, and SHA-256 of every chunk. The name of the
-	// keys is the digest of a tag, the header and these, so that one chunk can be
-	// checked without the others.
+	// In the first response: the header and the SHA-256 digest of every chunk. The name
+	// of the keys is the digest of a tag, the header and the chunk digests, so each
+	// chunk can be verified without the others.
 	Header       []byte   `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
 	ChunkDigests [][]byte `protobuf:"bytes,2,rep,name=chunk_digests,json=chunkDigests,proto3" json:"chunk_digests,omitempty"`
-	// In all others: a chunk of at most 4 MiB.
+	// In all other responses: a chunk of at most 4 MiB.
 	Index         uint32 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
 	Chunk         []byte `protobuf:"bytes,4,opt,name=chunk,proto3" json:"chunk,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -4,20 +4,21 @@
 // - protoc             (unknown)
 // source: lodge/multikey/v1/registry.proto
 
-// The registry of the public keys of multi-key ciphertexts at one party: of all
-// parties, each in the version that its owner has signed last. Parties tell each
-// other of records, and fetch keys from each other in chunks.
+// The registry of public keys for multi-key ciphertexts at one party. It has the keys
+// of all parties, each in the version that its owner signed last. Parties exchange
+// records, and download keys from each other in chunks.
 //
-// A record counts because its owner has signed it, and keys because their digest
-// is in the record; who hands them on does not matter.
+// A record is authenticated by its owner's signature, and keys by their digest in the
+// record. So any party may forward them.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. All calls are idempotent. Besides its own, any call
-// may end with unauthenticated, forbidden (role or permission), invalid_request,
-// too_large, busy (too many streams), rate_limited, timed_out (at the latest
-// after 30 s, unless it streams), unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. All calls are idempotent.
+// In addition to its own errors, any call may return unauthenticated, forbidden
+// (role or permission), invalid_request, too_large, busy (too many streams),
+// rate_limited, timed_out (after at most 30 s, unless the call streams),
+// unavailable, cancelled, disk_low (a disk is full), check_failed (the records
+// are damaged) and internal.
 
 package multikeyv1
 
@@ -43,18 +44,19 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type RegistryServiceClient interface {
-	// Announce hands on records of keys, of whatever owner, and has the party fetch
-	// what is new. Idempotent. Errors: invalid_request (a record is malformed, of
-	// another context, or not signed by its owner), conflict (its owner has signed
-	// another one of that version). [peer]
+	// Announce sends records of keys of any owner; the party then fetches keys that it
+	// does not have. Idempotent. Errors: invalid_request (a record is malformed, has
+	// another context, or is not signed by its owner), conflict (the owner has signed a
+	// different record for the same version). [peer]
 	Announce(ctx context.Context, in *AnnounceRequest, opts ...grpc.CallOption) (*AnnounceResponse, error)
-	// ListPublished lists the versions that this party knows of, of all owners, by
-	// owner and version. Idempotent. Errors: none of its own. [peer, client]
+	// ListPublished lists all versions of all owners that this party knows, sorted by
+	// owner and version. Idempotent. Errors: only general errors. [peer, client]
 	ListPublished(ctx context.Context, in *ListPublishedRequest, opts ...grpc.CallOption) (*ListPublishedResponse, error)
-	// GetPublished streams the header of keys and their chunks from a given one on.
-	// Whoever was interrupted asks for what is missing, here or at another party.
-	// Idempotent. Errors: unknown_key, retired_key, unavailable (this party has the
-	// record, and not the keys yet), invalid_request (no such chunk). [peer, client]
+	// GetPublished streams the header of keys and then their chunks from a given chunk
+	// on. After an interruption the caller requests the missing chunks, from this or
+	// another party. Idempotent. Errors: unknown_key, retired_key, unavailable (this
+	// party has the record, but not the keys yet), invalid_request (the chunk does not
+	// exist). [peer, client]
 	GetPublished(ctx context.Context, in *GetPublishedRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetPublishedResponse], error)
 }
 
@@ -109,18 +111,19 @@ type RegistryService_GetPublishedClient = grpc.ServerStreamingClient[GetPublishe
 // All implementations must embed UnimplementedRegistryServiceServer
 // for forward compatibility.
 type RegistryServiceServer interface {
-	// Announce hands on records of keys, of whatever owner, and has the party fetch
-	// what is new. Idempotent. Errors: invalid_request (a record is malformed, of
-	// another context, or not signed by its owner), conflict (its owner has signed
-	// another one of that version). [peer]
+	// Announce sends records of keys of any owner; the party then fetches keys that it
+	// does not have. Idempotent. Errors: invalid_request (a record is malformed, has
+	// another context, or is not signed by its owner), conflict (the owner has signed a
+	// different record for the same version). [peer]
 	Announce(context.Context, *AnnounceRequest) (*AnnounceResponse, error)
-	// ListPublished lists the versions that this party knows of, of all owners, by
-	// owner and version. Idempotent. Errors: none of its own. [peer, client]
+	// ListPublished lists all versions of all owners that this party knows, sorted by
+	// owner and version. Idempotent. Errors: only general errors. [peer, client]
 	ListPublished(context.Context, *ListPublishedRequest) (*ListPublishedResponse, error)
-	// GetPublished streams the header of keys and their chunks from a given one on.
-	// Whoever was interrupted asks for what is missing, here or at another party.
-	// Idempotent. Errors: unknown_key, retired_key, unavailable (this party has the
-	// record, and not the keys yet), invalid_request (no such chunk). [peer, client]
+	// GetPublished streams the header of keys and then their chunks from a given chunk
+	// on. After an interruption the caller requests the missing chunks, from this or
+	// another party. Idempotent. Errors: unknown_key, retired_key, unavailable (this
+	// party has the record, but not the keys yet), invalid_request (the chunk does not
+	// exist). [peer, client]
 	GetPublished(*GetPublishedRequest, grpc.ServerStreamingServer[GetPublishedResponse]) error
 	mustEmbedUnimplementedRegistryServiceServer()
 }

@@ -4,18 +4,19 @@
 // 	protoc        (unknown)
 // source: lodge/popk/v1/popk.proto
 
-// Proofs of plaintext knowledge: joint sessions among the parties, and proofs
-// made and checked for a party's own clients.
+// Proofs of plaintext knowledge: joint sessions of the parties, and proofs that a
+// party makes and verifies for its own clients.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package popkv1
 
@@ -35,7 +36,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ProofHeader says under which key, field and form values are proved.
+// ProofHeader has the key, the field and the form of the proved values.
 type ProofHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Epoch uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
@@ -44,7 +45,7 @@ type ProofHeader struct {
 	Diagonal bool `protobuf:"varint,3,opt,name=diagonal,proto3" json:"diagonal,omitempty"`
 	// Bound into the challenge: a proof made for one context verifies in no other.
 	Context []byte `protobuf:"bytes,4,opt,name=context,proto3" json:"context,omitempty"`
-	// Ciphertexts proved.
+	// Number of ciphertexts.
 	Ciphertexts   uint32 `protobuf:"varint,5,opt,name=ciphertexts,proto3" json:"ciphertexts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -115,8 +116,8 @@ func (x *ProofHeader) GetCiphertexts() uint32 {
 	return 0
 }
 
-// The first request has the header; values follow as chunks: field elements,
-// little-endian, canonical, back to back.
+// The first request has the header; the values follow in chunks, as concatenated
+// canonical little-endian field elements.
 type ProveRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Header        *ProofHeader           `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
@@ -169,7 +170,7 @@ func (x *ProveRequest) GetValues() []byte {
 	return nil
 }
 
-// Chunks of the ciphertexts' encoding, then chunks of the proof's encoding.
+// Chunks of the encoded ciphertexts, then chunks of the encoded proof.
 type ProveResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ciphertexts   []byte                 `protobuf:"bytes,1,opt,name=ciphertexts,proto3" json:"ciphertexts,omitempty"`

@@ -4,18 +4,19 @@
 // - protoc             (unknown)
 // source: lodge/popk/v1/popk.proto
 
-// Proofs of plaintext knowledge: joint sessions among the parties, and proofs
-// made and checked for a party's own clients.
+// Proofs of plaintext knowledge: joint sessions of the parties, and proofs that a
+// party makes and verifies for its own clients.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package popkv1
 
@@ -46,48 +47,47 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type PopkServiceClient interface {
-	// Start checks the spec against this party's policy and begins the session.
-	// The epoch is active, and of the purpose that the spec names. Idempotent: the
-	// same spec again is answered with the session's status, and another under the
-	// same reference with conflict. Errors: invalid_request, policy_refused,
-	// pin_mismatch (also: the epoch was made under another roster), stopped (too
-	// many sessions failed with nobody named), excluded (a party of the roster),
-	// passive_keygen (the epoch's keys are not proved), key_purpose, not_found,
-	// burnt (the epoch), conflict (also: the epoch is not active yet, or
-	// draining), busy (no room beside what runs), rate_limited (sessions in an
-	// hour), timed_out (the spec's deadline is over: start another), unavailable
-	// (the party stops), disk_low. [coordinator]
+	// Start checks the spec against this party's policy and starts the session. The
+	// epoch must be active and have the purpose that the spec names. Idempotent: a
+	// repeated spec returns the status of its session, and a different spec with the
+	// same reference returns conflict. Errors: invalid_request, policy_refused,
+	// pin_mismatch (also: the epoch was made under another roster), stopped (too many
+	// sessions failed without an identified party), excluded (a party of the roster),
+	// passive_keygen (the epoch's keys are not proved), key_purpose, not_found, burnt
+	// (the epoch), conflict (also: the epoch is not active yet, or draining), busy (not
+	// enough free memory), rate_limited (sessions per hour), timed_out (the spec's
+	// deadline has passed: start another session), unavailable (the party is stopping), disk_low.
+	// [coordinator]
 	Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error)
-	// GetStatus of a session. A party forgets its sessions when it restarts, and
-	// of those that have ended all but the last 1000. Idempotent. Errors:
+	// GetStatus returns the status of a session. A party remembers the last 1000
+	// ended sessions and forgets all sessions when it restarts. Idempotent. Errors:
 	// not_found. [coordinator, client with "status"]
 	GetStatus(ctx context.Context, in *v1.GetStatusRequest, opts ...grpc.CallOption) (*v1.GetStatusResponse, error)
 	// Watch streams the status at every change until the session ends.
-	// Idempotent: it may be begun again and starts with the status as it is.
-	// Errors: not_found, unavailable (the party stops). [coordinator, client with
-	// "status"]
+	// Idempotent: a new stream begins with the current status. Errors: not_found,
+	// unavailable (the party is stopping). [coordinator, client with "status"]
 	Watch(ctx context.Context, in *v1.WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[v1.WatchResponse], error)
-	// Cancel ends a session that is not complete, and waits for its end.
-	// Idempotent. Errors: not_found, conflict (it is complete), too_large (the
-	// reason). [coordinator]
+	// Cancel stops a session that has not completed and waits until it has ended.
+	// Idempotent. Errors: not_found, conflict (the session has completed), too_large
+	// (the reason). [coordinator]
 	Cancel(ctx context.Context, in *v1.CancelRequest, opts ...grpc.CallOption) (*v1.CancelResponse, error)
-	// Activate answers with the status: a proof leaves nothing to unlock.
-	// Idempotent until the party restarts. Errors: not_found, conflict (the
-	// session has no result). [coordinator]
+	// Activate returns the status; a proof has no stored result to unlock. Idempotent
+	// until the party restarts. Errors: not_found, conflict (the session has no
+	// result). [coordinator]
 	Activate(ctx context.Context, in *v1.ActivateRequest, opts ...grpc.CallOption) (*v1.ActivateResponse, error)
-	// Prove encrypts the client's values under the public key of an active epoch
-	// for decryption and proves knowledge of them, for the caller; the witness is
-	// wiped when the call ends. Idempotent as far as this party goes, which keeps
-	// nothing; a repeated call gives another ciphertext. Errors: invalid_request,
-	// too_large, policy_refused (memory), not_found, key_purpose, burnt, conflict
-	// (of the epoch; also: it is draining), pin_mismatch (the epoch was made under
-	// another roster), passive_keygen (its keys are not proved), busy (two calls of
-	// this client run, or memory is short), timed_out (2 minutes for the upload).
-	// [client with "prove"]
+	// Prove encrypts the client's values under the public key of an active epoch for
+	// decryption, and proves knowledge of them on behalf of the caller. The witness is
+	// wiped when the call ends. Idempotent at this party, which stores no state; a
+	// repeated call returns another ciphertext. Errors: invalid_request, too_large,
+	// policy_refused (memory), not_found, key_purpose, burnt, conflict (of the epoch;
+	// also: it is draining), pin_mismatch (the epoch was made under another roster),
+	// passive_keygen (its keys are not proved), busy (two calls of this client are
+	// running, or memory is short), timed_out (2 minutes for the upload). [client with
+	// "prove"]
 	Prove(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ProveRequest, ProveResponse], error)
-	// Verify checks ciphertexts and a proof that the client brings, which must be
-	// its own, also under an epoch that drains. A proof that does not hold is an
-	// answer, not an error. Idempotent. Errors: invalid_request, too_large,
+	// Verify checks ciphertexts and a proof, which must be the client's own. The epoch
+	// may be draining. An invalid proof is reported in the response and is not an
+	// error. Idempotent. Errors: invalid_request, too_large,
 	// policy_refused, not_found, key_purpose, burnt, conflict, pin_mismatch,
 	// passive_keygen, busy, timed_out (all as Prove). [client with "prove"]
 	Verify(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[VerifyRequest, VerifyResponse], error)
@@ -190,48 +190,47 @@ type PopkService_VerifyClient = grpc.ClientStreamingClient[VerifyRequest, Verify
 // All implementations must embed UnimplementedPopkServiceServer
 // for forward compatibility.
 type PopkServiceServer interface {
-	// Start checks the spec against this party's policy and begins the session.
-	// The epoch is active, and of the purpose that the spec names. Idempotent: the
-	// same spec again is answered with the session's status, and another under the
-	// same reference with conflict. Errors: invalid_request, policy_refused,
-	// pin_mismatch (also: the epoch was made under another roster), stopped (too
-	// many sessions failed with nobody named), excluded (a party of the roster),
-	// passive_keygen (the epoch's keys are not proved), key_purpose, not_found,
-	// burnt (the epoch), conflict (also: the epoch is not active yet, or
-	// draining), busy (no room beside what runs), rate_limited (sessions in an
-	// hour), timed_out (the spec's deadline is over: start another), unavailable
-	// (the party stops), disk_low. [coordinator]
+	// Start checks the spec against this party's policy and starts the session. The
+	// epoch must be active and have the purpose that the spec names. Idempotent: a
+	// repeated spec returns the status of its session, and a different spec with the
+	// same reference returns conflict. Errors: invalid_request, policy_refused,
+	// pin_mismatch (also: the epoch was made under another roster), stopped (too many
+	// sessions failed without an identified party), excluded (a party of the roster),
+	// passive_keygen (the epoch's keys are not proved), key_purpose, not_found, burnt
+	// (the epoch), conflict (also: the epoch is not active yet, or draining), busy (not
+	// enough free memory), rate_limited (sessions per hour), timed_out (the spec's
+	// deadline has passed: start another session), unavailable (the party is stopping), disk_low.
+	// [coordinator]
 	Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error)
-	// GetStatus of a session. A party forgets its sessions when it restarts, and
-	// of those that have ended all but the last 1000. Idempotent. Errors:
+	// GetStatus returns the status of a session. A party remembers the last 1000
+	// ended sessions and forgets all sessions when it restarts. Idempotent. Errors:
 	// not_found. [coordinator, client with "status"]
 	GetStatus(context.Context, *v1.GetStatusRequest) (*v1.GetStatusResponse, error)
 	// Watch streams the status at every change until the session ends.
-	// Idempotent: it may be begun again and starts with the status as it is.
-	// Errors: not_found, unavailable (the party stops). [coordinator, client with
-	// "status"]
+	// Idempotent: a new stream begins with the current status. Errors: not_found,
+	// unavailable (the party is stopping). [coordinator, client with "status"]
 	Watch(*v1.WatchRequest, grpc.ServerStreamingServer[v1.WatchResponse]) error
-	// Cancel ends a session that is not complete, and waits for its end.
-	// Idempotent. Errors: not_found, conflict (it is complete), too_large (the
-	// reason). [coordinator]
+	// Cancel stops a session that has not completed and waits until it has ended.
+	// Idempotent. Errors: not_found, conflict (the session has completed), too_large
+	// (the reason). [coordinator]
 	Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error)
-	// Activate answers with the status: a proof leaves nothing to unlock.
-	// Idempotent until the party restarts. Errors: not_found, conflict (the
-	// session has no result). [coordinator]
+	// Activate returns the status; a proof has no stored result to unlock. Idempotent
+	// until the party restarts. Errors: not_found, conflict (the session has no
+	// result). [coordinator]
 	Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error)
-	// Prove encrypts the client's values under the public key of an active epoch
-	// for decryption and proves knowledge of them, for the caller; the witness is
-	// wiped when the call ends. Idempotent as far as this party goes, which keeps
-	// nothing; a repeated call gives another ciphertext. Errors: invalid_request,
-	// too_large, policy_refused (memory), not_found, key_purpose, burnt, conflict
-	// (of the epoch; also: it is draining), pin_mismatch (the epoch was made under
-	// another roster), passive_keygen (its keys are not proved), busy (two calls of
-	// this client run, or memory is short), timed_out (2 minutes for the upload).
-	// [client with "prove"]
+	// Prove encrypts the client's values under the public key of an active epoch for
+	// decryption, and proves knowledge of them on behalf of the caller. The witness is
+	// wiped when the call ends. Idempotent at this party, which stores no state; a
+	// repeated call returns another ciphertext. Errors: invalid_request, too_large,
+	// policy_refused (memory), not_found, key_purpose, burnt, conflict (of the epoch;
+	// also: it is draining), pin_mismatch (the epoch was made under another roster),
+	// passive_keygen (its keys are not proved), busy (two calls of this client are
+	// running, or memory is short), timed_out (2 minutes for the upload). [client with
+	// "prove"]
 	Prove(grpc.BidiStreamingServer[ProveRequest, ProveResponse]) error
-	// Verify checks ciphertexts and a proof that the client brings, which must be
-	// its own, also under an epoch that drains. A proof that does not hold is an
-	// answer, not an error. Idempotent. Errors: invalid_request, too_large,
+	// Verify checks ciphertexts and a proof, which must be the client's own. The epoch
+	// may be draining. An invalid proof is reported in the response and is not an
+	// error. Idempotent. Errors: invalid_request, too_large,
 	// policy_refused, not_found, key_purpose, burnt, conflict, pin_mismatch,
 	// passive_keygen, busy, timed_out (all as Prove). [client with "prove"]
 	Verify(grpc.ClientStreamingServer[VerifyRequest, VerifyResponse]) error

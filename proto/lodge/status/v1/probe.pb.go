@@ -4,17 +4,18 @@
 // 	protoc        (unknown)
 // source: lodge/status/v1/probe.proto
 
-// What a party measures of the network to its peers.
+// Measurements of the network between a party and its peers.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package statusv1
 
@@ -37,8 +38,8 @@ const (
 
 type ProbePeersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Sent to each peer; 0: none, for round trips only; at most 16 MiB. Sending
-	// ends after 2 s, however much went.
+	// Bytes to send to each peer, at most 16 MiB; 0 measures only round trips. Sending
+	// stops after 2 s, even if bytes remain.
 	Bytes         uint64 `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -85,14 +86,14 @@ type ProbePeersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Party uint32                 `protobuf:"varint,1,opt,name=party,proto3" json:"party,omitempty"`
 	Name  string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Why the peer cannot be probed; empty when it was.
+	// Why the peer could not be probed; empty if it was probed.
 	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
-	// The shortest of several.
+	// The shortest of several round trips.
 	RoundTrip *durationpb.Duration `protobuf:"bytes,4,opt,name=round_trip,json=roundTrip,proto3" json:"round_trip,omitempty"`
-	// What went, and how fast.
+	// Bytes sent, and the throughput.
 	SentBytes      uint64  `protobuf:"varint,5,opt,name=sent_bytes,json=sentBytes,proto3" json:"sent_bytes,omitempty"`
 	BytesPerSecond float64 `protobuf:"fixed64,6,opt,name=bytes_per_second,json=bytesPerSecond,proto3" json:"bytes_per_second,omitempty"`
-	// The peer's clock less this party's, and by how much this may be wrong.
+	// The peer's clock minus this party's clock, and the maximum error of this value.
 	ClockAhead    *durationpb.Duration `protobuf:"bytes,7,opt,name=clock_ahead,json=clockAhead,proto3" json:"clock_ahead,omitempty"`
 	ClockError    *durationpb.Duration `protobuf:"bytes,8,opt,name=clock_error,json=clockError,proto3" json:"clock_error,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -4,17 +4,18 @@
 // - protoc             (unknown)
 // source: lodge/status/v1/probe.proto
 
-// What a party measures of the network to its peers.
+// Measurements of the network between a party and its peers.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package statusv1
 
@@ -39,13 +40,13 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type ProbeServiceClient interface {
-	// ProbePeers has this party measure the network to its peers, one after the
-	// other, with an answer for each; a peer that cannot be reached is an answer.
-	// Idempotent. Errors: invalid_request (too many bytes), busy (one is under
-	// way), rate_limited. [own identity, client with "status"]
+	// ProbePeers measures the network to each peer sequentially, with one response per
+	// peer; a response also reports an unreachable peer. Idempotent. Errors:
+	// invalid_request (too many bytes), busy (a measurement is running), rate_limited.
+	// [own identity, client with "status"]
 	ProbePeers(ctx context.Context, in *ProbePeersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ProbePeersResponse], error)
-	// Probe takes what a peer's ProbePeers sends, and counts it. Idempotent.
-	// Errors: too_large, rate_limited, excluded (the caller). [peer]
+	// Probe receives the bytes that a peer's ProbePeers sends, and counts them.
+	// Idempotent. Errors: too_large, rate_limited, excluded (the caller). [peer]
 	Probe(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ProbeRequest, ProbeResponse], error)
 }
 
@@ -93,13 +94,13 @@ type ProbeService_ProbeClient = grpc.ClientStreamingClient[ProbeRequest, ProbeRe
 // All implementations must embed UnimplementedProbeServiceServer
 // for forward compatibility.
 type ProbeServiceServer interface {
-	// ProbePeers has this party measure the network to its peers, one after the
-	// other, with an answer for each; a peer that cannot be reached is an answer.
-	// Idempotent. Errors: invalid_request (too many bytes), busy (one is under
-	// way), rate_limited. [own identity, client with "status"]
+	// ProbePeers measures the network to each peer sequentially, with one response per
+	// peer; a response also reports an unreachable peer. Idempotent. Errors:
+	// invalid_request (too many bytes), busy (a measurement is running), rate_limited.
+	// [own identity, client with "status"]
 	ProbePeers(*ProbePeersRequest, grpc.ServerStreamingServer[ProbePeersResponse]) error
-	// Probe takes what a peer's ProbePeers sends, and counts it. Idempotent.
-	// Errors: too_large, rate_limited, excluded (the caller). [peer]
+	// Probe receives the bytes that a peer's ProbePeers sends, and counts them.
+	// Idempotent. Errors: too_large, rate_limited, excluded (the caller). [peer]
 	Probe(grpc.ClientStreamingServer[ProbeRequest, ProbeResponse]) error
 	mustEmbedUnimplementedProbeServiceServer()
 }

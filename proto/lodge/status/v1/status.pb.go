@@ -4,17 +4,18 @@
 // 	protoc        (unknown)
 // source: lodge/status/v1/status.proto
 
-// What a process says about itself, and the one error type of the RPC boundary.
+// The status of a process, and the error type of all RPCs.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package statusv1
 
@@ -41,9 +42,9 @@ const (
 	LinkState_LINK_STATE_UNSPECIFIED LinkState = 0
 	LinkState_LINK_STATE_CONNECTED   LinkState = 1
 	LinkState_LINK_STATE_CONNECTING  LinkState = 2
-	// The last attempt failed; there will be another.
+	// The last attempt failed; the process will retry.
 	LinkState_LINK_STATE_FAILING LinkState = 3
-	// Not in use; asking for the status begins to connect.
+	// Not in use; a GetStatus call starts to connect.
 	LinkState_LINK_STATE_IDLE LinkState = 4
 )
 
@@ -182,7 +183,7 @@ func (x *ParamsPin) GetHash() []byte {
 
 type GetStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name in the roster ("coordinator" for the coordinator).
+	// Name in the roster, or "coordinator".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Index in the roster; only parties have one.
 	Party           *uint32                `protobuf:"varint,2,opt,name=party,proto3,oneof" json:"party,omitempty"`
@@ -195,26 +196,26 @@ type GetStatusResponse struct {
 	ActiveSessions  uint32                 `protobuf:"varint,9,opt,name=active_sessions,json=activeSessions,proto3" json:"active_sessions,omitempty"`
 	RssBytes        uint64                 `protobuf:"varint,10,opt,name=rss_bytes,json=rssBytes,proto3" json:"rss_bytes,omitempty"`
 	PeakRssBytes    uint64                 `protobuf:"varint,11,opt,name=peak_rss_bytes,json=peakRssBytes,proto3" json:"peak_rss_bytes,omitempty"`
-	// The process's clock when it answered.
+	// Clock of the process at the time of the response.
 	Now *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=now,proto3" json:"now,omitempty"`
-	// Until when the certificate that it serves is valid.
+	// Expiry of the certificate that the process serves.
 	CertificateNotAfter *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=certificate_not_after,json=certificateNotAfter,proto3" json:"certificate_not_after,omitempty"`
-	// Connections to the parties, as this process has them. Detail.
+	// Connections of this process to the parties. Detail.
 	Links []*Link `protobuf:"bytes,14,rep,name=links,proto3" json:"links,omitempty"`
-	// Where secrets rest; only of parties. Detail.
+	// The store for secrets; only set by parties. Detail.
 	Store *Store `protobuf:"bytes,15,opt,name=store,proto3" json:"store,omitempty"`
-	// Last entry of the audit log; only of parties. Detail.
+	// Last entry of the audit log; only set by parties. Detail.
 	Audit *AuditHead `protobuf:"bytes,16,opt,name=audit,proto3" json:"audit,omitempty"`
-	// What sessions may hold together; only of parties. Detail.
+	// Memory limit for all sessions together; only set by parties. Detail.
 	MaxMemoryBytes uint64 `protobuf:"varint,17,opt,name=max_memory_bytes,json=maxMemoryBytes,proto3" json:"max_memory_bytes,omitempty"`
-	// How the parties of the roster behave; only of parties. Detail.
+	// Conduct of the parties of the roster; only set by parties. Detail.
 	Conduct *Conduct `protobuf:"bytes,18,opt,name=conduct,proto3" json:"conduct,omitempty"`
-	// How much it logs. Detail.
+	// Current log level. Detail.
 	LogLevel *LogLevel `protobuf:"bytes,19,opt,name=log_level,json=logLevel,proto3" json:"log_level,omitempty"`
-	// Statistical distances that products on shares have spent; only of parties,
-	// of pairs of clients that had products. Detail.
+	// Statistical distance that products on shares have spent, for each pair of clients
+	// with products; only set by parties. Detail.
 	Linear []*LinearDistance `protobuf:"bytes,20,rep,name=linear,proto3" json:"linear,omitempty"`
-	// File systems that it writes to. Detail.
+	// File systems that the process writes to. Detail.
 	Volumes       []*Volume `protobuf:"bytes,21,rep,name=volumes,proto3" json:"volumes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -397,19 +398,20 @@ func (x *GetStatusResponse) GetVolumes() []*Volume {
 	return nil
 }
 
-// LinearDistance is what products of two-party linear algebra have spent on the
-// matrices of one client towards another.
+// LinearDistance is the statistical distance spent by products of two-party linear
+// algebra for one pair of clients.
 type LinearDistance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The client that asks, which may have learnt as much, by its last name.
+	// Last known name of the client that owns the key (Ask). It may have learnt about
+	// the other client's matrices up to this distance.
 	Client string `protobuf:"bytes,1,opt,name=client,proto3" json:"client,omitempty"`
-	// The client with the matrices.
+	// The client with the matrices (Answer).
 	With string `protobuf:"bytes,2,opt,name=with,proto3" json:"with,omitempty"`
-	// log2 of the sum of the distances, and of the budget.
+	// log2 of the sum of the distances, and log2 of the budget.
 	LogSpent  float64 `protobuf:"fixed64,3,opt,name=log_spent,json=logSpent,proto3" json:"log_spent,omitempty"`
 	LogBudget float64 `protobuf:"fixed64,4,opt,name=log_budget,json=logBudget,proto3" json:"log_budget,omitempty"`
 	Products  uint64  `protobuf:"varint,5,opt,name=products,proto3" json:"products,omitempty"`
-	// The store was restored, so products are unknown and the budget counts as
+	// Set if the store was restored: products may be unknown, so the budget counts as
 	// used up.
 	Lost          bool `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -492,7 +494,7 @@ type LogLevel struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "debug", "info", "warn" or "error".
 	Level string `protobuf:"bytes,1,opt,name=level,proto3" json:"level,omitempty"`
-	// When the configured one is back; missing when it is not changed for a while.
+	// When the configured level returns; missing if the level is not temporary.
 	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -546,7 +548,8 @@ type SetLogLevelRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "debug", "info", "warn" or "error".
 	Level string `protobuf:"bytes,1,opt,name=level,proto3" json:"level,omitempty"`
-	// For how long; 0 or missing: until it is changed again or the process ends.
+	// How long the level applies; 0 or missing: until the next change or until the
+	// process ends.
 	Span          *durationpb.Duration `protobuf:"bytes,2,opt,name=span,proto3" json:"span,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -708,8 +711,8 @@ type Volume struct {
 	Name       string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	FreeBytes  uint64 `protobuf:"varint,2,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`
 	TotalBytes uint64 `protobuf:"varint,3,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`
-	// Below min_free_bytes it is low: the process refuses new work with disk_low,
-	// until a quarter more is free.
+	// If free_bytes is below min_free_bytes, the volume is low: the process refuses new
+	// work with disk_low until 1.25 times min_free_bytes is free.
 	MinFreeBytes  uint64 `protobuf:"varint,4,opt,name=min_free_bytes,json=minFreeBytes,proto3" json:"min_free_bytes,omitempty"`
 	Low           bool   `protobuf:"varint,5,opt,name=low,proto3" json:"low,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -783,14 +786,14 @@ func (x *Volume) GetLow() bool {
 
 type Store struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of the store, and how far it is: a number that never goes back.
+	// Id of the store, and its generation, which never decreases.
 	Id         []byte `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Generation uint64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
-	// Why the party neither stores nor delivers tuples; empty when it does.
+	// Why the party neither stores nor delivers tuples; empty if it does.
 	Quarantine string `protobuf:"bytes,3,opt,name=quarantine,proto3" json:"quarantine,omitempty"`
-	// Why nothing can be written; empty when it can.
+	// Why the store cannot be written; empty if it can.
 	Fault string `protobuf:"bytes,4,opt,name=fault,proto3" json:"fault,omitempty"`
-	// Of the file system that the store is on; 0 for a database.
+	// Free and total space of the store's file system; 0 for a database.
 	DiskFreeBytes  uint64 `protobuf:"varint,5,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"`
 	DiskTotalBytes uint64 `protobuf:"varint,6,opt,name=disk_total_bytes,json=diskTotalBytes,proto3" json:"disk_total_bytes,omitempty"`
 	Postgres       bool   `protobuf:"varint,7,opt,name=postgres,proto3" json:"postgres,omitempty"`
@@ -877,16 +880,17 @@ func (x *Store) GetPostgres() bool {
 	return false
 }
 
-// Conduct is what a party holds against the parties of its roster; the service
-// of accusations says more.
+// Conduct summarizes the accusations and failures that a party has recorded about its
+// roster. AccusationsService has the details.
 type Conduct struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Why no session begins: a party is excluded, or too many sessions failed
-	// with nobody named. Empty when sessions may begin.
+	// Why no session starts: a party is excluded, or too many sessions failed without
+	// an identified party. Empty if sessions may start.
 	Refusal string `protobuf:"bytes,1,opt,name=refusal,proto3" json:"refusal,omitempty"`
-	// Parties that evidence convicts and policy excludes, by name.
+	// Names of the parties that are proved to have cheated and excluded by policy.
 	Excluded []string `protobuf:"bytes,2,rep,name=excluded,proto3" json:"excluded,omitempty"`
-	// Failures with nobody named that count, and how many stop generation.
+	// Number of counted failures without an identified party, and the number that stops
+	// generation.
 	Failures      uint32 `protobuf:"varint,3,opt,name=failures,proto3" json:"failures,omitempty"`
 	MaxFailures   uint32 `protobuf:"varint,4,opt,name=max_failures,json=maxFailures,proto3" json:"max_failures,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -953,11 +957,11 @@ func (x *Conduct) GetMaxFailures() uint32 {
 
 type AuditHead struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Entries of the log.
+	// Number of entries of the log.
 	Sequence uint64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	// SHA-256 of the last one, which the chain ends with.
+	// SHA-256 digest of the last entry, the end of the hash chain.
 	Hash []byte `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
-	// Why nothing can be appended; empty when it can.
+	// Why the log cannot be extended; empty if it can.
 	Fault         string `protobuf:"bytes,3,opt,name=fault,proto3" json:"fault,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1014,14 +1018,14 @@ func (x *AuditHead) GetFault() string {
 	return ""
 }
 
-// ErrorDetail travels in the details of every gRPC status that Lodge returns.
+// ErrorDetail is part of the details of every gRPC status that Lodge returns.
 type ErrorDetail struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A stable machine-readable name, such as "policy_refused".
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
-	// What happened, without secrets.
+	// Describes the error, without secrets.
 	What string `protobuf:"bytes,2,opt,name=what,proto3" json:"what,omitempty"`
-	// What the caller can do about it.
+	// Recommended action for the caller.
 	Next          string `protobuf:"bytes,3,opt,name=next,proto3" json:"next,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -4,17 +4,18 @@
 // - protoc             (unknown)
 // source: lodge/status/v1/status.proto
 
-// What a process says about itself, and the one error type of the RPC boundary.
+// The status of a process, and the error type of all RPCs.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package statusv1
 
@@ -39,14 +40,13 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type StatusServiceClient interface {
-	// GetStatus answers any authenticated caller. What is marked "detail" is for
-	// peers, the coordinator, the process's own identity and clients with
-	// "status". Idempotent. Errors: none of its own. [anyone]
+	// GetStatus returns the status of the process to any authenticated caller. Fields
+	// marked "Detail" are set only for peers, the coordinator, the process's own
+	// identity and clients with "status". Idempotent. Errors: only general errors. [anyone]
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
-	// SetLogLevel changes how much the process logs. Lines have no secrets at any
-	// level. Idempotent. Errors: invalid_request (an unknown level, or a time
-	// below 0 or above a day). [own identity, client with
-	// "operate"]
+	// SetLogLevel changes the log level of the process. Log lines contain no secrets at
+	// any level. Idempotent. Errors: invalid_request (an unknown level, or a span below
+	// 0 or above a day). [own identity, client with "operate"]
 	SetLogLevel(ctx context.Context, in *SetLogLevelRequest, opts ...grpc.CallOption) (*SetLogLevelResponse, error)
 }
 
@@ -82,14 +82,13 @@ func (c *statusServiceClient) SetLogLevel(ctx context.Context, in *SetLogLevelRe
 // All implementations must embed UnimplementedStatusServiceServer
 // for forward compatibility.
 type StatusServiceServer interface {
-	// GetStatus answers any authenticated caller. What is marked "detail" is for
-	// peers, the coordinator, the process's own identity and clients with
-	// "status". Idempotent. Errors: none of its own. [anyone]
+	// GetStatus returns the status of the process to any authenticated caller. Fields
+	// marked "Detail" are set only for peers, the coordinator, the process's own
+	// identity and clients with "status". Idempotent. Errors: only general errors. [anyone]
 	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
-	// SetLogLevel changes how much the process logs. Lines have no secrets at any
-	// level. Idempotent. Errors: invalid_request (an unknown level, or a time
-	// below 0 or above a day). [own identity, client with
-	// "operate"]
+	// SetLogLevel changes the log level of the process. Log lines contain no secrets at
+	// any level. Idempotent. Errors: invalid_request (an unknown level, or a span below
+	// 0 or above a day). [own identity, client with "operate"]
 	SetLogLevel(context.Context, *SetLogLevelRequest) (*SetLogLevelResponse, error)
 	mustEmbedUnimplementedStatusServiceServer()
 }

@@ -4,19 +4,20 @@
 // 	protoc        (unknown)
 // source: lodge/stock/v1/stock.proto
 
-// Stock at the coordinator: reserving tuples at all parties at once, what there
-// is, and the policies that keep it there. The coordinator sees no share; every
-// party checks on its own what is reserved.
+// Stock at the coordinator: reservations of tuples at all parties, the current stock,
+// and the policies that keep tuples in stock. The coordinator sees no shares, and
+// every party checks each reservation itself.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package stockv1
 
@@ -44,15 +45,15 @@ type ReserveRequest struct {
 	Count uint64                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	// 0: the newest active epoch that has enough.
 	Epoch uint64 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// How long the tuples are kept for the clients; 0 means 10 minutes.
+	// How long the tuples stay reserved; 0 means 10 minutes.
 	Lease *durationpb.Duration `protobuf:"bytes,4,opt,name=lease,proto3" json:"lease,omitempty"`
 	// Up to 64 characters.
 	IdempotencyKey string `protobuf:"bytes,5,opt,name=idempotency_key,json=idempotencyKey,proto3" json:"idempotency_key,omitempty"`
-	// Who may fetch, by the names that clients have at the parties: none (any
-	// client of the tenant that comes first with the id), one, or one per party.
+	// Clients that may fetch, by their names at the parties: empty (the first client of
+	// the tenant that presents the id), one name, or one name per party.
 	Clients []string `protobuf:"bytes,6,rep,name=clients,proto3" json:"clients,omitempty"`
-	// Wait until there is enough, at most until the call's deadline, and at most
-	// 30 s: to wait longer, repeat the call with the same idempotency key after
+	// Wait until enough tuples are in stock, at most until the call's deadline and at
+	// most 30 s. To wait longer, repeat the call with the same idempotency key after
 	// out_of_stock, timed_out and unavailable.
 	Wait          bool `protobuf:"varint,7,opt,name=wait,proto3" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -348,11 +349,11 @@ func (x *PartyReservation) GetState() v1.ReservationState {
 
 type ListReservationsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only those that have not ended.
+	// Return only reservations that have not ended.
 	Open bool `protobuf:"varint,1,opt,name=open,proto3" json:"open,omitempty"`
 	// At most this many; 0 means 100; at most 1000.
 	Limit uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
-	// Older than this page token; empty from the newest.
+	// Return reservations older than this page token; empty: start with the newest.
 	Before        string `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -563,24 +564,25 @@ type Stock struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Class *v1.Class              `protobuf:"bytes,1,opt,name=class,proto3" json:"class,omitempty"`
 	Epoch uint64                 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// Tuples that can be reserved, at all parties; masks that can be spent, at all
+	// Tuples that can be reserved at all parties, or masks that can be spent at all
 	// parties of their quorum.
 	Available uint64 `protobuf:"varint,3,opt,name=available,proto3" json:"available,omitempty"`
 	Reserved  uint64 `protobuf:"varint,4,opt,name=reserved,proto3" json:"reserved,omitempty"`
 	// Delivered by all parties, or erased after a delivery.
 	Consumed uint64 `protobuf:"varint,5,opt,name=consumed,proto3" json:"consumed,omitempty"`
-	// Erased without having been delivered, by expiry, crash or revocation.
+	// Erased without delivery: expired, lost in a crash, or revoked.
 	Lost uint64 `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`
-	// Tuples that jobs are making now, and that queued jobs will.
+	// Tuples of running and queued jobs.
 	InProduction uint64 `protobuf:"varint,7,opt,name=in_production,json=inProduction,proto3" json:"in_production,omitempty"`
-	// Forecast from the last minutes; 0 when unknown.
+	// Forecast from the last minutes; 0 if unknown.
 	MadePerSecond     float64 `protobuf:"fixed64,8,opt,name=made_per_second,json=madePerSecond,proto3" json:"made_per_second,omitempty"`
 	ReservedPerSecond float64 `protobuf:"fixed64,9,opt,name=reserved_per_second,json=reservedPerSecond,proto3" json:"reserved_per_second,omitempty"`
-	// Until there is none left, and until the high watermark; absent when never.
+	// Time until the stock is empty, and until it reaches the high watermark; absent if
+	// that will not happen.
 	TimeToEmpty *durationpb.Duration `protobuf:"bytes,10,opt,name=time_to_empty,json=timeToEmpty,proto3" json:"time_to_empty,omitempty"`
 	TimeToFull  *durationpb.Duration `protobuf:"bytes,11,opt,name=time_to_full,json=timeToFull,proto3" json:"time_to_full,omitempty"`
 	Policy      *Policy              `protobuf:"bytes,12,opt,name=policy,proto3" json:"policy,omitempty"`
-	// Why the policy makes nothing although there is too little; empty otherwise.
+	// Why the policy starts no jobs although the stock is low; empty otherwise.
 	HeldBack      string `protobuf:"bytes,13,opt,name=held_back,json=heldBack,proto3" json:"held_back,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -707,21 +709,21 @@ func (x *Stock) GetHeldBack() string {
 	return ""
 }
 
-// Policy keeps the stock of a class between two marks.
+// Policy keeps the stock of a class between two watermarks.
 type Policy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Class *v1.Class              `protobuf:"bytes,1,opt,name=class,proto3" json:"class,omitempty"`
-	// 0: the newest active epoch for triples; of masks, the newest active threshold
-	// epoch of which all parties of the quorum hold shares.
+	// 0: the newest active epoch for triples. For masks: the newest active threshold
+	// epoch in which all parties of the quorum hold shares.
 	Epoch uint64 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// Jobs start when stock and production are below low, and go on to high.
+	// Jobs start when stock plus production is below low, and continue up to high.
 	Low  uint64 `protobuf:"varint,3,opt,name=low,proto3" json:"low,omitempty"`
 	High uint64 `protobuf:"varint,4,opt,name=high,proto3" json:"high,omitempty"`
 	// Tuples per job.
 	Batch uint64 `protobuf:"varint,5,opt,name=batch,proto3" json:"batch,omitempty"`
-	// Classes of higher priority go first; 0 to 100.
+	// Classes with higher priority are made first; 0 to 100.
 	Priority uint32 `protobuf:"varint,6,opt,name=priority,proto3" json:"priority,omitempty"`
-	// Makes no jobs while it is set.
+	// While set, the policy starts no jobs.
 	Paused bool `protobuf:"varint,7,opt,name=paused,proto3" json:"paused,omitempty"`
 	// Block dimension d of the matrix encoding; only for KIND_MATRIX and
 	// KIND_CONVOLUTION; 0: the best.
@@ -864,12 +866,11 @@ func (x *GetStockRequest) GetEpoch() uint64 {
 type GetStockResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Stock []*Stock               `protobuf:"bytes,1,rep,name=stock,proto3" json:"stock,omitempty"`
-	// When all parties said what they have. While some are away this is the last
-	// time that none was, and nothing can be reserved; absent when the coordinator
-	// has not heard all of them since it started, and then what is available,
-	// reserved, consumed and lost is not known.
+	// Last time at which all parties reported their stock. While a party is unavailable,
+	// nothing can be reserved. Absent if the parties have not all reported since the
+	// coordinator started; then available, reserved, consumed and lost are unknown.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
-	// Parties that could not be asked last.
+	// Parties that the last query could not reach.
 	Away          []*AwayParty `protobuf:"bytes,3,rep,name=away,proto3" json:"away,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -4,19 +4,20 @@
 // - protoc             (unknown)
 // source: lodge/stock/v1/stock.proto
 
-// Stock at the coordinator: reserving tuples at all parties at once, what there
-// is, and the policies that keep it there. The coordinator sees no share; every
-// party checks on its own what is reserved.
+// Stock at the coordinator: reservations of tuples at all parties, the current stock,
+// and the policies that keep tuples in stock. The coordinator sees no shares, and
+// every party checks each reservation itself.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package stockv1
 
@@ -48,53 +49,53 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type StockServiceClient interface {
-	// Reserve holds tuples at all parties, which then give them out by Fetch: of
-	// a tenant and a kind that the caller may draw. It lasts at most 30 s, also
-	// with wait. Idempotent with an idempotency key only: the same key from the
-	// same client gives the same reservation, and with another body conflict;
-	// without one, timed_out and unavailable may leave tuples reserved until
-	// their lease ends. What a party refuses is passed on, after up to three
-	// attempts with other tuples where these may help. Errors: forbidden (the
-	// tenant or kind), invalid_request, too_large (the key), over_quota
-	// (open reservations, tuples, share or lease of the client), rate_limited (made and
-	// not fetched), out_of_stock (with
-	// what there is), conflict (the key, or at a party), taken, burnt, not_found,
-	// expired (the lease), quarantined (at a party), unavailable (a party cannot
-	// be reached, so that what there is is not known), disk_low. [client with "reserve"]
+	// Reserve reserves tuples at all parties, which then deliver them through Fetch.
+	// The caller must be allowed to draw from the tenant and the kind. The call takes at
+	// most 30 s, even with wait. Idempotent only with an idempotency key: the same key
+	// from the same client returns the same reservation, or conflict if the request
+	// differs. Without a key, timed_out and unavailable may leave tuples reserved until
+	// their lease ends. If a party refuses, the coordinator makes up to three attempts
+	// with other tuples if they may help, and then returns the party's error. Errors:
+	// forbidden (the tenant or kind), invalid_request, too_large (the key), over_quota
+	// (open reservations, tuples, share or lease of the client), rate_limited
+	// (reservations made but not fetched), out_of_stock (with the available number), conflict (the key, or at a party), taken, burnt,
+	// not_found, expired (the lease), quarantined (at a party), unavailable (a party
+	// cannot be reached, so the stock is unknown), disk_low. [client with "reserve"]
 	Reserve(ctx context.Context, in *ReserveRequest, opts ...grpc.CallOption) (*ReserveResponse, error)
-	// GetReservation of the caller's tenants, with what each party says of it
-	// now. It is consumed from when all parties have delivered it, although it may
-	// be fetched again until its lease ends, and "client" names all who fetched
-	// it. Idempotent. Errors: not_found. [client with "status"]
+	// GetReservation returns a reservation of the caller's tenants, with its current
+	// state at each party. It is consumed once all parties have delivered it, although
+	// it may be fetched again until its lease ends; "client" names all clients that
+	// fetched it. Idempotent. Errors: not_found. [client with "status"]
 	GetReservation(ctx context.Context, in *GetReservationRequest, opts ...grpc.CallOption) (*GetReservationResponse, error)
-	// ListReservations of the caller's tenants, newest first, in pages.
-	// Idempotent. Errors: invalid_request (the limit). [client with "status"]
+	// ListReservations returns the reservations of the caller's tenants in pages,
+	// newest first. Idempotent. Errors: invalid_request (the limit). [client with
+	// "status"]
 	ListReservations(ctx context.Context, in *ListReservationsRequest, opts ...grpc.CallOption) (*ListReservationsResponse, error)
-	// Release ends a reservation that the caller made. What no party delivered
-	// goes back into stock; otherwise every party erases its shares. Idempotent.
-	// Errors: not_found, forbidden (it is another client's), unavailable (a party
-	// cannot be reached; the end of the lease does the same). [client with
-	// "reserve"]
+	// Release ends a reservation that the caller made. If no party has delivered the
+	// tuples, they return to the stock; otherwise every party erases its shares.
+	// Idempotent. Errors: not_found, forbidden (the reservation belongs to another
+	// client), unavailable (a party cannot be reached; the end of the lease has the
+	// same effect). [client with "reserve"]
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
-	// GetStock of the caller's tenants. Idempotent. Errors: none of its own.
-	// [client with "status"]
+	// GetStock returns the stock of the caller's tenants. Idempotent. Errors: only
+	// general errors. [client with "status"]
 	GetStock(ctx context.Context, in *GetStockRequest, opts ...grpc.CallOption) (*GetStockResponse, error)
-	// WatchStock streams the stock of the caller's tenants at every change, at
-	// most once a second. Idempotent: it may be begun again. Errors: unavailable
-	// (the coordinator stops). [client with "status"]
+	// WatchStock streams the stock of the caller's tenants at every change, at most once
+	// per second. Idempotent. Errors: unavailable (the coordinator is stopping). [client
+	// with "status"]
 	WatchStock(ctx context.Context, in *WatchStockRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchStockResponse], error)
-	// ListPolicies of the caller's tenants. Idempotent. Errors: none of its own.
-	// [client with "status"]
+	// ListPolicies returns the policies of the caller's tenants. Idempotent. Errors:
+	// only general errors. [client with "status"]
 	ListPolicies(ctx context.Context, in *ListPoliciesRequest, opts ...grpc.CallOption) (*ListPoliciesResponse, error)
-	// SetPolicy makes or replaces the policy of a class and epoch, of a tenant of
-	// the caller and of pinned parameters. Whether parties take its jobs is not
-	// asked; held_back says it. Idempotent. Errors: forbidden (the tenant),
-	// invalid_request, policy_refused (parameters that are not pinned, too many
+	// SetPolicy creates or replaces the policy of a class and epoch, for a tenant of the
+	// caller and with pinned parameters. It does not check whether the parties accept
+	// the policy's jobs; held_back shows this later. Idempotent. Errors: forbidden (the
+	// tenant), invalid_request, policy_refused (parameters that are not pinned, too many
 	// policies), disk_low. [client with "policy"]
 	SetPolicy(ctx context.Context, in *SetPolicyRequest, opts ...grpc.CallOption) (*SetPolicyResponse, error)
-	// DeletePolicy of a class and epoch, if there is one; jobs that it made go
-	// on. Idempotent. Errors: forbidden (the tenant), invalid_request. [client
-	// with "policy"]
+	// DeletePolicy deletes the policy of a class and epoch, if it exists; jobs that it
+	// submitted continue. Idempotent. Errors: forbidden (the tenant), invalid_request.
+	// [client with "policy"]
 	DeletePolicy(ctx context.Context, in *DeletePolicyRequest, opts ...grpc.CallOption) (*DeletePolicyResponse, error)
 }
 
@@ -209,53 +210,53 @@ func (c *stockServiceClient) DeletePolicy(ctx context.Context, in *DeletePolicyR
 // All implementations must embed UnimplementedStockServiceServer
 // for forward compatibility.
 type StockServiceServer interface {
-	// Reserve holds tuples at all parties, which then give them out by Fetch: of
-	// a tenant and a kind that the caller may draw. It lasts at most 30 s, also
-	// with wait. Idempotent with an idempotency key only: the same key from the
-	// same client gives the same reservation, and with another body conflict;
-	// without one, timed_out and unavailable may leave tuples reserved until
-	// their lease ends. What a party refuses is passed on, after up to three
-	// attempts with other tuples where these may help. Errors: forbidden (the
-	// tenant or kind), invalid_request, too_large (the key), over_quota
-	// (open reservations, tuples, share or lease of the client), rate_limited (made and
-	// not fetched), out_of_stock (with
-	// what there is), conflict (the key, or at a party), taken, burnt, not_found,
-	// expired (the lease), quarantined (at a party), unavailable (a party cannot
-	// be reached, so that what there is is not known), disk_low. [client with "reserve"]
+	// Reserve reserves tuples at all parties, which then deliver them through Fetch.
+	// The caller must be allowed to draw from the tenant and the kind. The call takes at
+	// most 30 s, even with wait. Idempotent only with an idempotency key: the same key
+	// from the same client returns the same reservation, or conflict if the request
+	// differs. Without a key, timed_out and unavailable may leave tuples reserved until
+	// their lease ends. If a party refuses, the coordinator makes up to three attempts
+	// with other tuples if they may help, and then returns the party's error. Errors:
+	// forbidden (the tenant or kind), invalid_request, too_large (the key), over_quota
+	// (open reservations, tuples, share or lease of the client), rate_limited
+	// (reservations made but not fetched), out_of_stock (with the available number), conflict (the key, or at a party), taken, burnt,
+	// not_found, expired (the lease), quarantined (at a party), unavailable (a party
+	// cannot be reached, so the stock is unknown), disk_low. [client with "reserve"]
 	Reserve(context.Context, *ReserveRequest) (*ReserveResponse, error)
-	// GetReservation of the caller's tenants, with what each party says of it
-	// now. It is consumed from when all parties have delivered it, although it may
-	// be fetched again until its lease ends, and "client" names all who fetched
-	// it. Idempotent. Errors: not_found. [client with "status"]
+	// GetReservation returns a reservation of the caller's tenants, with its current
+	// state at each party. It is consumed once all parties have delivered it, although
+	// it may be fetched again until its lease ends; "client" names all clients that
+	// fetched it. Idempotent. Errors: not_found. [client with "status"]
 	GetReservation(context.Context, *GetReservationRequest) (*GetReservationResponse, error)
-	// ListReservations of the caller's tenants, newest first, in pages.
-	// Idempotent. Errors: invalid_request (the limit). [client with "status"]
+	// ListReservations returns the reservations of the caller's tenants in pages,
+	// newest first. Idempotent. Errors: invalid_request (the limit). [client with
+	// "status"]
 	ListReservations(context.Context, *ListReservationsRequest) (*ListReservationsResponse, error)
-	// Release ends a reservation that the caller made. What no party delivered
-	// goes back into stock; otherwise every party erases its shares. Idempotent.
-	// Errors: not_found, forbidden (it is another client's), unavailable (a party
-	// cannot be reached; the end of the lease does the same). [client with
-	// "reserve"]
+	// Release ends a reservation that the caller made. If no party has delivered the
+	// tuples, they return to the stock; otherwise every party erases its shares.
+	// Idempotent. Errors: not_found, forbidden (the reservation belongs to another
+	// client), unavailable (a party cannot be reached; the end of the lease has the
+	// same effect). [client with "reserve"]
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
-	// GetStock of the caller's tenants. Idempotent. Errors: none of its own.
-	// [client with "status"]
+	// GetStock returns the stock of the caller's tenants. Idempotent. Errors: only
+	// general errors. [client with "status"]
 	GetStock(context.Context, *GetStockRequest) (*GetStockResponse, error)
-	// WatchStock streams the stock of the caller's tenants at every change, at
-	// most once a second. Idempotent: it may be begun again. Errors: unavailable
-	// (the coordinator stops). [client with "status"]
+	// WatchStock streams the stock of the caller's tenants at every change, at most once
+	// per second. Idempotent. Errors: unavailable (the coordinator is stopping). [client
+	// with "status"]
 	WatchStock(*WatchStockRequest, grpc.ServerStreamingServer[WatchStockResponse]) error
-	// ListPolicies of the caller's tenants. Idempotent. Errors: none of its own.
-	// [client with "status"]
+	// ListPolicies returns the policies of the caller's tenants. Idempotent. Errors:
+	// only general errors. [client with "status"]
 	ListPolicies(context.Context, *ListPoliciesRequest) (*ListPoliciesResponse, error)
-	// SetPolicy makes or replaces the policy of a class and epoch, of a tenant of
-	// the caller and of pinned parameters. Whether parties take its jobs is not
-	// asked; held_back says it. Idempotent. Errors: forbidden (the tenant),
-	// invalid_request, policy_refused (parameters that are not pinned, too many
+	// SetPolicy creates or replaces the policy of a class and epoch, for a tenant of the
+	// caller and with pinned parameters. It does not check whether the parties accept
+	// the policy's jobs; held_back shows this later. Idempotent. Errors: forbidden (the
+	// tenant), invalid_request, policy_refused (parameters that are not pinned, too many
 	// policies), disk_low. [client with "policy"]
 	SetPolicy(context.Context, *SetPolicyRequest) (*SetPolicyResponse, error)
-	// DeletePolicy of a class and epoch, if there is one; jobs that it made go
-	// on. Idempotent. Errors: forbidden (the tenant), invalid_request. [client
-	// with "policy"]
+	// DeletePolicy deletes the policy of a class and epoch, if it exists; jobs that it
+	// submitted continue. Idempotent. Errors: forbidden (the tenant), invalid_request.
+	// [client with "policy"]
 	DeletePolicy(context.Context, *DeletePolicyRequest) (*DeletePolicyResponse, error)
 	mustEmbedUnimplementedStockServiceServer()
 }

@@ -4,23 +4,25 @@
 // 	protoc        (unknown)
 // source: lodge/threshold/v1/threshold.proto
 
-// Threshold keys at one party: any threshold + 1 of their holders decrypt LWE and
+// Threshold keys at one party: any threshold + 1 of their holders can decrypt LWE and
 // ring ciphertexts without flooding.
 //
-// Security: key generation is secure against parties that follow it, of which at
-// most threshold collude, out of more than twice as many; decryption against
-// threshold of the quorum's threshold + 1. Parties that do not follow it are
-// found in most cases, and can spoil results. docs/threshold.md says which.
+// Security: key generation is secure if all parties follow the protocol and at most
+// threshold of them collude, out of more than 2 threshold parties. Decryption is
+// secure against threshold of the quorum's threshold + 1 parties. Parties that
+// deviate from the protocol are detected in most cases, and can spoil results; see
+// docs/threshold.md for the cases.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package thresholdv1
 
@@ -41,20 +43,20 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// CiphertextForm is what is to be decrypted.
+// CiphertextForm is the form of the ciphertexts to decrypt.
 type CiphertextForm int32
 
 const (
 	CiphertextForm_CIPHERTEXT_FORM_UNSPECIFIED CiphertextForm = 0
-	// LWE ciphertexts, of one message each.
+	// LWE ciphertexts with one message each.
 	CiphertextForm_CIPHERTEXT_FORM_LWE CiphertextForm = 1
-	// Ring ciphertexts, of which the first coefficients are opened.
+	// Ring ciphertexts; the first coefficients are decrypted.
 	CiphertextForm_CIPHERTEXT_FORM_RING CiphertextForm = 2
-	// BGV or BFV ciphertexts of one level, of which the first coefficients are
-	// opened under masks, or all under a flood of noise.
+	// BGV or BFV ciphertexts of one level. Either the first coefficients are decrypted
+	// under masks, or all coefficients with flooding.
 	CiphertextForm_CIPHERTEXT_FORM_BGV CiphertextForm = 3
-	// Multi-key ciphertexts of one bit each, under keys that their owners have made
-	// by themselves (lodge.multikey.v1).
+	// Multi-key ciphertexts of one bit each, under keys that each owner made alone
+	// (lodge.multikey.v1).
 	CiphertextForm_CIPHERTEXT_FORM_MULTIKEY CiphertextForm = 4
 )
 
@@ -105,7 +107,7 @@ func (CiphertextForm) EnumDescriptor() ([]byte, []int) {
 
 type EstimateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The ref and the deadline must be well formed, and mean nothing.
+	// The ref and the deadline must be well formed but are otherwise ignored.
 	Spec          *v1.SessionSpec `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -150,11 +152,11 @@ func (x *EstimateRequest) GetSpec() *v1.SessionSpec {
 
 type EstimateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Masks that the session makes.
+	// Number of masks that the session makes.
 	Masks uint64 `protobuf:"varint,1,opt,name=masks,proto3" json:"masks,omitempty"`
-	// Bytes of this party's record of one mask.
+	// Size in bytes of this party's record of one mask.
 	MaskBytes uint64 `protobuf:"varint,2,opt,name=mask_bytes,json=maskBytes,proto3" json:"mask_bytes,omitempty"`
-	// Peak memory here, in bytes.
+	// Peak memory at this party, in bytes.
 	MemoryBytes   uint64 `protobuf:"varint,3,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -300,30 +302,30 @@ type ThresholdKey struct {
 	ParamsHash []byte `protobuf:"bytes,4,opt,name=params_hash,json=paramsHash,proto3" json:"params_hash,omitempty"`
 	// Digest of the public keys, the same at every party.
 	Digest []byte `protobuf:"bytes,5,opt,name=digest,proto3" json:"digest,omitempty"`
-	// Any threshold + 1 of the holders decrypt.
+	// Any threshold + 1 of the holders can decrypt.
 	Threshold uint32 `protobuf:"varint,6,opt,name=threshold,proto3" json:"threshold,omitempty"`
-	// The holders' places in the present roster, by the number of their share; -1
-	// for one that has left.
+	// The holders' indices in the current roster, in the order of share numbers; -1 for
+	// a holder that has left the roster.
 	Holders []int32 `protobuf:"zigzag32,7,rep,packed,name=holders,proto3" json:"holders,omitempty"`
-	// This party's number among them.
+	// The number of this party's share.
 	Number  uint32                 `protobuf:"varint,8,opt,name=number,proto3" json:"number,omitempty"`
 	Created *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=created,proto3" json:"created,omitempty"`
 	// "passive": see the security model above.
 	KeygenSecurity string `protobuf:"bytes,10,opt,name=keygen_security,json=keygenSecurity,proto3" json:"keygen_security,omitempty"`
-	// Messages that this party has answered for under masks.
+	// Number of messages that this party has decrypted under masks.
 	Decrypted uint64       `protobuf:"varint,11,opt,name=decrypted,proto3" json:"decrypted,omitempty"`
 	Masks     []*MaskStock `protobuf:"bytes,12,rep,name=masks,proto3" json:"masks,omitempty"`
-	// Chunks of the public keys, and their bytes.
+	// Number of chunks of the public keys, and their total size in bytes.
 	Chunks   uint32 `protobuf:"varint,13,opt,name=chunks,proto3" json:"chunks,omitempty"`
 	KeyBytes uint64 `protobuf:"varint,14,opt,name=key_bytes,json=keyBytes,proto3" json:"key_bytes,omitempty"`
-	// Of BGV sets: the automorphisms X -> X^g that the keys have keys for.
+	// Only for BGV sets: the automorphisms X -> X^g for which there are keys.
 	Galois []uint32 `protobuf:"varint,15,rep,packed,name=galois,proto3" json:"galois,omitempty"`
-	// Of BGV sets: ciphertexts that this party has answered for with flooding, or
-	// has begun to, and how many there may be.
+	// Only for BGV sets: the number of ciphertexts that this party has decrypted with
+	// flooding, including unfinished decryptions, and the limit of this number.
 	Flooded       uint64 `protobuf:"varint,16,opt,name=flooded,proto3" json:"flooded,omitempty"`
 	FloodingLimit uint64 `protobuf:"varint,17,opt,name=flooding_limit,json=floodingLimit,proto3" json:"flooding_limit,omitempty"`
-	// A group for multi-key ciphertexts, which has no shared secret: any two of it, or
-	// more, decrypt what is under their own keys.
+	// Set for a group for multi-key ciphertexts, which has no shared secret. Any two or
+	// more of its parties can decrypt ciphertexts under their own keys.
 	AnyQuorum     bool `protobuf:"varint,18,opt,name=any_quorum,json=anyQuorum,proto3" json:"any_quorum,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -485,19 +487,19 @@ func (x *ThresholdKey) GetAnyQuorum() bool {
 	return false
 }
 
-// MaskStock is what a quorum has in stock, as this party knows it.
+// MaskStock is the stock of masks of a quorum, as known to this party.
 type MaskStock struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Places in the present roster, ascending.
+	// Indices in the current roster, ascending.
 	Quorum []uint32    `protobuf:"varint,1,rep,packed,name=quorum,proto3" json:"quorum,omitempty"`
 	Form   v1.MaskForm `protobuf:"varint,2,opt,name=form,proto3,enum=lodge.job.v1.MaskForm" json:"form,omitempty"`
 	Free   uint64      `protobuf:"varint,3,opt,name=free,proto3" json:"free,omitempty"`
-	// For the paper's form: the probability that a decryption fails, for the noise
-	// of ciphertexts that were bootstrapped, at most; for the exact one 0. Of new
-	// shares it is that of the keys with the most noise, as who made theirs is not
-	// recorded.
+	// For MASK_FORM_PAPER: an upper bound of the probability that a decryption fails,
+	// for the noise of bootstrapped ciphertexts. For MASK_FORM_EXACT: 0. After resharing,
+	// the bound assumes the keys with the most noise, because the makers of the original
+	// keys are not recorded.
 	FailureProbability float64 `protobuf:"fixed64,4,opt,name=failure_probability,json=failureProbability,proto3" json:"failure_probability,omitempty"`
-	// The largest noise for which that holds, as a part of the modulus.
+	// The largest noise for which this probability holds, as a fraction of the modulus.
 	NoiseBound    float64 `protobuf:"fixed64,5,opt,name=noise_bound,json=noiseBound,proto3" json:"noise_bound,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -571,9 +573,9 @@ func (x *MaskStock) GetNoiseBound() float64 {
 type GetKeysRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Epoch uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// The first chunk, from 0.
+	// The first chunk to send, counted from 0.
 	First uint32 `protobuf:"varint,2,opt,name=first,proto3" json:"first,omitempty"`
-	// Chunks to send; 0: all that follow.
+	// Number of chunks to send; 0: all from the first on.
 	Count         uint32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -635,10 +637,10 @@ type GetKeysResponse struct {
 	// In the first response.
 	Header []byte `protobuf:"bytes,1,opt,name=header,proto3" json:"header,omitempty"`
 	Digest []byte `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
-	// SHA-256 of every chunk: the digest is that of a tag, the header and these, so
-	// that one chunk can be checked without the others.
+	// SHA-256 digest of every chunk. The digest covers a tag, the header and the chunk
+	// digests, so each chunk can be verified without the others.
 	ChunkDigests [][]byte `protobuf:"bytes,3,rep,name=chunk_digests,json=chunkDigests,proto3" json:"chunk_digests,omitempty"`
-	// In all others: a chunk of at most 4 MiB.
+	// In all other responses: a chunk of at most 4 MiB.
 	Index         uint32 `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"`
 	Chunk         []byte `protobuf:"bytes,5,opt,name=chunk,proto3" json:"chunk,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -712,40 +714,42 @@ func (x *GetKeysResponse) GetChunk() []byte {
 
 type DecryptHeader struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 16 random bytes, the same at all parties of the quorum; of another request,
-	// others.
+	// 16 random bytes, the same at all parties of the quorum and unique for each
+	// request.
 	RequestId []byte `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Epoch     uint64 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// Digest of the public keys under which the ciphertexts were made.
 	KeysDigest []byte `protobuf:"bytes,3,opt,name=keys_digest,json=keysDigest,proto3" json:"keys_digest,omitempty"`
-	// Parties of the roster, ascending, threshold + 1 of the holders.
+	// Threshold + 1 of the holders, as ascending indices in the roster.
 	Quorum []uint32       `protobuf:"varint,4,rep,packed,name=quorum,proto3" json:"quorum,omitempty"`
 	Form   CiphertextForm `protobuf:"varint,5,opt,name=form,proto3,enum=lodge.threshold.v1.CiphertextForm" json:"form,omitempty"`
-	// Ciphertexts that follow.
+	// Number of ciphertexts that follow.
 	Count uint32 `protobuf:"varint,6,opt,name=count,proto3" json:"count,omitempty"`
-	// Coefficients of each that are opened under masks, from the first; 0 for LWE
-	// ciphertexts, and for BGV ones with flooding, of which all are.
+	// Number of coefficients of each ciphertext to decrypt under masks, from the first
+	// on. 0 for LWE ciphertexts, and for BGV ciphertexts with flooding, where all
+	// coefficients are decrypted.
 	Coefficients uint32      `protobuf:"varint,7,opt,name=coefficients,proto3" json:"coefficients,omitempty"`
 	Masks        v1.MaskForm `protobuf:"varint,8,opt,name=masks,proto3,enum=lodge.job.v1.MaskForm" json:"masks,omitempty"`
-	// Who reads the plaintexts: a public key to which every party seals its answer,
-	// by HPKE with ML-KEM-768 and X25519, HKDF-SHA256 and AES-256-GCM; empty: the
-	// caller.
+	// Public key of the recipient of the plaintexts. Every party seals its response to
+	// it, by HPKE with ML-KEM-768 and X25519, HKDF-SHA256 and AES-256-GCM. Empty: the
+	// caller is the recipient.
 	Recipient []byte `protobuf:"bytes,9,opt,name=recipient,proto3" json:"recipient,omitempty"`
-	// Where the ciphertexts come from, for policies that ask.
+	// Attested origin of the ciphertexts, for policies that require it.
 	Provenance *Provenance `protobuf:"bytes,10,opt,name=provenance,proto3" json:"provenance,omitempty"`
-	// SHA-256 over the SHA-256 of each ciphertext as they follow, 32 bytes each, one
-	// after the other: whoever approves knows by it what.
+	// SHA-256 digest of the concatenated SHA-256 digests of the ciphertexts, in order.
+	// It tells approvers which ciphertexts they approve.
 	CiphertextsDigest []byte `protobuf:"bytes,11,opt,name=ciphertexts_digest,json=ciphertextsDigest,proto3" json:"ciphertexts_digest,omitempty"`
-	// Only for CIPHERTEXT_FORM_BGV: the level of all ciphertexts, which are encoded
-	// as docs/threshold.md says.
+	// Only for CIPHERTEXT_FORM_BGV: the level of all ciphertexts, encoded as described in
+	// docs/threshold.md.
 	Level uint32 `protobuf:"varint,12,opt,name=level,proto3" json:"level,omitempty"`
-	// Only for CIPHERTEXT_FORM_BGV: whole ciphertexts are decrypted with noise added
-	// to every part in the place of masks. A ciphertext is answered so by one quorum,
-	// under whatever epoch of the keys, and the keys answer for so many.
+	// Only for CIPHERTEXT_FORM_BGV: decrypt whole ciphertexts, with noise added to every
+	// part instead of masks. Only one quorum decrypts a given ciphertext this way,
+	// across all epochs of the keys, and the number of such decryptions per key is
+	// limited.
 	Flooding bool `protobuf:"varint,13,opt,name=flooding,proto3" json:"flooding,omitempty"`
-	// Only for CIPHERTEXT_FORM_MULTIKEY: the keys that all ciphertexts are under, by
-	// their digests, ascending. Their owners must be in the quorum. The epoch is that
-	// of a group, and keys_digest the group's.
+	// Only for CIPHERTEXT_FORM_MULTIKEY: the keys of all ciphertexts, sorted by their
+	// digests. Their owners must be in the quorum. epoch and keys_digest are those of a
+	// group.
 	Multikey      []*KeyOwner `protobuf:"bytes,14,rep,name=multikey,proto3" json:"multikey,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -879,11 +883,11 @@ func (x *DecryptHeader) GetMultikey() []*KeyOwner {
 	return nil
 }
 
-// KeyOwner says whose multi-key keys are.
+// KeyOwner names the owner of multi-key keys.
 type KeyOwner struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Key   []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// A place in the roster.
+	// Index in the roster.
 	Owner         uint32 `protobuf:"varint,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -933,16 +937,16 @@ func (x *KeyOwner) GetOwner() uint32 {
 	return 0
 }
 
-// Provenance is what somebody signs whose word a party's policy takes.
+// Provenance is a statement signed by an attester that a party's policy trusts.
 type Provenance struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As in the party's policy.
+	// Name of the attester in the party's policy.
 	Attester string `protobuf:"bytes,1,opt,name=attester,proto3" json:"attester,omitempty"`
-	// What was computed, for the audit log: at most 200 bytes.
+	// Description of the computation for the audit log, at most 200 bytes.
 	Circuit string `protobuf:"bytes,2,opt,name=circuit,proto3" json:"circuit,omitempty"`
-	// Ed25519, over "lodge provenance v1" and the epoch, digest of the keys,
+	// Ed25519 signature of "lodge provenance v1" and the epoch, digest of the keys,
 	// ciphertexts_digest, coefficients (0 for LWE) and circuit, each preceded by its
-	// length; numbers are of 64 bits, little-endian.
+	// length; numbers have 64 bits, little-endian.
 	Signature     []byte `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1056,8 +1060,8 @@ type DecryptResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the first response.
 	Party uint32 `protobuf:"varint,1,opt,name=party,proto3" json:"party,omitempty"`
-	// The parts: of each message a run's id and a word, see docs/threshold.md;
-	// sealed for the recipient, if there is one.
+	// The parts: for each message the id of a run and a word, see docs/threshold.md;
+	// sealed to the recipient, if one was given.
 	Chunk         []byte `protobuf:"bytes,2,opt,name=chunk,proto3" json:"chunk,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1109,7 +1113,7 @@ func (x *DecryptResponse) GetChunk() []byte {
 
 type ApproveDecryptionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As the error approval_needed names it.
+	// The request id from the error approval_needed.
 	Request       []byte `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1276,7 +1280,7 @@ func (x *ListApprovalsResponse) GetApprovals() []*Approval {
 	return nil
 }
 
-// Approval of a request for decryption.
+// Approval is the approval state of a request for decryption.
 type Approval struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Request  []byte                 `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1284,7 +1288,7 @@ type Approval struct {
 	Epoch    uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Messages uint32                 `protobuf:"varint,4,opt,name=messages,proto3" json:"messages,omitempty"`
 	Circuit  string                 `protobuf:"bytes,5,opt,name=circuit,proto3" json:"circuit,omitempty"`
-	// Clients that have approved, and how many must.
+	// Clients that have approved, and the number of approvals required.
 	ApprovedBy    []string               `protobuf:"bytes,6,rep,name=approved_by,json=approvedBy,proto3" json:"approved_by,omitempty"`
 	Needed        uint32                 `protobuf:"varint,7,opt,name=needed,proto3" json:"needed,omitempty"`
 	Asked         *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=asked,proto3" json:"asked,omitempty"`

@@ -4,23 +4,25 @@
 // - protoc             (unknown)
 // source: lodge/threshold/v1/threshold.proto
 
-// Threshold keys at one party: any threshold + 1 of their holders decrypt LWE and
+// Threshold keys at one party: any threshold + 1 of their holders can decrypt LWE and
 // ring ciphertexts without flooding.
 //
-// Security: key generation is secure against parties that follow it, of which at
-// most threshold collude, out of more than twice as many; decryption against
-// threshold of the quorum's threshold + 1. Parties that do not follow it are
-// found in most cases, and can spoil results. docs/threshold.md says which.
+// Security: key generation is secure if all parties follow the protocol and at most
+// threshold of them collude, out of more than 2 threshold parties. Decryption is
+// secure against threshold of the quorum's threshold + 1 parties. Parties that
+// deviate from the protocol are detected in most cases, and can spoil results; see
+// docs/threshold.md for the cases.
 //
-// Retries: unavailable, timed_out, busy and rate_limited may be retried as they
-// are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
-// Besides its own, any call may end with unauthenticated, forbidden (role or
-// permission), invalid_request, too_large, busy (too many streams),
-// rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// Retries: unavailable, timed_out, busy and rate_limited may be retried without
+// changes, rate_limited after the delay that it names, if any. For all other
+// errors, "next" in the error detail says what to do. Calls marked "idempotent"
+// may be repeated after any error; other calls only after busy and
+// rate_limited, which leave no state behind. In addition to its own errors, any
+// call may return unauthenticated, forbidden (role or permission),
+// invalid_request, too_large, busy (too many streams), rate_limited, timed_out
+// (after at most 30 s, unless the call streams), unavailable, cancelled,
+// disk_low (a disk is full), check_failed (the records are damaged) and
+// internal.
 
 package thresholdv1
 
@@ -55,68 +57,65 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type ThresholdServiceClient interface {
-	// Start begins a session that makes keys, masks or new shares. The same spec
-	// again answers with the status of the session that it began. Idempotent.
-	// Errors: policy_refused, pin_mismatch, key_purpose, not_found, burnt,
-	// conflict (the ordinal was used for another spec, or of the epoch), busy,
-	// rate_limited, passive_keygen, timed_out (the deadline is over: start
-	// another), unavailable (the party stops), disk_low. [coordinator]
+	// Start starts a session that makes keys, masks or new shares. A repeated spec
+	// returns the status of its session. Idempotent. Errors: policy_refused,
+	// pin_mismatch, key_purpose, not_found, burnt, conflict (the ordinal was used for
+	// another spec, or of the epoch), busy, rate_limited, passive_keygen, timed_out (the
+	// deadline has passed: start another session), unavailable (the party is stopping), disk_low.
+	// [coordinator]
 	Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error)
-	// GetStatus of a session. A party forgets its sessions when it restarts, and
-	// of those that have ended all but the last 1000. Idempotent. Errors:
+	// GetStatus returns the status of a session. A party remembers the last 1000
+	// ended sessions and forgets all sessions when it restarts. Idempotent. Errors:
 	// not_found. [coordinator, client with "status"]
 	GetStatus(ctx context.Context, in *v1.GetStatusRequest, opts ...grpc.CallOption) (*v1.GetStatusResponse, error)
 	// Watch streams the status at every change until the session ends.
-	// Idempotent: it may be begun again and starts with the status as it is.
-	// Errors: not_found, unavailable (the party stops). [coordinator, client with
-	// "status"]
+	// Idempotent: a new stream begins with the current status. Errors: not_found,
+	// unavailable (the party is stopping). [coordinator, client with "status"]
 	Watch(ctx context.Context, in *v1.WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[v1.WatchResponse], error)
-	// Cancel ends a session that is not complete and erases what it stored, and
-	// waits for its end. Idempotent. Errors: not_found, conflict (it is
-	// complete), too_large (the reason). [coordinator]
+	// Cancel stops a session that has not completed, erases its stored result and
+	// waits until the session has ended. Idempotent. Errors: not_found, conflict (the
+	// session has completed), too_large (the reason). [coordinator]
 	Cancel(ctx context.Context, in *v1.CancelRequest, opts ...grpc.CallOption) (*v1.CancelResponse, error)
-	// Activate unlocks what was stored; the session is ACTIVATING, and the digest
-	// this party's own. Idempotent until the party restarts, and not_found from
-	// then on. Errors: not_found, conflict (another state or digest), burnt (the
-	// result was erased meanwhile). [coordinator]
+	// Activate unlocks the stored result. The session must be ACTIVATING, and the digest
+	// must equal this party's digest. Idempotent until the party restarts; then it
+	// returns not_found. Errors: not_found, conflict (another state or digest), burnt
+	// (the result has been erased). [coordinator]
 	Activate(ctx context.Context, in *v1.ActivateRequest, opts ...grpc.CallOption) (*v1.ActivateResponse, error)
-	// Estimate says what a session that makes masks would take here, and begins
-	// nothing. What Start refuses is refused here as well, except for want of
-	// room. Idempotent. Errors: invalid_request, policy_refused, pin_mismatch,
-	// passive_keygen, key_purpose, not_found, burnt, conflict (of the epoch),
-	// wrong_quorum, timed_out. [coordinator]
+	// Estimate returns the cost at this party of a session that makes masks, without
+	// starting it. It returns the same errors as Start, except those for lack of memory.
+	// Idempotent. Errors: invalid_request, policy_refused, pin_mismatch, passive_keygen,
+	// key_purpose, not_found, burnt, conflict (of the epoch), wrong_quorum, timed_out.
+	// [coordinator]
 	Estimate(ctx context.Context, in *EstimateRequest, opts ...grpc.CallOption) (*EstimateResponse, error)
-	// ListKeys lists the threshold keys of which this party holds a share, by
-	// epoch, with what is in stock for each quorum. Idempotent. Errors: none of its
-	// own. [coordinator, client]
+	// ListKeys lists the threshold keys of which this party holds a share, sorted by
+	// epoch, with the stock of masks of each quorum. Idempotent. Errors: only general
+	// errors. [coordinator, client]
 	ListKeys(ctx context.Context, in *ListKeysRequest, opts ...grpc.CallOption) (*ListKeysResponse, error)
-	// GetKeys streams the header of an epoch's public keys and their chunks from a
-	// given one on: the public key is in chunk 0, evaluation keys are all of them.
-	// Whoever was interrupted asks for what is missing. Idempotent. Errors:
-	// not_found, key_purpose, burnt, conflict (of the epoch), invalid_request (no
-	// such chunk). [client, peer]
+	// GetKeys streams the header of an epoch's public keys and then their chunks from a
+	// given chunk on. Chunk 0 contains the public key; evaluation keys need all chunks.
+	// After an interruption the caller requests the missing chunks. Idempotent. Errors:
+	// not_found, key_purpose, burnt, conflict (of the epoch), invalid_request (the chunk
+	// does not exist). [client, peer]
 	GetKeys(ctx context.Context, in *GetKeysRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetKeysResponse], error)
-	// Decrypt answers with this party's parts of the plaintexts of a batch of
-	// ciphertexts. The caller asks all parties of the quorum at about the same
-	// time, in the same words; whoever has the answers of all of them has the
-	// plaintexts. What a party has answered before it answers with the same parts,
-	// to the same caller and recipient alone. Idempotent. Errors: invalid_request
-	// (form), too_large, wrong_quorum, malformed_ciphertext, foreign_ciphertext
-	// (made for other keys), unknown_key, retired_key, wrong_owner (of multi-key
-	// ciphertexts), policy_refused (key, client, provenance or memory),
-	// approval_needed, not_found, key_purpose, burnt, conflict (of the epoch),
-	// out_of_stock (masks), mask_spent (a party has spent those that were proposed:
-	// ask again), already_delivered (to another client or recipient),
-	// rate_limited, busy, pin_mismatch (the parties were asked for different
-	// things), unavailable (a party of the quorum), timed_out, disk_low. [client with
-	// "decrypt"]
+	// Decrypt returns this party's parts of the plaintexts of a batch of ciphertexts.
+	// The caller sends the same request to all parties of the quorum at about the same
+	// time. The responses of all of them together yield the plaintexts. A repeated
+	// request returns the same parts, but only to the same caller and recipient.
+	// Idempotent. Errors: invalid_request (form), too_large, wrong_quorum,
+	// malformed_ciphertext, foreign_ciphertext (made for other keys), unknown_key,
+	// retired_key, wrong_owner (of multi-key ciphertexts), policy_refused (key, client,
+	// provenance or memory), approval_needed, not_found, key_purpose, burnt, conflict
+	// (of the epoch), out_of_stock (masks), mask_spent (a party has already spent the
+	// proposed masks: retry), already_delivered (to another client or recipient),
+	// rate_limited, busy, pin_mismatch (the parties received different requests),
+	// unavailable (a party of the quorum), timed_out, disk_low. [client with "decrypt"]
 	Decrypt(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[DecryptRequest, DecryptResponse], error)
-	// ApproveDecryption allows another client's request that waits for approval.
-	// Idempotent. Errors: not_found, forbidden (one's own), invalid_request, disk_low.
-	// [client with "approve"]
+	// ApproveDecryption approves another client's request that is waiting for approval.
+	// Idempotent. Errors: not_found, forbidden (the caller's own request),
+	// invalid_request, disk_low. [client with "approve"]
 	ApproveDecryption(ctx context.Context, in *ApproveDecryptionRequest, opts ...grpc.CallOption) (*ApproveDecryptionResponse, error)
-	// ListApprovals lists the requests that wait for approval or have it.
-	// Idempotent. Errors: none of its own. [client with "approve"]
+	// ListApprovals lists the requests that are waiting for approval or approved.
+	// Idempotent. Errors: only general errors. [client with "approve"]
 	ListApprovals(ctx context.Context, in *ListApprovalsRequest, opts ...grpc.CallOption) (*ListApprovalsResponse, error)
 }
 
@@ -263,68 +262,65 @@ func (c *thresholdServiceClient) ListApprovals(ctx context.Context, in *ListAppr
 // All implementations must embed UnimplementedThresholdServiceServer
 // for forward compatibility.
 type ThresholdServiceServer interface {
-	// Start begins a session that makes keys, masks or new shares. The same spec
-	// again answers with the status of the session that it began. Idempotent.
-	// Errors: policy_refused, pin_mismatch, key_purpose, not_found, burnt,
-	// conflict (the ordinal was used for another spec, or of the epoch), busy,
-	// rate_limited, passive_keygen, timed_out (the deadline is over: start
-	// another), unavailable (the party stops), disk_low. [coordinator]
+	// Start starts a session that makes keys, masks or new shares. A repeated spec
+	// returns the status of its session. Idempotent. Errors: policy_refused,
+	// pin_mismatch, key_purpose, not_found, burnt, conflict (the ordinal was used for
+	// another spec, or of the epoch), busy, rate_limited, passive_keygen, timed_out (the
+	// deadline has passed: start another session), unavailable (the party is stopping), disk_low.
+	// [coordinator]
 	Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error)
-	// GetStatus of a session. A party forgets its sessions when it restarts, and
-	// of those that have ended all but the last 1000. Idempotent. Errors:
+	// GetStatus returns the status of a session. A party remembers the last 1000
+	// ended sessions and forgets all sessions when it restarts. Idempotent. Errors:
 	// not_found. [coordinator, client with "status"]
 	GetStatus(context.Context, *v1.GetStatusRequest) (*v1.GetStatusResponse, error)
 	// Watch streams the status at every change until the session ends.
-	// Idempotent: it may be begun again and starts with the status as it is.
-	// Errors: not_found, unavailable (the party stops). [coordinator, client with
-	// "status"]
+	// Idempotent: a new stream begins with the current status. Errors: not_found,
+	// unavailable (the party is stopping). [coordinator, client with "status"]
 	Watch(*v1.WatchRequest, grpc.ServerStreamingServer[v1.WatchResponse]) error
-	// Cancel ends a session that is not complete and erases what it stored, and
-	// waits for its end. Idempotent. Errors: not_found, conflict (it is
-	// complete), too_large (the reason). [coordinator]
+	// Cancel stops a session that has not completed, erases its stored result and
+	// waits until the session has ended. Idempotent. Errors: not_found, conflict (the
+	// session has completed), too_large (the reason). [coordinator]
 	Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error)
-	// Activate unlocks what was stored; the session is ACTIVATING, and the digest
-	// this party's own. Idempotent until the party restarts, and not_found from
-	// then on. Errors: not_found, conflict (another state or digest), burnt (the
-	// result was erased meanwhile). [coordinator]
+	// Activate unlocks the stored result. The session must be ACTIVATING, and the digest
+	// must equal this party's digest. Idempotent until the party restarts; then it
+	// returns not_found. Errors: not_found, conflict (another state or digest), burnt
+	// (the result has been erased). [coordinator]
 	Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error)
-	// Estimate says what a session that makes masks would take here, and begins
-	// nothing. What Start refuses is refused here as well, except for want of
-	// room. Idempotent. Errors: invalid_request, policy_refused, pin_mismatch,
-	// passive_keygen, key_purpose, not_found, burnt, conflict (of the epoch),
-	// wrong_quorum, timed_out. [coordinator]
+	// Estimate returns the cost at this party of a session that makes masks, without
+	// starting it. It returns the same errors as Start, except those for lack of memory.
+	// Idempotent. Errors: invalid_request, policy_refused, pin_mismatch, passive_keygen,
+	// key_purpose, not_found, burnt, conflict (of the epoch), wrong_quorum, timed_out.
+	// [coordinator]
 	Estimate(context.Context, *EstimateRequest) (*EstimateResponse, error)
-	// ListKeys lists the threshold keys of which this party holds a share, by
-	// epoch, with what is in stock for each quorum. Idempotent. Errors: none of its
-	// own. [coordinator, client]
+	// ListKeys lists the threshold keys of which this party holds a share, sorted by
+	// epoch, with the stock of masks of each quorum. Idempotent. Errors: only general
+	// errors. [coordinator, client]
 	ListKeys(context.Context, *ListKeysRequest) (*ListKeysResponse, error)
-	// GetKeys streams the header of an epoch's public keys and their chunks from a
-	// given one on: the public key is in chunk 0, evaluation keys are all of them.
-	// Whoever was interrupted asks for what is missing. Idempotent. Errors:
-	// not_found, key_purpose, burnt, conflict (of the epoch), invalid_request (no
-	// such chunk). [client, peer]
+	// GetKeys streams the header of an epoch's public keys and then their chunks from a
+	// given chunk on. Chunk 0 contains the public key; evaluation keys need all chunks.
+	// After an interruption the caller requests the missing chunks. Idempotent. Errors:
+	// not_found, key_purpose, burnt, conflict (of the epoch), invalid_request (the chunk
+	// does not exist). [client, peer]
 	GetKeys(*GetKeysRequest, grpc.ServerStreamingServer[GetKeysResponse]) error
-	// Decrypt answers with this party's parts of the plaintexts of a batch of
-	// ciphertexts. The caller asks all parties of the quorum at about the same
-	// time, in the same words; whoever has the answers of all of them has the
-	// plaintexts. What a party has answered before it answers with the same parts,
-	// to the same caller and recipient alone. Idempotent. Errors: invalid_request
-	// (form), too_large, wrong_quorum, malformed_ciphertext, foreign_ciphertext
-	// (made for other keys), unknown_key, retired_key, wrong_owner (of multi-key
-	// ciphertexts), policy_refused (key, client, provenance or memory),
-	// approval_needed, not_found, key_purpose, burnt, conflict (of the epoch),
-	// out_of_stock (masks), mask_spent (a party has spent those that were proposed:
-	// ask again), already_delivered (to another client or recipient),
-	// rate_limited, busy, pin_mismatch (the parties were asked for different
-	// things), unavailable (a party of the quorum), timed_out, disk_low. [client with
-	// "decrypt"]
+	// Decrypt returns this party's parts of the plaintexts of a batch of ciphertexts.
+	// The caller sends the same request to all parties of the quorum at about the same
+	// time. The responses of all of them together yield the plaintexts. A repeated
+	// request returns the same parts, but only to the same caller and recipient.
+	// Idempotent. Errors: invalid_request (form), too_large, wrong_quorum,
+	// malformed_ciphertext, foreign_ciphertext (made for other keys), unknown_key,
+	// retired_key, wrong_owner (of multi-key ciphertexts), policy_refused (key, client,
+	// provenance or memory), approval_needed, not_found, key_purpose, burnt, conflict
+	// (of the epoch), out_of_stock (masks), mask_spent (a party has already spent the
+	// proposed masks: retry), already_delivered (to another client or recipient),
+	// rate_limited, busy, pin_mismatch (the parties received different requests),
+	// unavailable (a party of the quorum), timed_out, disk_low. [client with "decrypt"]
 	Decrypt(grpc.BidiStreamingServer[DecryptRequest, DecryptResponse]) error
-	// ApproveDecryption allows another client's request that waits for approval.
-	// Idempotent. Errors: not_found, forbidden (one's own), invalid_request, disk_low.
-	// [client with "approve"]
+	// ApproveDecryption approves another client's request that is waiting for approval.
+	// Idempotent. Errors: not_found, forbidden (the caller's own request),
+	// invalid_request, disk_low. [client with "approve"]
 	ApproveDecryption(context.Context, *ApproveDecryptionRequest) (*ApproveDecryptionResponse, error)
-	// ListApprovals lists the requests that wait for approval or have it.
-	// Idempotent. Errors: none of its own. [client with "approve"]
+	// ListApprovals lists the requests that are waiting for approval or approved.
+	// Idempotent. Errors: only general errors. [client with "approve"]
 	ListApprovals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error)
 	mustEmbedUnimplementedThresholdServiceServer()
 }

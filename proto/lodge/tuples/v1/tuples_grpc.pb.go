@@ -58,9 +58,9 @@ type TuplesServiceClient interface {
 	// lease ends, from any tuple of the reservation on; any other client is
 	// refused. Errors: not_found, forbidden (the kind), invalid_request (beyond
 	// its end), already_delivered, conflict (another digest at a peer, or
-	// released), expired, erased (discarded), burnt, quarantined, over_quota, busy (a check of the
-	// MAC key has no verdict yet), pin_mismatch (made by other parties than those
-	// of the present roster), unavailable (a peer has not confirmed yet), disk_low.
+	// released), expired, erased (discarded), burnt, quarantined, over_quota,
+	// pin_mismatch (made by other parties than those of the present roster),
+	// unavailable (a peer has not confirmed yet), disk_low.
 	// [client with "fetch"]
 	Fetch(ctx context.Context, in *FetchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FetchResponse], error)
 	// GetReservation as this party recorded it. Idempotent. Errors: not_found.
@@ -283,9 +283,9 @@ type TuplesServiceServer interface {
 	// lease ends, from any tuple of the reservation on; any other client is
 	// refused. Errors: not_found, forbidden (the kind), invalid_request (beyond
 	// its end), already_delivered, conflict (another digest at a peer, or
-	// released), expired, erased (discarded), burnt, quarantined, over_quota, busy (a check of the
-	// MAC key has no verdict yet), pin_mismatch (made by other parties than those
-	// of the present roster), unavailable (a peer has not confirmed yet), disk_low.
+	// released), expired, erased (discarded), burnt, quarantined, over_quota,
+	// pin_mismatch (made by other parties than those of the present roster),
+	// unavailable (a peer has not confirmed yet), disk_low.
 	// [client with "fetch"]
 	Fetch(*FetchRequest, grpc.ServerStreamingServer[FetchResponse]) error
 	// GetReservation as this party recorded it. Idempotent. Errors: not_found.
