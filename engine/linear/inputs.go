@@ -156,7 +156,7 @@ func (in *Inputs) check(p *PublicKey, count int) error {
 	//lodge:check linear/inputs-foreign ciphertexts under another key than the answer's are
 	//  evaluated
 	case in.key != p.digest:
-		return fmt.Errorf("%w: ciphertexts of a key that is not %x", ErrForeign, p.digest)
+		return fmt.Errorf("%w: the ciphertexts are not under key %x", ErrForeign, p.digest)
 	//lodge:check linear/inputs-count [swap=len(in.b) != count=>len(in.b) > count] inputs of the
 	//  wrong number are evaluated
 	case len(in.b) != count:

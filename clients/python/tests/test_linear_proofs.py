@@ -109,7 +109,7 @@ class Proofs(unittest.TestCase):
                         self.assertFalse(verified(s, key.public, bad), i)
                 with self.assertRaisesRegex(ValueError, "one list"):
                     key.encrypt(messages)
-        with self.assertRaisesRegex(ValueError, "do not serve products"):
+        with self.assertRaisesRegex(ValueError, "do not support products"):
             SecretKey(lookup("insecure-V6-32-proved"), True)
 
     def test_coset(self) -> None:

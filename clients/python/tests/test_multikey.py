@@ -280,7 +280,7 @@ class Answers(unittest.TestCase):
         with self.assertRaises(LodgeError) as caught:
             owners_of({b"b" * 32}, ["p0", "p1"], said.__getitem__)
         self.assertEqual(caught.exception.code, "conflict")
-        self.assertIn("are theirs: p0, p1", str(caught.exception))
+        self.assertIn("claim the keys 62626262: p0, p1", str(caught.exception))
 
 
 if __name__ == "__main__":

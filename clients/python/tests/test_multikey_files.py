@@ -46,7 +46,7 @@ class Netlists(unittest.TestCase):
         with self.assertRaises(NetlistError) as caught:
             Netlist.parse("1 3\n\n1 2\n1 1\n\n2 1 0 1 2 NADA\n")
         self.assertEqual((caught.exception.line, caught.exception.code), (6, "invalid_request"))
-        self.assertIn("line 6: no gate 'NADA'", caught.exception.what)
+        self.assertIn("line 6: unknown gate 'NADA'", caught.exception.what)
 
     def test_before_sending(self) -> None:
         """A client reports mistakes before it sends any request."""
