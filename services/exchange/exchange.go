@@ -300,8 +300,8 @@ func (x *Exchange) hello(st exchangev1.ExchangeService_ExchangeServer) (*exchang
 func (s *Session) compare(from round.Party, h *exchangev1.Hello) error {
 	var what string
 	switch {
-	//lodge:check exchange/hello/version [run=TestPinsDiffer|TestStrangers] parties with different
-	//  protocol versions connect
+	//lodge:check exchange/hello/version [run=TestPinsDiffer|TestStrangers|FuzzHello] parties with
+	//  different protocol versions connect
 	case h.GetProtocolVersion() != job.ProtocolVersion:
 		what = fmt.Sprintf("protocol version %d, here %d", h.GetProtocolVersion(), job.ProtocolVersion)
 	//lodge:check exchange/hello/roster [run=TestPinsDiffer|TestStrangers] parties with different
