@@ -129,8 +129,9 @@ func (r *checkReport) checkAudit(v *vault.Vault, dir string) error {
 		}
 		known = append(known, h)
 	}
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) && head == "" {
-		return nil // the party has not been started
+	entries, err := os.ReadDir(dir)
+	if head == "" && len(entries) == 0 && (err == nil || errors.Is(err, os.ErrNotExist)) {
+		return nil // the party has not been started, or begins a new log after a restore
 	}
 	sum, err := audit.Verify(dir, known...)
 	r.Audit = &sum
