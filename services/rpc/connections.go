@@ -108,7 +108,8 @@ func (cs *connections) settle(c *connection, who caller) *Error {
 // connection is one that a server has accepted.
 type connection struct {
 	net.Conn
-	of *connections
+	of   *connections
+	wire wire
 
 	mu      sync.Mutex
 	closed  bool
@@ -122,6 +123,7 @@ func (c *connection) Close() error {
 	c.closed, c.holders = true, nil
 	c.mu.Unlock()
 	if first {
+		c.wire.close()
 		c.of.remove(&c.of.pending, c)
 		c.of.remove(&c.of.loose, c)
 		for _, h := range holders {
@@ -157,7 +159,7 @@ func (h handshaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInf
 		return nil, nil, Errorf(Internal, "", "a connection that this server did not accept")
 	}
 	h.of.shook(from, secure)
-	return conn, authInfo{secure, from}, nil
+	return &framed{Conn: conn, wire: &from.wire}, authInfo{secure, from}, nil
 }
 
 // Clone implements credentials.TransportCredentials.

@@ -47,8 +47,12 @@ func (s *Server) admit(ctx context.Context, method string, now time.Time) (p Pri
 	if refused = s.connections.settle(from.from, caller{p.Role, p.Name}); refused != nil {
 		return p, nil, refused
 	}
-	leave, refused = s.enter(p, "calls", s.calls)
-	return p, leave, refused
+	place, refused := s.enter(p, "calls", s.calls)
+	if refused != nil {
+		return p, nil, refused
+	}
+	from.from.wire.began()
+	return p, func() { from.from.wire.ended(place) }, nil
 }
 
 func (s *Server) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {

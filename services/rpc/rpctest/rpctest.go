@@ -65,6 +65,14 @@ func (c *Conn) Close() error { return c.conn.Close() }
 // Closed is closed when the connection has ended, whoever ended it.
 func (c *Conn) Closed() <-chan struct{} { return c.closed }
 
+// Window sets how many bytes of each response the server may send before the caller makes room for more. The caller never
+// does.
+func (c *Conn) Window(n uint32) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: n})
+}
+
 // Call is one call.
 type Call struct {
 	conn  *Conn
