@@ -42,7 +42,10 @@ var errSlow = errors.New("rpc: the message did not arrive in time")
 
 // patience ends a call whose message is late. gRPC waits for data under the context that tap returns and under no
 // later one, which is why it begins there.
-type patience struct{ cancel context.CancelCauseFunc }
+type patience struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
 
 type patienceKey struct{}
 
@@ -50,7 +53,7 @@ type patienceKey struct{}
 // of the deadline that the caller chose, for as long as that is (v1.85).
 func (s *Server) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	return context.WithValue(ctx, patienceKey{}, patience{cancel}), nil
+	return context.WithValue(ctx, patienceKey{}, patience{ctx, cancel}), nil
 }
 
 // within gives the caller so long to send what is read next. The caller of within calls done when it has been read.
@@ -171,7 +174,8 @@ func (r *receiver) only(m any) error {
 
 // why says that it was we who gave up.
 func (r *receiver) why(err error) error {
-	if errors.Is(context.Cause(r.ctx), errSlow) {
+	// The context of tap has the cause before anything wakes up. Those made of it get the cause later.
+	if p, ok := r.ctx.Value(patienceKey{}).(patience); ok && errors.Is(context.Cause(p.ctx), errSlow) {
 		r.refused(RefusedSlow)
 		return Errorf(TimedOut, "send the request at once", "the request did not arrive in time")
 	}
