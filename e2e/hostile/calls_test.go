@@ -310,6 +310,42 @@ func TestCallsWithoutPermission(t *testing.T) {
 	}
 }
 
+// An identity without permission makes complete calls with large headers, and has no flow-control window for the responses.
+func TestResponsesNobodyTakes(t *testing.T) {
+	filler := strings.Repeat("x", 15<<10)
+	for _, x := range targets(t) {
+		t.Run(x.name, func(t *testing.T) {
+			x.t = t
+			before, _ := x.memory()
+			var all sync.WaitGroup
+			for range 40 {
+				conn := x.dial(devnet.App)
+				if err := conn.Window(0); err != nil {
+					t.Fatal(err)
+				}
+				all.Go(func() {
+					for range 500 {
+						call, err := conn.Open(getStatus, "x-filler", filler)
+						if err == nil {
+							err = call.Send(rpctest.Prefix(0), 5, true)
+						}
+						if err != nil {
+							return // the server has closed the connection
+						}
+					}
+				})
+			}
+			all.Wait()
+			x.serves("beside responses that nobody takes")
+			_, peak := x.memory()
+			t.Logf("memory: %d MiB before, %d MiB at the peak", before>>20, peak>>20)
+			if peak-before > ceiling {
+				t.Errorf("the attack added %d MiB to %d MiB", (peak-before)>>20, before>>20)
+			}
+		})
+	}
+}
+
 // An identity without permissions opens hundreds of connections, in addition to anonymous connections.
 func TestConnectionsWithoutPermission(t *testing.T) {
 	for _, x := range targets(t) {
