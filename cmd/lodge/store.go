@@ -129,11 +129,10 @@ func (r *checkReport) checkAudit(v *vault.Vault, dir string) error {
 		}
 		known = append(known, h)
 	}
-	entries, err := os.ReadDir(dir)
-	if head == "" && len(entries) == 0 && (err == nil || errors.Is(err, os.ErrNotExist)) {
+	sum, err := audit.Verify(dir, known...)
+	if head == "" && (errors.Is(err, audit.ErrNoLog) || errors.Is(err, os.ErrNotExist)) {
 		return nil // the party has not been started, or begins a new log after a restore
 	}
-	sum, err := audit.Verify(dir, known...)
 	r.Audit = &sum
 	switch {
 	case errors.Is(err, audit.ErrUnfinished):
