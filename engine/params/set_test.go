@@ -67,6 +67,7 @@ func TestSecurityTableRefuses(t *testing.T) {
 		"one more prime":       func(s *Set) { s.Q, s.Aux = append(s.Q, q47[0]), append(s.Aux, aux47[0]) },
 		"half the degree":      func(s *Set) { s.LogN-- },
 		"unknown degree":       func(s *Set) { s.LogN = 11 },
+		"errors below 3.19":    func(s *Set) { s.ErrorWidth = 7.98 },
 		"narrow errors":        func(s *Set) { s.ErrorWidth = 3 },
 		"insecure, name hides": func(s *Set) { s.Insecure = true },
 		"narrow secret":        func(s *Set) { s.Secret, s.SecretWidth = Gaussian, 1 },

@@ -1,6 +1,9 @@
 package vault
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestBurn(t *testing.T) {
 	v := inMemory(t)
@@ -17,7 +20,9 @@ func TestBurn(t *testing.T) {
 	_, err = fetch(v, "r", "alice") // not even again
 	refused(t, err, ErrErased)
 	_, err = v.OpenMACKey("mac-1")
-	refused(t, err, ErrErased)
+	if refused(t, err, ErrErased); !strings.Contains(err.Error(), "is burnt") {
+		t.Errorf("%v does not say why the MAC key is erased", err)
+	}
 	_, err = v.Reserve(reservation(v, "s", in(1, 0, 1)))
 	refused(t, err, ErrErased)
 	if k, err := v.MACKey("mac-1"); err != nil || k.Reason != "check failed" {
