@@ -292,7 +292,7 @@ func decryptShare(conn *grpc.ClientConn, h *decryptionv1.DecryptShareHeader, cip
 }
 
 var _ = Describe("a MAC check that fails", func() {
-	It("burns the MAC key permanently at all parties, across crashes: no tuples under it are made or delivered", func() {
+	It("drops the batch, counts the failure across crashes, and retires the MAC key after three in a row", func() {
 		c := newCluster(3)
 		epoch := c.complete(keysJob()).GetEpoch()
 		c.complete(triplesJob(epoch))
@@ -302,44 +302,52 @@ var _ = Describe("a MAC check that fails", func() {
 			c.plant(m.Name, epoch, lease, i == 1)
 			c.start(m.Name)
 		}
-		failing := &coordinatorv1.SubmitJobRequest{Job: triplesJob(epoch), IdempotencyKey: "once"}
-		failing.Job.Params, failing.Job.Purpose = set, jobv1.Purpose_PURPOSE_TRIPLES
-		submit := func() *coordinatorv1.Job {
+		submit := func(key string) *coordinatorv1.Job {
+			failing := &coordinatorv1.SubmitJobRequest{Job: triplesJob(epoch), IdempotencyKey: key}
+			failing.Job.Params, failing.Job.Purpose = set, jobv1.Purpose_PURPOSE_TRIPLES
 			r, err := c.jobs().SubmitJob(context.Background(), failing)
 			Expect(err).NotTo(HaveOccurred())
 			return c.end(r.GetJob().GetId())
 		}
-		j := submit()
-		Expect(j.GetState()).To(Equal(jobv1.JobState_JOB_STATE_FAILED))
-		Expect(j.GetFailure().GetCheck()).To(Equal("mac"), "%v", j.GetFailure())
-		Expect(submit().GetId()).To(Equal(j.GetId()), "the same submission has run again")
-
-		refused := func() {
+		fails := func(key string) *coordinatorv1.Job {
 			GinkgoHelper()
-			for _, conn := range c.clients {
-				_, err := fetch(context.Background(), conn, planted)
-				Expect(err).To(MatchError(&rpc.Error{Code: rpc.Burnt}))
+			j := submit(key)
+			Expect(j.GetState()).To(Equal(jobv1.JobState_JOB_STATE_FAILED))
+			Expect(j.GetFailure().GetCheck()).To(Equal("mac"), "%v", j.GetFailure())
+			return j
+		}
+		// has asserts the state of the planted MAC key at every party.
+		has := func(state tuplesv1.MacKeyState, failed uint32) {
+			GinkgoHelper()
+			for p, conn := range c.clients {
+				r, err := tuplesv1.NewTuplesServiceClient(conn).ListMacKeys(context.Background(), &tuplesv1.ListMacKeysRequest{})
+				Expect(err).NotTo(HaveOccurred())
+				found := false
+				for _, k := range r.GetKeys() {
+					if k.GetId() == plantedKey {
+						found = true
+						Expect(k.GetState()).To(Equal(state), "party %d: %v", p, k)
+						Expect(k.GetFailedChecks()).To(Equal(failed), "party %d: %v", p, k)
+					}
+				}
+				Expect(found).To(BeTrue(), "party %d", p)
 			}
 		}
-		refused()
+		j := fails("once")
+		Expect(submit("once").GetId()).To(Equal(j.GetId()), "the same submission has run again")
+		has(tuplesv1.MacKeyState_MAC_KEY_STATE_ACTIVE, 1)
 		for _, m := range c.roster.Parties {
 			c.kill(m.Name)
 			c.start(m.Name)
 		}
-		refused()
-		next := c.complete(triplesJob(epoch)).GetBatchId()
-		for p, conn := range c.clients {
-			r, err := tuplesv1.NewTuplesServiceClient(conn).ListBatches(context.Background(), &tuplesv1.ListBatchesRequest{})
+		has(tuplesv1.MacKeyState_MAC_KEY_STATE_ACTIVE, 1)
+		fails("twice")
+		fails("three times")
+		has(tuplesv1.MacKeyState_MAC_KEY_STATE_RETIRED, 3)
+		for _, conn := range c.clients { // released tuples stay valid
+			_, err := fetch(context.Background(), conn, planted)
 			Expect(err).NotTo(HaveOccurred())
-			for _, b := range r.GetBatches() {
-				if b.GetId() == next {
-					Expect(b.GetMacKeyId()).NotTo(BeElementOf("", plantedKey), "party %d", p)
-				} else {
-					Expect(b.GetState()).To(Equal(tuplesv1.BatchState_BATCH_STATE_REVOKED), "party %d still has %s", p, b.GetId())
-				}
-			}
 		}
-		refused()
 	})
 })
 

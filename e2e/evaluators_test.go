@@ -139,7 +139,7 @@ var _ = Describe("a party with two evaluators", func() {
 			verified(demo())
 			return e.computed("e1")
 		}, 5*time.Minute).Should(BeNumerically(">", before))
-		Expect(e.procs["p0"].Err).To(gbytes.Say("an evaluator is down"))
+		Expect(e.procs["p0"].Err).To(gbytes.Say("evaluator is down"))
 		e.procs["e0"].Terminate().Wait(within)
 		Expect(e.procs["e0"]).To(gexec.Exit(0))
 	})

@@ -37,6 +37,7 @@ var reasons = map[string]string{
 	"go.opentelemetry.io/proto/otlp":                    "traces of jobs on the wire",
 	"go.yaml.in/yaml/v3":                                "configuration",
 	"golang.org/x/crypto":                               "encryption of what is stored",
+	"golang.org/x/net":                                  "the frames of HTTP/2, to bound what a connection holds",
 	"golang.org/x/sync":                                 "groups of goroutines",
 	"golang.org/x/sys":                                  "processors' features, system calls",
 	"golang.org/x/time":                                 "rates of clients",

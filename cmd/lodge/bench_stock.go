@@ -140,7 +140,7 @@ func (b *stockBench) measure(ctx context.Context) (*stockMeasured, error) {
 				return err
 			}
 		}
-		return unlimited(net.Coordinator)
+		return unlimited(net)
 	}})
 	if err != nil {
 		return nil, err
@@ -157,13 +157,23 @@ func (b *stockBench) measure(ctx context.Context) (*stockMeasured, error) {
 	return m, b.drawAll(ctx, c, m)
 }
 
-// unlimited lets clients reserve as fast as the benchmark asks.
-func unlimited(coordinator string) error {
-	f, err := os.OpenFile(coordinator, os.O_WRONLY|os.O_APPEND, 0)
+// unlimited lets clients reserve as fast as the benchmark asks, over as many connections as it opens.
+func unlimited(net *devnet.Cluster) error {
+	const callers = "\ncallers: {connections: 2000, connections_per_client: 1000, calls: 4000, calls_per_client: 2000}\n"
+	err := appendTo(net.Coordinator, callers+"tenant_reservations: {"+devnet.Tenant+
+		": {max_open: 1000000, max_tuples: 1000000000, per_second: 1e6, burst: 1000000}}\n")
+	for _, file := range net.Parties {
+		err = errors.Join(err, appendTo(file, callers))
+	}
+	return err
+}
+
+func appendTo(file, text string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString("\ntenant_reservations: {" + devnet.Tenant + ": {max_open: 1000000, max_tuples: 1000000000, per_second: 1e6, burst: 1000000}}\n")
+	_, err = f.WriteString(text)
 	return errors.Join(err, f.Close())
 }
 
@@ -319,7 +329,11 @@ func (b *stockBench) openLoop(call func(i int) error) (latencies, error) {
 	return took, errors.Join(errs...)
 }
 
-// record has 100 connections ask one party, as the coordinator does, to record reservations of the last tuples.
+// recordConnections is the number of connections over which the coordinator's identity calls one party; a party accepts at
+// most 64 from it.
+const recordConnections = 50
+
+// record requests that one party record reservations of the last tuples, as the coordinator does, over several connections.
 func (b *stockBench) record(ctx context.Context, c *cluster, m *stockMeasured) error {
 	at := filepath.Join(filepath.Dir(c.net.Coordinator), "tls")
 	credentials, err := rpc.LoadCredentials(rpc.Files{Certificate: at + ".pem", Key: at + ".key", CA: filepath.Join(c.net.Dir, "ca.pem")})
@@ -328,7 +342,7 @@ func (b *stockBench) record(ctx context.Context, c *cluster, m *stockMeasured) e
 	}
 	p := c.net.Roster.Parties[0]
 	var clients []tuplesv1.TuplesServiceClient
-	for range stockClients {
+	for range recordConnections {
 		conn, err := rpc.Dial(p.Address, p.Identity, credentials)
 		if err != nil {
 			return err
@@ -341,7 +355,7 @@ func (b *stockBench) record(ctx context.Context, c *cluster, m *stockMeasured) e
 	}
 	lease := timestamppb.New(time.Now().Add(time.Hour))
 	m.record, err = b.openLoop(func(i int) error {
-		r, err := clients[i%stockClients].Propose(ctx, &tuplesv1.ProposeRequest{Reservations: []*tuplesv1.Reservation{{
+		r, err := clients[i%recordConnections].Propose(ctx, &tuplesv1.ProposeRequest{Reservations: []*tuplesv1.Reservation{{
 			Id: fmt.Sprintf("one-%d", i), Class: b.class, Epoch: 1, MacKeyId: stockMACKey, Owner: devnet.Operator, Lease: lease,
 			Ranges: []*tuplesv1.Range{{BatchId: stockBatch, First: uint64(b.tuples - i - 1), Count: 1}},
 		}}})

@@ -4,25 +4,25 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/metrics"
 )
 
-// configured is a file of a development cluster as it is written, and as it is with the configuration that a document shows
-// added to it.
-func configured[T any](t *testing.T, document string, of func(*devnet.Cluster) string, load func(path string, set ...string) (T, error)) (text string, plain, shown T) {
+// configured loads a file of a development cluster twice: as it is written, and with the settings in the first blocks of YAML
+// that a document shows.
+func configured[T any](t *testing.T, document string, first int, of func(*devnet.Cluster) string, load func(path string, set ...string) (T, error)) (text string, plain, shown T) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", document))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(b), "```yaml\n")
-	yaml, _, found := strings.Cut(rest, "```")
-	if !found {
-		t.Fatal("no configuration")
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(b), first)
+	if len(blocks) == 0 {
+		t.Fatal("the page shows no configuration")
 	}
 	net, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Insecure: true})
 	if err != nil {
@@ -36,13 +36,24 @@ func configured[T any](t *testing.T, document string, of func(*devnet.Cluster) s
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(file, append(written, yaml...), 0o600); err != nil {
-		t.Fatal(err)
+	settings := map[string]any{}
+	for _, text := range append([]string{string(written)}, blockTexts(blocks)...) {
+		if err := yaml.Unmarshal([]byte(text), &settings); err != nil {
+			t.Fatal(err)
+		}
 	}
+	writeYAML(t, file, settings)
 	if shown, err = load(file); err != nil {
 		t.Fatal(err)
 	}
 	return string(b), plain, shown
+}
+
+func blockTexts(blocks [][]string) (list []string) {
+	for _, b := range blocks {
+		list = append(list, b[1])
+	}
+	return list
 }
 
 // namesMetrics holds that a document names so many metrics at least, and none that there is not.

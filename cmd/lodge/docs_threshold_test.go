@@ -53,7 +53,7 @@ func TestThresholdDocument(t *testing.T) {
 
 // The configuration that docs/threshold.md shows is one, and its keys are those that the table explains.
 func TestThresholdConfiguration(t *testing.T) {
-	text, plain, shown := configured(t, "threshold.md", func(c *devnet.Cluster) string { return c.Parties[0] }, config.LoadParty)
+	text, plain, shown := configured(t, "threshold.md", 1, func(c *devnet.Cluster) string { return c.Parties[0] }, config.LoadParty)
 	if plain.AllowPassiveThreshold || len(plain.Threshold.Rules) != 0 {
 		t.Error("a party allows threshold keys by itself")
 	}

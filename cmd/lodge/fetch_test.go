@@ -64,7 +64,7 @@ func TestFetchCommand(t *testing.T) {
 	if err := w.Keep(); err != nil {
 		t.Fatal(err)
 	}
-	l.refuses(rpc.Conflict, "a part of something else", "fetch", id, "--party", "p0", "--out", part, "--with-mac-key")
+	l.refuses(rpc.Conflict, "holds part of other data", "fetch", id, "--party", "p0", "--out", part, "--with-mac-key")
 	r := read[fetchReport](l, "fetch", id, "--party", "p0", "--out", part)
 	if r.Resumed != 13 || r.Tuples != 40 || r.Bytes != 40*48 || r.WithMACKey || r.Kind != "scalar" || r.Reservation != id {
 		t.Errorf("%+v", r)

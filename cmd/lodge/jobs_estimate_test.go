@@ -31,7 +31,7 @@ func TestSubmitDryRun(t *testing.T) {
 	}
 	l.shows(submit, "of them make what is asked", fmt.Sprintf("makes   %d a job, %d in all\n", e.Tuples, e.AllTuples), "at the peak of a job\n",
 		"in all one after another, from a model")
-	l.refuses(rpc.Invalid, "there are no estimates", "jobs", "submit", "--kind", "keys", "--params", "insecure-8", "--dry-run")
+	l.refuses(rpc.Invalid, "jobs of kind keys make no tuples", "jobs", "submit", "--kind", "keys", "--params", "insecure-8", "--dry-run")
 	l.refuses(rpc.NotFound, "party p0 refuses", append([]string{"jobs", "submit", "--epoch", "9", "--dry-run"}, class("--count", "1")...)...)
 	if after := len(read[jobList](l, "jobs", "list").Jobs); after != before {
 		t.Errorf("%d jobs after dry runs, %d before", after, before)

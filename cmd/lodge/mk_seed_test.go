@@ -128,7 +128,7 @@ func TestMkSeedRefused(t *testing.T) {
 	if err := os.WriteFile("forged", forged, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, rpc.Invalid, "not signed", "mk", "seed", "combine", "forged", "p1.reveal", "--out", "toss")
+	refused(t, rpc.Invalid, "does not verify", "mk", "seed", "combine", "forged", "p1.reveal", "--out", "toss")
 	refused(t, rpc.Invalid, "malformed", "mk", "seed", "combine", "p0.commit", "--out", "toss")
 	refused(t, rpc.Invalid, "malformed", "mk", "seed", "verify", "p0.reveal")
 	if _, err := os.Stat("toss"); err == nil {

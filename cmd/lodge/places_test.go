@@ -76,7 +76,7 @@ func TestClientConfiguration(t *testing.T) {
 	c.Coordinator = lodge.Server{}
 	writeYAML(t, "parties.yaml", &c)
 	refuses(rpc.Invalid, "parties.yaml names no coordinator", "stock", "--client", "parties.yaml")
-	if out := ok("status", "--client", "parties.yaml"); strings.Count(out, "ready") != 2 || !strings.Contains(out, "is not told where it is") {
+	if out := ok("status", "--client", "parties.yaml"); strings.Count(out, "ready") != 2 || !strings.Contains(out, "does not know its address") {
 		t.Error(out)
 	}
 	if r, err := diagnosis(t, "--client", "parties.yaml"); err != nil || len(of(r, doctor.Warn, "coordinator", "reach")) != 1 ||

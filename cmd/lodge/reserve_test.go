@@ -33,7 +33,7 @@ func TestReserveCommands(t *testing.T) {
 	l.refuses(rpc.Conflict, "use a new key", append(reserve, "--count", "11", "--idempotency-key", "k")...)
 	l.refuses(rpc.OutOfStock, "submit a job", append(reserve, "--count", "1000000")...)
 	start := time.Now()
-	l.refuses(rpc.OutOfStock, "1000000 are asked for", append(reserve, "--count", "1000000", "--wait", "--timeout", "500ms")...)
+	l.refuses(rpc.OutOfStock, "the request is for 1000000", append(reserve, "--count", "1000000", "--wait", "--timeout", "500ms")...)
 	if took := time.Since(start); took < 300*time.Millisecond || took > 5*time.Second {
 		t.Errorf("waited %s of 500 ms", took)
 	}

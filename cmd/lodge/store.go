@@ -129,10 +129,10 @@ func (r *checkReport) checkAudit(v *vault.Vault, dir string) error {
 		}
 		known = append(known, h)
 	}
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) && head == "" {
-		return nil // the party has not been started
-	}
 	sum, err := audit.Verify(dir, known...)
+	if head == "" && (errors.Is(err, audit.ErrNoLog) || errors.Is(err, os.ErrNotExist)) {
+		return nil // the party has not been started, or begins a new log after a restore
+	}
 	r.Audit = &sum
 	switch {
 	case errors.Is(err, audit.ErrUnfinished):

@@ -131,6 +131,9 @@ func verify(path string, known []Hash) (Summary, error) {
 	return sum, c.complete()
 }
 
+// ErrNoLog is the error for a directory without an audit log.
+var ErrNoLog = errors.New("audit")
+
 // files are the segments under a path; loose says that the path is one file of perhaps many.
 func files(path string) (parts []*segment, loose bool, err error) {
 	info, err := os.Stat(path)
@@ -142,7 +145,7 @@ func files(path string) (parts []*segment, loose bool, err error) {
 	}
 	parts, err = segments(path)
 	if err == nil && len(parts) == 0 {
-		err = fmt.Errorf("audit: %s holds no log; it would have a file %s", path, fileName(1))
+		err = fmt.Errorf("%w: %s holds no log; it would have a file %s", ErrNoLog, path, fileName(1))
 	}
 	return parts, false, err
 }

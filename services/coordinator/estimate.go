@@ -39,7 +39,7 @@ func (c *Coordinator) EstimateJob(ctx context.Context, r *coordinatorv1.Estimate
 // earlier jobs.
 func (c *Coordinator) estimate(ctx context.Context, q *coordinatorv1.JobRequest) (*coordinatorv1.EstimateJobResponse, error) {
 	if q == nil || !job.Stocked(q.GetKind()) {
-		return nil, rpc.Errorf(rpc.Invalid, "request a kind of tuples, or masks", "estimates are not supported for %s", job.NoTuples(q.GetKind()))
+		return nil, rpc.Errorf(rpc.Invalid, "request a kind of tuples, or masks", "cannot estimate: %s", job.NoTuples(q.GetKind()))
 	}
 	checked := proto.CloneOf(q)
 	masks := q.GetKind() == jobv1.Kind_KIND_MASKS

@@ -143,7 +143,7 @@ func TestEstimateRefusals(t *testing.T) {
 				}
 			})
 		}
-		why := "cannot be"
+		why := "is invalid"
 		if strings.HasPrefix(name, "other") || strings.HasPrefix(name, "another") {
 			why = "different jobs"
 		}

@@ -337,7 +337,7 @@ func TestBogusEvidence(t *testing.T) {
 	if s := n.standing(0); len(s.GetExcluded()) != 0 {
 		t.Errorf("%v", s)
 	}
-	if text := n.nodes[0].log.String(); !strings.Contains(text, "a peer offers what proves nothing") {
+	if text := n.nodes[0].log.String(); !strings.Contains(text, "a peer offered a file that proves nothing") {
 		t.Errorf("log:\n%s", text)
 	}
 	other := n.asPeer(2, 1)

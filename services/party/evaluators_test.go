@@ -113,7 +113,7 @@ func (m *farm) start(i int, f *config.PartyFile, cheats ...rpc.Inner) config.Eva
 
 // upAt waits until a party has seen so many evaluators.
 func upAt(x *node, count int) {
-	for strings.Count(x.log.String(), "an evaluator is up") < count {
+	for strings.Count(x.log.String(), "evaluator is up") < count {
 		time.Sleep(5 * time.Millisecond)
 	}
 }

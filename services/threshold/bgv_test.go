@@ -310,7 +310,7 @@ func TestBGVRefusals(t *testing.T) {
 	_, err := w.app.Decrypt(t.Context(), u.key, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Flooding: true, Quorum: []int{0, 1}})
 	refused(t, err, lodge.Code(rpc.PolicyRefused), "allow_flooding")
 	_, err = w.app.Decrypt(t.Context(), lweKey, &client.Request{BGV: []*rlwe.Ciphertext{ct}, Coefficients: 1})
-	refused(t, err, lodge.Invalid, "is no set of BGV")
+	refused(t, err, lodge.Invalid, "is not a set of BGV")
 	c := w.encrypt(lweKey, public, 1)
 	_, err = w.app.Decrypt(t.Context(), u.key, ring(c, 1))
 	refused(t, err, lodge.Invalid, "is a set of BGV")

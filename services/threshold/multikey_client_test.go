@@ -61,7 +61,7 @@ func TestMultikeyClient(t *testing.T) {
 	foreign := list[0].Clone()
 	foreign.Parts[0].Key[0] ^= 1
 	_, err = app.Decrypt(t.Context(), &mkclient.Decryption{Ciphertexts: []*mk.Ciphertext{foreign}})
-	refused(t, err, "unknown_key", "of no party of the roster")
+	refused(t, err, "unknown_key", "no party of the roster owns")
 	o.running[1]()
 	_, err = app.Decrypt(t.Context(), &mkclient.Decryption{Ciphertexts: []*mk.Ciphertext{foreign}})
 	refused(t, err, lodge.Unavailable, "no answer of p1")

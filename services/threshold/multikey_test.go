@@ -375,7 +375,7 @@ func TestMultikeyPartyDown(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	_, err := o.app.Decrypt(ctx, o.fresh(), o.request(with))
-	refused(t, err, lodge.Unavailable, "party 2, whose keys the ciphertexts are under")
+	refused(t, err, lodge.Unavailable, "party 2, an owner of the ciphertexts")
 }
 
 // A party's rules apply to multi-key ciphertexts too, and must explicitly allow them.
