@@ -106,7 +106,7 @@ func (c cluster) inPostgres() {
 func (c cluster) otherStore(profiles string) {
 	before := c.batches()
 	out, err := c.output("env", "COMPOSE_PROFILES="+profiles, "docker", "compose", "run", "--rm", "--no-deps", "--no-TTY", "init", "compose", "init", "/cluster")
-	if err == nil || !strings.Contains(err.Error(), "stores elsewhere") {
+	if err == nil || !strings.Contains(err.Error(), "stores in another place") {
 		c.t.Errorf("init with the profiles %q: %v: %s", profiles, err, out)
 	}
 	if _, err := c.output("env", "COMPOSE_PROFILES="+profiles, "docker", "compose", "up", "--detach", "--wait"); err == nil {
@@ -129,7 +129,7 @@ func (c cluster) databaseLost() {
 	if _, err := c.output("docker", "compose", "up", "--detach", "--wait"); err == nil {
 		c.t.Error("up without the database passes")
 	}
-	if out := c.compose("logs", "init"); !strings.Contains(out, "the database is gone") {
+	if out := c.compose("logs", "init"); !strings.Contains(out, "the database is missing") {
 		c.t.Errorf("init says: %s", out)
 	}
 }
