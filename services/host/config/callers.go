@@ -2,19 +2,19 @@ package config
 
 import "github.com/lodge-mpc/lodge/services/host/rpc"
 
-// Callers bound what those who call this process can hold of it. Each limit that is missing has its default.
+// Callers limits the connections and calls that callers may hold open at this process. A missing limit has its default.
 type Callers struct {
-	// Connections of all clients together, and of one client; default 512 and 64. Parties, the coordinator and the
-	// owner of an evaluator have 64 each, beside these.
+	// Connections limits the connections of all clients together (default 512), ConnectionsPerClient those of one client
+	// (default 64). Each party, the coordinator and an evaluator's owner may have 64 more.
 	Connections          int `yaml:"connections,omitempty"`
 	ConnectionsPerClient int `yaml:"connections_per_client,omitempty"`
-	// Calls of all clients that run at the same time, and of one client; default 512 and 64, and 32 streams among
-	// these.
+	// Calls limits the concurrent calls of all clients together (default 512), CallsPerClient those of one client
+	// (default 64, of which 32 streams).
 	Calls          int `yaml:"calls,omitempty"`
 	CallsPerClient int `yaml:"calls_per_client,omitempty"`
 }
 
-// Limits are the same for package rpc.
+// Limits converts the limits for package rpc.
 func (c Callers) Limits() rpc.Limits {
 	return rpc.Limits{Connections: c.Connections, ConnectionsPerClient: c.ConnectionsPerClient, Calls: c.Calls, CallsPerClient: c.CallsPerClient}
 }
