@@ -269,7 +269,7 @@ func (s *Session) Activate(digest []byte) (*jobv1.SessionStatus, error) {
 	//lodge:check session/activate/digest [run=TestResults] a result is activated that the party did
 	//  not compute
 	case string(digest) != string(stored.Digest[:]):
-		return nil, rpc.Errorf(rpc.Conflict, "cancel the session everywhere", "the digest differs from the one that this party computed")
+		return nil, rpc.Errorf(rpc.Conflict, "cancel the session everywhere", "the digest differs from this party's")
 	}
 	if err := stored.Activate(); err != nil {
 		if e := rpc.FromError(err); e != nil && e.Code == rpc.Burnt {

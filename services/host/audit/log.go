@@ -125,7 +125,7 @@ func (l *Log) load() (torn []byte, err error) {
 			return nil, err
 		}
 		if len(s.torn) > 0 && i < len(l.segments)-1 {
-			return nil, &BrokenError{s.name(), int(s.entries) + 1, "is not whole, and there is a file after it"}
+			return nil, &BrokenError{s.name(), int(s.entries) + 1, "is unfinished, and another file follows"}
 		}
 	}
 	if err := c.complete(); err != nil {
