@@ -59,7 +59,7 @@ func header(b *strings.Builder, columns ...string) {
 
 // marginTable prints the asserted margins and the observed extremes.
 func marginTable(t testing.TB, b *strings.Builder, results []result) {
-	fmt.Fprint(b, "\n### Margins over all instances with keys as honest parties make them\n\n")
+	fmt.Fprint(b, "\n### Margins over all instances with honest keys\n\n")
 	header(b, "term", "asserted at least", "smallest", "largest", "asserted at most")
 	for _, term := range terms(t) {
 		least, most := math.Inf(1), math.Inf(-1)
@@ -83,7 +83,7 @@ func patternTable(t testing.TB, b *strings.Builder, results []result) {
 	if i < 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n### Measurements by pattern: %s, %s, %d parties, scalars\n\nlog2 of the bound and of what was measured.\n\n",
+	fmt.Fprintf(b, "\n### Measurements by pattern: %s, %s, %d parties, scalars\n\nlog2 of the bound and of the measurements.\n\n",
 		results[i].set, results[i].field, results[i].parties)
 	patterns := []pattern{honest, signs, aligned, step}
 	header(b, "term", "bound", "honest", "signs", "aligned", "step")
@@ -106,7 +106,7 @@ func patternTable(t testing.TB, b *strings.Builder, results []result) {
 
 // honestTable prints how far honest batches stay below the bounds, up to depth 2.
 func honestTable(b *strings.Builder, results []result) {
-	fmt.Fprint(b, "\n### Honest batches\n\nBits under the bound when all parties are honest.\n\n")
+	fmt.Fprint(b, "\n### Honest batches\n\nDistance below the bound in bits, if all parties are honest.\n\n")
 	names := []string{"fresh", "tensor", "product", "mac.a", "mac.c", "phase"}
 	header(b, append([]string{"set", "field", "n", "d"}, names...)...)
 	for _, r := range results {
@@ -126,14 +126,17 @@ func honestTable(b *strings.Builder, results []result) {
 	}
 }
 
-// setTables prints every term of every instance.
+// setTables prints every term of every instance of the sets for production.
 func setTables(t testing.TB, b *strings.Builder, results []result) {
 	for _, set := range params.Sets() {
+		if set.Insecure {
+			continue
+		}
 		own := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.set != set.Name })
 		if len(own) == 0 {
 			continue
 		}
-		fmt.Fprintf(b, "\n### %s\n\nlog2 of the bound, and in brackets how many bits the largest measurement lies under it.\n\n", set.Name)
+		fmt.Fprintf(b, "\n### %s\n\nlog2 of the bound. In brackets: the distance of the largest measurement below it, in bits.\n\n", set.Name)
 		columns := []string{"term"}
 		for _, r := range own {
 			c := fmt.Sprintf("%s n=%d", r.field, r.parties)
