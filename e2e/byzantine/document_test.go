@@ -50,7 +50,6 @@ type family struct {
 	name, does string
 	from       int
 	threats    []int
-	sessions   []string
 	ends       []string
 	count      int
 }
@@ -78,11 +77,10 @@ func cheats() string {
 		f := list[i]
 		f.count++
 		f.threats = append(f.threats, c.Threats...)
-		f.sessions = append(f.sessions, string(c.In))
 		f.ends = append(f.ends, endOf(c.OnWire()))
 	}
 	var b strings.Builder
-	b.WriteString("| cheat | the last party | threats | sessions | result |\n|---|---|---|---|---|\n")
+	b.WriteString("| cheat | the last party | threats | result |\n|---|---|---|---|\n")
 	for _, f := range list {
 		name := "`" + f.name + "`"
 		if f.count > 1 {
@@ -91,8 +89,7 @@ func cheats() string {
 		if f.from > 2 {
 			name += fmt.Sprintf(", %d+ parties", f.from)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", name, f.does, joined(f.threats),
-			joined(f.sessions), joined(f.ends))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, f.does, joined(f.threats), joined(f.ends))
 	}
 	return b.String()
 }

@@ -46,7 +46,7 @@ func writeTables(t testing.TB, path string, results []result) {
 	marginTable(t, &b, results)
 	patternTable(t, &b, results)
 	honestTable(&b, results)
-	setTables(t, &b, results)
+	defaultTable(t, &b, results)
 	fmt.Fprint(&b, tablesEnd, tail)
 	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
@@ -126,42 +126,37 @@ func honestTable(b *strings.Builder, results []result) {
 	}
 }
 
-// setTables prints every term of every instance of the sets for production.
-func setTables(t testing.TB, b *strings.Builder, results []result) {
-	for _, set := range params.Sets() {
-		if set.Insecure {
+// defaultTable prints every term of every instance of the default set.
+func defaultTable(t testing.TB, b *strings.Builder, results []result) {
+	own := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.set != params.Default })
+	if len(own) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n### All terms of %s\n\nlog2 of the bound. In brackets: the distance of the largest measurement below it, in bits.\n\n", params.Default)
+	columns := []string{"term"}
+	for _, r := range own {
+		c := fmt.Sprintf("%s n=%d", r.field, r.parties)
+		if r.dim > 1 {
+			c += fmt.Sprintf(" d=%d", r.dim)
+		}
+		if r.proved {
+			c += " proved"
+		}
+		columns = append(columns, c)
+	}
+	header(b, columns...)
+	for _, term := range terms(t) {
+		if term == "need" {
 			continue
 		}
-		own := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.set != set.Name })
-		if len(own) == 0 {
-			continue
-		}
-		fmt.Fprintf(b, "\n### %s\n\nlog2 of the bound. In brackets: the distance of the largest measurement below it, in bits.\n\n", set.Name)
-		columns := []string{"term"}
+		fmt.Fprintf(b, "| %s", term)
 		for _, r := range own {
-			c := fmt.Sprintf("%s n=%d", r.field, r.parties)
-			if r.dim > 1 {
-				c += fmt.Sprintf(" d=%d", r.dim)
+			if x, ok := r.rows[term]; ok {
+				fmt.Fprintf(b, " | %.1f (%.1f)", x.bound, x.margin)
+			} else {
+				fmt.Fprint(b, " | ")
 			}
-			if r.proved {
-				c += " proved"
-			}
-			columns = append(columns, c)
 		}
-		header(b, columns...)
-		for _, term := range terms(t) {
-			if term == "need" {
-				continue
-			}
-			fmt.Fprintf(b, "| %s", term)
-			for _, r := range own {
-				if x, ok := r.rows[term]; ok {
-					fmt.Fprintf(b, " | %.1f (%.1f)", x.bound, x.margin)
-				} else {
-					fmt.Fprint(b, " | ")
-				}
-			}
-			fmt.Fprint(b, " |\n")
-		}
+		fmt.Fprint(b, " |\n")
 	}
 }
