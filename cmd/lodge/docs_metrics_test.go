@@ -11,10 +11,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/metrics"
 )
 
-// metricsTable returns the table of docs/reference/metrics.md for one kind of process.
-func metricsTable(list []metrics.Info, of metrics.Process) string {
+// metricsList returns the list in docs/reference/metrics.md for one kind of process.
+func metricsList(list []metrics.Info, of metrics.Process) string {
 	var b strings.Builder
-	b.WriteString("| metric | type | meaning |\n|---|---|---|\n")
 	for _, m := range list {
 		if m.Of != of {
 			continue
@@ -23,7 +22,7 @@ func metricsTable(list []metrics.Info, of metrics.Process) string {
 		if len(m.Labels) > 0 {
 			labels = "{" + strings.Join(m.Labels, ",") + "}"
 		}
-		fmt.Fprintf(&b, "| `%s%s` | %s | %s |\n", m.Name, labels, m.Type, strings.TrimSuffix(m.Help, "."))
+		fmt.Fprintf(&b, "- `%s%s` (%s): %s\n", m.Name, labels, m.Type, strings.TrimSuffix(m.Help, "."))
 	}
 	return b.String()
 }
@@ -37,9 +36,9 @@ func TestMetricsDocument(t *testing.T) {
 	}
 	text := string(b)
 	list := metrics.New("test", metrics.All).List()
-	for heading, of := range map[string]metrics.Process{"Parties": metrics.Party, "The coordinator": metrics.Coordinator, "Both": metrics.Both,
-		"Evaluators": metrics.Evaluator, "All": metrics.All} {
-		want := "## " + heading + "\n\n" + metricsTable(list, of)
+	for heading, of := range map[string]metrics.Process{"Parties": metrics.Party, "The coordinator": metrics.Coordinator, "Parties and the coordinator": metrics.Both,
+		"Evaluators": metrics.Evaluator, "All processes": metrics.All} {
+		want := "## " + heading + "\n\n" + metricsList(list, of)
 		if !strings.Contains(text, want) {
 			t.Errorf("docs/reference/metrics.md lacks:\n\n%s", want)
 		}
