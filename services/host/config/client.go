@@ -13,8 +13,8 @@ import (
 
 // OIDC names the issuer whose bearer tokens clients may present instead of a certificate.
 type OIDC struct {
-	Issuer   string `yaml:"issuer"`       // https URL, exactly as tokens name it
-	Audience string `yaml:"audience"`     // that tokens must be for; one of its own for every process
+	Issuer   string `yaml:"issuer"`       // https URL of the token issuer, exactly as tokens name it
+	Audience string `yaml:"audience"`     // audience that tokens must name; use a different one for every process
 	CA       string `yaml:"ca,omitempty"` // authorities of the issuer's certificate; default those of the system
 }
 
@@ -28,35 +28,35 @@ func (o *OIDC) Tokens(log *slog.Logger) (rpc.Tokens, error) {
 
 // Client is someone who may call this process. It has an identity, a subject or both.
 type Client struct {
-	Name string `yaml:"name"`
-	// Identity is the URI or DNS name in its certificate.
+	Name string `yaml:"name"` // name of the client in permissions, limits and logs
+	// Identity is the URI or DNS name in the client's certificate.
 	Identity string `yaml:"identity,omitempty"`
-	// OIDCSubject is the subject of its tokens, compared exactly, and OIDCClaims are what the tokens must say besides:
-	// a claim is that string or that boolean, or a list with it.
-	OIDCSubject string            `yaml:"oidc_subject,omitempty"`
+	// OIDCSubject is the subject of the client's tokens, compared exactly.
+	OIDCSubject string `yaml:"oidc_subject,omitempty"`
+	// OIDCClaims are further claims that the tokens must have: this string or boolean, or a list with it.
 	OIDCClaims  map[string]string `yaml:"oidc_claims,omitempty"`
-	Permissions []string          `yaml:"permissions"`
-	// Tenants whose batches a party shows and gives to this client; empty means none.
+	Permissions []string          `yaml:"permissions"` // calls that the client may make, such as status, submit, fetch
+	// Tenants are the owners of the tuples that the client may see and fetch; empty means none.
 	Tenants []string `yaml:"tenants,omitempty"`
-	// Kinds of tuples that a party gives to this client; empty means all.
+	// Kinds are the kinds of tuples that the client may fetch; empty means all.
 	Kinds []string `yaml:"kinds,omitempty"`
 	Quota *Quota   `yaml:"quota,omitempty"`
 	Rate  *Rate    `yaml:"rate,omitempty"`
-	// Reservations bound what this client holds of the stock, at the coordinator.
+	// Reservations overrides reservations for this client, at the coordinator.
 	Reservations *ReserveLimits `yaml:"reservations,omitempty"`
 }
 
 // Quota bounds what a party gives to a client in a day, which begins at 00:00 UTC.
 type Quota struct {
-	// TuplesPerDay by kind; a kind that is not here is not bounded.
+	// TuplesPerDay limits the tuples that a party delivers to the client in a day (UTC), by kind.
 	TuplesPerDay map[string]uint64 `yaml:"tuples_per_day,omitempty"`
-	BytesPerDay  *Bytes            `yaml:"bytes_per_day,omitempty"`
+	BytesPerDay  *Bytes            `yaml:"bytes_per_day,omitempty"` // the same in bytes, over all kinds
 }
 
 // Rate bounds how often a client may call, by a bucket of Burst calls.
 type Rate struct {
-	CallsPerSecond float64 `yaml:"calls_per_second"`
-	Burst          int     `yaml:"burst"`
+	CallsPerSecond float64 `yaml:"calls_per_second"` // sustained rate of calls
+	Burst          int     `yaml:"burst"`            // calls that the client may make at once
 }
 
 // TupleKinds are the kinds that clients draw.

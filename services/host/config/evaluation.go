@@ -9,22 +9,21 @@ import (
 // MultikeyService is how a party keeps the public keys of all parties, and computes with them for its clients. The set and
 // the reference string are the roster's.
 type MultikeyService struct {
-	// Dir has other parties' public keys and what was signed of them; default "multikey" in vault.dir, or in audit_dir.
+	// Dir stores the other parties' public keys and records; default "multikey" in vault.dir, or in audit_dir.
 	Dir string `yaml:"dir,omitempty"`
-	// MaxKeys bounds the files there; default 8GiB.
+	// MaxKeys limits the files there; default 8GiB.
 	MaxKeys Bytes `yaml:"max_keys,omitempty"`
-	// MaxKeysMemory bounds the keys that are ready to compute with; default 2GiB.
+	// MaxKeysMemory limits the keys that are ready for computing; default 2GiB.
 	MaxKeysMemory Bytes `yaml:"max_keys_memory,omitempty"`
-	// MaxMemory bounds what evaluations take beside them, by estimate: their netlists, inputs and ciphertexts; one
-	// client has half of it at most; default 1GiB.
+	// MaxMemory limits the estimated memory of netlists, inputs and ciphertexts, half of it for one client; default 1GiB.
 	MaxMemory Bytes `yaml:"max_memory,omitempty"`
-	// MaxResults bounds the results that are kept for clients, and KeepResults how long; of the client that has most, the
-	// oldest make room; default 256MiB and 24 h.
-	MaxResults  Bytes    `yaml:"max_results,omitempty"`
+	// MaxResults limits the stored results; the oldest of the client with most are dropped first; default 256MiB.
+	MaxResults Bytes `yaml:"max_results,omitempty"`
+	// KeepResults is how long results are kept; default 24h.
 	KeepResults Duration `yaml:"keep_results,omitempty"`
-	// MaxPerClient bounds the evaluations of a client that wait or run; default 4.
+	// MaxPerClient limits the evaluations of a client that wait or run; default 4.
 	MaxPerClient int `yaml:"max_per_client,omitempty"`
-	// MaxBootstraps bounds one evaluation; default 1000000.
+	// MaxBootstraps limits one evaluation; default 1000000.
 	MaxBootstraps int `yaml:"max_bootstraps,omitempty"`
 }
 

@@ -7,15 +7,15 @@ import (
 
 // Linear bounds the products of matrices and vectors that clients with the permission "linear" have computed.
 type Linear struct {
-	// ProductsPerHour bounds those that each client begins in any hour; default 100. An attack on unproved inputs needs
-	// thousands of products with one matrix, and a lower rate gives its owner time to see them in the audit log.
+	// ProductsPerHour limits the products that each client starts in any hour; default 100. An attack on unproved inputs
+	// needs thousands of products with one matrix, and a lower rate gives its owner time to see them in the audit log.
 	ProductsPerHour int `yaml:"products_per_hour,omitempty"`
-	// Wait is how long one end of a product on shares waits for the other client to come; default 2 m.
+	// Wait is how long one end of a product on shares waits for the other client; default 2m.
 	Wait Duration `yaml:"wait,omitempty"`
-	// LogDistanceBudget is log2 of the statistical distance that products on shares may spend between two clients, over all
-	// keys and matrices and for ever; default -30.
+	// LogDistanceBudget is log2 of the statistical distance that products on shares may spend between two clients, over
+	// all keys and matrices, -40 to -10; default -30.
 	LogDistanceBudget float64 `yaml:"log_distance_budget,omitempty"`
-	// RequireProofs was the way to require proofs before that became the default. true changes nothing, and false is refused.
+	// RequireProofs is obsolete: true is the default, and false is refused.
 	RequireProofs *bool `yaml:"require_proofs,omitempty"`
 }
 

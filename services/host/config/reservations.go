@@ -11,18 +11,18 @@ import (
 // ReserveLimits bound what a client reserves for a tenant. A value that is left out is taken from the next more general
 // limits, and in the end from the defaults.
 type ReserveLimits struct {
-	// MaxOpen is the number of reservations that may be open and not delivered by all parties; default 10000.
+	// MaxOpen limits the client's reservations that are open and not delivered by all parties; default 10000.
 	MaxOpen int `yaml:"max_open,omitempty"`
-	// MaxTuples is the number of tuples in these reservations; default 16777216.
+	// MaxTuples limits the tuples in these reservations; default 16777216.
 	MaxTuples uint64 `yaml:"max_tuples,omitempty"`
-	// MaxShare is the part of a class that these reservations may hold, of all tuples in stock or reserved: above 0 and up
-	// to 1. The default is 0.5 for a tenant for which several clients may reserve, and 1 for one with a single client.
+	// MaxShare limits these reservations to a fraction of a class, of all tuples in stock or reserved, above 0 and up to
+	// 1; default 0.5 for a tenant that several clients reserve for, otherwise 1.
 	MaxShare float64 `yaml:"max_share,omitempty"`
 	// MaxLease is the longest lease of a reservation, up to 168h; default 4h.
 	MaxLease Duration `yaml:"max_lease,omitempty"`
-	// PerSecond is how many reservations the client may make a second, in the long run, that it does not fetch; default 5.
+	// PerSecond is the sustained rate of reservations that the client does not fetch; default 5.
 	PerSecond float64 `yaml:"per_second,omitempty"`
-	// Burst is how many of these it may make at once; default 500.
+	// Burst is the number of these that the client may make at once; default 500.
 	Burst int `yaml:"burst,omitempty"`
 }
 

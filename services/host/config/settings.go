@@ -18,7 +18,7 @@ import (
 
 // Disk says how much space the file systems of a process must have.
 type Disk struct {
-	// MinFree is what each must have free, or the process begins no new work; default 256MiB, or 5 % of a smaller one.
+	// MinFree is the free space that each file system of the process needs before it starts new work; default 256MiB, or 5 % of a smaller one.
 	MinFree Bytes `yaml:"min_free,omitempty"`
 }
 

@@ -11,19 +11,20 @@ import (
 // Threshold says what a party decrypts under threshold keys and multi-key keys, and for whom. Without rules it decrypts
 // nothing.
 type Threshold struct {
+	// Rules allow clients to decrypt; without a rule nothing is decrypted.
 	Rules []DecryptRule `yaml:"rules,omitempty"`
-	// Attesters sign where ciphertexts come from. Rules refer to them by name.
+	// Attesters sign the origin of ciphertexts. Rules refer to them by name.
 	Attesters []Attester `yaml:"attesters,omitempty"`
-	// Reshare is to whom this party gives new shares of what it holds.
+	// Reshare limits the parties that receive new shares.
 	Reshare Reshare `yaml:"reshare,omitempty"`
 }
 
 // Reshare bounds who may get shares of a secret. Without it those who hold it already may get new ones, with a threshold
 // that is no lower.
 type Reshare struct {
-	// Holders are parties that may get shares, beside those that hold them.
+	// Holders are parties that may receive shares, in addition to the present holders.
 	Holders []string `yaml:"holders,omitempty"`
-	// MinThreshold is how low the threshold may become; 0: no lower than it is.
+	// MinThreshold is the lowest threshold of new shares; 0 means that of the old shares.
 	MinThreshold uint32 `yaml:"min_threshold,omitempty"`
 }
 
@@ -36,39 +37,40 @@ const Everybody = "*"
 // coefficient a message. So a rule names who vouches for the ciphertexts (Provenance), or how many other clients approve each
 // request (Approvals), or says AnyCiphertexts. A rule with none of the three is refused.
 type DecryptRule struct {
-	Client string `yaml:"client"` // a client's name, or "*"
-	// Epochs of the keys; empty means all.
+	Client string `yaml:"client"` // a client with the permission decrypt, or "*"
+	// Epochs are the epochs of the keys; empty means all, also later ones. A number that is not taken yet matches any keys
+	// that get it later.
 	Epochs []uint64 `yaml:"epochs,omitempty"`
-	// Keys are digests of public keys, hexadecimal; empty means all. Shares that are made anew are of the same keys.
+	// Keys are digests of public keys, hexadecimal; empty means all. They match the same keys after resharing.
 	Keys []string `yaml:"keys,omitempty"`
-	// Provenance names attesters, one of whom must have signed where the ciphertexts come from.
+	// Provenance names attesters, one of whom must have signed the ciphertexts.
 	Provenance []string `yaml:"provenance,omitempty"`
-	// AnyCiphertexts decrypts whatever the client sends, which lets the client read the key. It excludes Provenance, Approvals,
-	// AllowFlooding and the client "*".
+	// AnyCiphertexts decrypts anything that the client sends, which lets the client read the key. It excludes provenance,
+	// approvals, allow_flooding and the client "*".
 	AnyCiphertexts bool `yaml:"any_ciphertexts,omitempty"`
-	// MaxTotal bounds the messages decrypted for the client under each key, repeats aside, as long as the party's store lasts.
-	// 0 means 10,000 with AnyCiphertexts and no bound otherwise.
+	// MaxTotal limits the messages for the client under each key, without repeats, for the life of the store; 0 means
+	// 10,000 with any_ciphertexts and no limit otherwise.
 	MaxTotal uint64 `yaml:"max_total,omitempty"`
-	// MessagesPerHour bounds the messages that are decrypted for the client in any hour.
+	// MessagesPerHour limits the messages in any hour, without repeats. A restart resets it.
 	MessagesPerHour int `yaml:"messages_per_hour"`
-	// MaxMessages bounds those of one request; default 65536.
+	// MaxMessages limits the messages of one request, up to 1048576; default 65536.
 	MaxMessages int `yaml:"max_messages,omitempty"`
-	// Approvals is how many other clients, with the permission "approve", must approve each request first.
+	// Approvals is the number of other clients, with the permission approve, that must approve each request.
 	Approvals int `yaml:"approvals,omitempty"`
-	// AllowPaperForm lets the client ask for masks that fail now and then, which tells about the noise when they do.
+	// AllowPaperForm accepts masks that sometimes fail, and then reveal something about the noise.
 	AllowPaperForm bool `yaml:"allow_paper_form,omitempty"`
-	// AllowFlooding lets the client have whole BGV ciphertexts decrypted with noise added in place of masks. That is safe
-	// while the noise of every ciphertext is within the bound of its set, and the keys were made by parties that followed the
-	// protocol: what is beyond the bound shows, and tells about the key. So it is for programs whose circuits are known.
+	// AllowFlooding accepts decryption of whole BGV ciphertexts with flooding. This is safe only if all parties followed
+	// key generation and the noise of every ciphertext is within the bound of its set: noise beyond it reveals something
+	// about the key. It needs provenance or approvals.
 	AllowFlooding bool `yaml:"allow_flooding,omitempty"`
-	// AllowMultikey lets the client have ciphertexts decrypted that are under this party's own keys, and those of others.
+	// AllowMultikey accepts multi-key ciphertexts under this party's own keys.
 	AllowMultikey bool `yaml:"allow_multikey,omitempty"`
 }
 
 // Attester signs where ciphertexts come from.
 type Attester struct {
-	Name string `yaml:"name"`
-	Key  string `yaml:"key"` // Ed25519, 64 hexadecimal digits
+	Name string `yaml:"name"` // name in rules and requests
+	Key  string `yaml:"key"`  // Ed25519 public key, 64 hexadecimal digits
 }
 
 // What a request may have by default, and at most.
