@@ -4,17 +4,14 @@ import "time"
 
 // Accusations configures how a party reacts when a party of the roster cheats.
 type Accusations struct {
-	// MaxUnnamedFailures is the number of sessions that may fail through a cheat that cannot be attributed to a party.
-	// After that many the party starts no session with the roster until its operator clears the failures. 1 to 100,
-	// default 3. Successful sessions in between do not reset the count.
+	// MaxUnnamedFailures is the number of sessions, 1 to 100, that may fail without a named party before this party
+	// starts no session until its operator clears the failures; default 3. Success in between changes nothing.
 	MaxUnnamedFailures int `yaml:"max_unnamed_failures,omitempty"`
-	// Within is the time window in which failures count, 1h to 8760h; default 720h. A roster that has been stopped stays
-	// stopped after the window has passed.
+	// Within is the time, 1h to 8760h, during which failures count; default 720h. It does not restart stopped generation.
 	Within Duration `yaml:"within,omitempty"`
-	// OnProvenCheat is "exclude" (the default) or "report". With "exclude" this party starts no session with a party
-	// that evidence convicts, and rejects its calls. With "report" it only reports the cheat.
+	// OnProvenCheat is exclude (no session with a convicted party, and none of its calls) or report; default exclude.
 	OnProvenCheat string `yaml:"on_proven_cheat,omitempty"`
-	// MaxEvidence limits the disk space for evidence, not counting the first piece about each cheating party; default 4GiB.
+	// MaxEvidence limits stored evidence, apart from the first file of each accused party; default 4GiB.
 	MaxEvidence Bytes `yaml:"max_evidence,omitempty"`
 }
 

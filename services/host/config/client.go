@@ -13,9 +13,9 @@ import (
 
 // OIDC names the issuer of the bearer tokens that clients may present instead of a certificate.
 type OIDC struct {
-	Issuer   string `yaml:"issuer"`       // https URL, exactly as tokens name it
-	Audience string `yaml:"audience"`     // audience that tokens must name; use a different one for each process
-	CA       string `yaml:"ca,omitempty"` // authorities of the issuer's certificate; default: the system's
+	Issuer   string `yaml:"issuer"`       // https URL of the token issuer, exactly as tokens name it
+	Audience string `yaml:"audience"`     // audience that tokens must name; use a different one for every process
+	CA       string `yaml:"ca,omitempty"` // authorities of the issuer's certificate; default those of the system
 }
 
 // Tokens returns a verifier of the issuer's tokens, or nil if no issuer is configured.
@@ -28,35 +28,35 @@ func (o *OIDC) Tokens(log *slog.Logger) (rpc.Tokens, error) {
 
 // Client describes a client that may call this process. It has an identity, an OIDC subject or both.
 type Client struct {
-	Name string `yaml:"name"`
-	// Identity is the URI or DNS name in its certificate.
+	Name string `yaml:"name"` // name of the client in permissions, limits and logs
+	// Identity is the URI or DNS name in the client's certificate.
 	Identity string `yaml:"identity,omitempty"`
-	// OIDCSubject is the subject of the client's tokens, compared exactly. OIDCClaims are further claims that the tokens
-	// must have: the claim equals the given string or boolean, or is a list that contains it.
-	OIDCSubject string            `yaml:"oidc_subject,omitempty"`
+	// OIDCSubject is the subject of the client's tokens, compared exactly.
+	OIDCSubject string `yaml:"oidc_subject,omitempty"`
+	// OIDCClaims are further claims that the tokens must have: this string or boolean, or a list with it.
 	OIDCClaims  map[string]string `yaml:"oidc_claims,omitempty"`
-	Permissions []string          `yaml:"permissions"`
-	// Tenants whose batches a party lists for this client and delivers to it; empty means none.
+	Permissions []string          `yaml:"permissions"` // calls that the client may make, such as status, submit, fetch
+	// Tenants are the owners of the tuples that the client may see and fetch; empty means none.
 	Tenants []string `yaml:"tenants,omitempty"`
-	// Kinds of tuples that a party delivers to this client; empty means all.
+	// Kinds are the kinds of tuples that the client may fetch; empty means all.
 	Kinds []string `yaml:"kinds,omitempty"`
 	Quota *Quota   `yaml:"quota,omitempty"`
 	Rate  *Rate    `yaml:"rate,omitempty"`
-	// Reservations limits the client's reservations at the coordinator.
+	// Reservations overrides reservations for this client, at the coordinator.
 	Reservations *ReserveLimits `yaml:"reservations,omitempty"`
 }
 
 // Quota limits the tuples that a party delivers to a client in a day, which begins at 00:00 UTC.
 type Quota struct {
-	// TuplesPerDay by kind; a kind that is not listed is unlimited.
+	// TuplesPerDay limits the tuples that a party delivers to the client in a day (UTC), by kind.
 	TuplesPerDay map[string]uint64 `yaml:"tuples_per_day,omitempty"`
-	BytesPerDay  *Bytes            `yaml:"bytes_per_day,omitempty"`
+	BytesPerDay  *Bytes            `yaml:"bytes_per_day,omitempty"` // the same in bytes, over all kinds
 }
 
 // Rate limits how often a client may call: a token bucket with a capacity of Burst calls.
 type Rate struct {
-	CallsPerSecond float64 `yaml:"calls_per_second"`
-	Burst          int     `yaml:"burst"`
+	CallsPerSecond float64 `yaml:"calls_per_second"` // sustained rate of calls
+	Burst          int     `yaml:"burst"`            // calls that the client may make at once
 }
 
 // TupleKinds lists the kinds that clients can fetch.

@@ -125,7 +125,7 @@ func TestClientRefusals(t *testing.T) {
 
 // The examples of clients in the documents are good ones.
 func TestDocumentedClients(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operations", "operate.md"))
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operations", "access.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +137,6 @@ func TestDocumentedClients(t *testing.T) {
 		}
 	}
 	if len(blocks) == 0 {
-		t.Error("no example in docs/operations/operate.md")
+		t.Error("no example in docs/operations/access.md")
 	}
 }

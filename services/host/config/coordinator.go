@@ -24,36 +24,36 @@ const (
 
 // CoordinatorFile is the coordinator's configuration.
 type CoordinatorFile struct {
-	RosterFile    string   `yaml:"roster"`
-	Listen        string   `yaml:"listen"`
-	MetricsListen string   `yaml:"metrics_listen,omitempty"`
-	HealthListen  string   `yaml:"health_listen,omitempty"` // plaintext; see HealthAddress
+	RosterFile    string   `yaml:"roster"`                   // roster file, the same at every process
+	Listen        string   `yaml:"listen"`                   // host:port of the gRPC server
+	MetricsListen string   `yaml:"metrics_listen,omitempty"` // host:port of Prometheus metrics, plaintext
+	HealthListen  string   `yaml:"health_listen,omitempty"`  // host:port of the health check, plaintext
 	TLS           TLS      `yaml:"tls"`
 	OIDC          *OIDC    `yaml:"oidc,omitempty"`
-	DataDir       string   `yaml:"data_dir"`
+	DataDir       string   `yaml:"data_dir"` // directory of jobs and stock records
 	Clients       []Client `yaml:"clients"`
 	Callers       Callers  `yaml:"callers,omitempty"`
-	// Params lists the parameter sets that jobs may name. Each hash is part of every session.
+	// Params are the parameter sets that jobs may name, with the hash that goes into every session.
 	Params []ParamsPin `yaml:"params"`
-	// JobTimeout limits each attempt at a job, from its start; default 1 h. A job may also have a deadline, which counts
-	// from its submission.
+	// JobTimeout limits every attempt at a job, counted from its start; default 1h.
 	JobTimeout Duration `yaml:"job_timeout,omitempty"`
-	// PartyTimeout is how long a party may be unreachable when a job starts or runs; default 1 m.
+	// PartyTimeout is how long a party may be unreachable before or during a job; default 1m.
 	PartyTimeout Duration `yaml:"party_timeout,omitempty"`
-	// StopAfter is how long running jobs may continue after the process is told to stop; default 20 s.
+	// StopAfter is how long running work may continue when the process is told to stop; default 20s.
 	StopAfter Duration `yaml:"stop_after,omitempty"`
-	// LogLevel is the initial log level, one of logs.Levels; default info.
+	// LogLevel is debug, info, warn or error; default info.
 	LogLevel string  `yaml:"log_level,omitempty"`
 	Tracing  Tracing `yaml:"tracing,omitempty"`
-	// MaxConcurrent is the number of concurrent jobs, 1 to MaxJobs; default 2. Each party also has its own limit.
+	// MaxConcurrent is the number of concurrent jobs, 1 to 16; default 2. Parties have limits of their own.
 	MaxConcurrent int  `yaml:"max_concurrent,omitempty"`
-	Reflection    bool `yaml:"reflection,omitempty"`
+	Reflection    bool `yaml:"reflection,omitempty"` // serve gRPC reflection
 	// Stock limits the jobs of stock policies.
 	Stock StockLimits `yaml:"stock,omitempty"`
 	Disk  Disk        `yaml:"disk,omitempty"`
-	// Reservations limits the reservations of every client. TenantReservations overrides it for a tenant, and the limits
-	// in a client's entry override both, value by value.
-	Reservations       ReserveLimits            `yaml:"reservations,omitempty"`
+	// Reservations limit the stock that every client holds. TenantReservations override them for a tenant, and those of
+	// a client for a client, value by value.
+	Reservations ReserveLimits `yaml:"reservations,omitempty"`
+	// TenantReservations overrides reservations for a tenant.
 	TenantReservations map[string]ReserveLimits `yaml:"tenant_reservations,omitempty"`
 
 	Roster   *Roster   `yaml:"-"`
@@ -62,12 +62,11 @@ type CoordinatorFile struct {
 
 // StockLimits limits the jobs of stock policies. Jobs of clients are not counted.
 type StockLimits struct {
-	// MaxBytesPerParty limits the disk space of all tuples at a party; at this limit policies start no more jobs.
-	// Default 16GiB.
+	// MaxBytesPerParty limits the tuples at a party, including those of clients' jobs, up to which policies make more; default 16GiB.
 	MaxBytesPerParty Bytes `yaml:"max_bytes_per_party,omitempty"`
-	// MaxJobMemory limits the estimated peak memory at a party of one job of a policy; default 8GiB.
+	// MaxJobMemory limits the estimated peak memory at a party of a policy's job; default 8GiB.
 	MaxJobMemory Bytes `yaml:"max_job_memory,omitempty"`
-	// MaxJobs limits the policies' jobs that run or wait, 1 to MaxJobs; default max_concurrent.
+	// MaxJobs limits the jobs of policies that run or wait, 1 to 16; default max_concurrent.
 	MaxJobs int `yaml:"max_jobs,omitempty"`
 }
 

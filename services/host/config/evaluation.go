@@ -9,18 +9,17 @@ import (
 // MultikeyService limits the multi-key service: the public keys of all parties, and evaluations for clients. The roster
 // has the parameter set and the reference string.
 type MultikeyService struct {
-	// Dir stores other parties' public keys and their signatures; default "multikey" in vault.dir, or in audit_dir.
+	// Dir stores the other parties' public keys and records; default "multikey" in vault.dir, or in audit_dir.
 	Dir string `yaml:"dir,omitempty"`
-	// MaxKeys limits the size of these files; default 8GiB.
+	// MaxKeys limits the files there; default 8GiB.
 	MaxKeys Bytes `yaml:"max_keys,omitempty"`
-	// MaxKeysMemory limits the keys that are loaded for evaluation; default 2GiB.
+	// MaxKeysMemory limits the keys that are ready for computing; default 2GiB.
 	MaxKeysMemory Bytes `yaml:"max_keys_memory,omitempty"`
-	// MaxMemory limits the estimated memory of evaluations (netlists, inputs and ciphertexts) in addition to
-	// MaxKeysMemory; a single client may use half; default 1GiB.
+	// MaxMemory limits the estimated memory of netlists, inputs and ciphertexts, half of it for one client; default 1GiB.
 	MaxMemory Bytes `yaml:"max_memory,omitempty"`
-	// MaxResults limits the results that are kept for clients (default 256MiB), and KeepResults their age (default 24 h).
-	// When space is short, the oldest results of the client with the most results are deleted.
-	MaxResults  Bytes    `yaml:"max_results,omitempty"`
+	// MaxResults limits the stored results; the oldest of the client with most are dropped first; default 256MiB.
+	MaxResults Bytes `yaml:"max_results,omitempty"`
+	// KeepResults is how long results are kept; default 24h.
 	KeepResults Duration `yaml:"keep_results,omitempty"`
 	// MaxPerClient limits the evaluations of a client that wait or run; default 4.
 	MaxPerClient int `yaml:"max_per_client,omitempty"`

@@ -11,20 +11,20 @@ import (
 // Evaluators configures helper processes that compute products under encryption for a party. They hold no secret, but
 // the party decrypts their results, and decrypting a wrong result can reveal the key.
 type Evaluators struct {
-	// Check says when a result of an evaluator is used: Compare, Recompute or Trust.
+	// Check says when a result of an evaluator is used: compare, recompute or trust; default compare.
 	Check     string      `yaml:"check,omitempty"`
 	Processes []Evaluator `yaml:"processes,omitempty"`
-	// Stall is how long an evaluator that computes may make no progress; default 15 s.
+	// Stall is how long an evaluation may make no progress; default 15s.
 	Stall Duration `yaml:"stall,omitempty"`
-	// TLS has the files for calls to evaluators; empty fields default to the party's tls.
+	// TLS overrides tls for connections to evaluators, file by file.
 	TLS TLS `yaml:"tls,omitempty"`
 }
 
 // Evaluator is one evaluator. Several processes with one identity may share its address.
 type Evaluator struct {
-	Name     string `yaml:"name"`
-	Address  string `yaml:"address"`  // host:port; a host name with several addresses stands for an evaluator at each
-	Identity string `yaml:"identity"` // URI or DNS name in its certificate
+	Name     string `yaml:"name"`     // name in metrics and logs
+	Address  string `yaml:"address"`  // host:port; a host with several addresses has an evaluator at each
+	Identity string `yaml:"identity"` // URI or DNS name in the evaluator's certificate
 	// Domain names the administrator of the machine.
 	Domain string `yaml:"domain"`
 }
@@ -131,27 +131,27 @@ func (e *Evaluators) apart(c *check, f *PartyFile) {
 
 // EvaluatorFile is an evaluator's configuration.
 type EvaluatorFile struct {
-	Name          string `yaml:"name"` // the party's name for it
-	Listen        string `yaml:"listen"`
-	MetricsListen string `yaml:"metrics_listen,omitempty"`
-	HealthListen  string `yaml:"health_listen,omitempty"` // plaintext; see HealthAddress
+	Name          string `yaml:"name"`                     // name in the party's configuration
+	Listen        string `yaml:"listen"`                   // host:port of the gRPC server
+	MetricsListen string `yaml:"metrics_listen,omitempty"` // host:port of Prometheus metrics, plaintext
+	HealthListen  string `yaml:"health_listen,omitempty"`  // host:port of the health check, plaintext
 	TLS           TLS    `yaml:"tls"`
-	// Party is the only party that may call the evaluator.
+	// Party is the only party that is served.
 	Party Owner `yaml:"party"`
-	// Params lists the supported parameter sets.
+	// Params are the parameter sets that the evaluator computes with.
 	Params []ParamsPin `yaml:"params"`
-	// MaxKeysMemory limits the cached evaluation keys; default 1GiB. MaxMemory limits the estimated memory of
-	// evaluations in addition to MaxKeysMemory; default 4GiB.
+	// MaxKeysMemory limits the stored evaluation keys; default 1GiB.
 	MaxKeysMemory Bytes `yaml:"max_keys_memory,omitempty"`
-	MaxMemory     Bytes `yaml:"max_memory,omitempty"`
-	// MaxConcurrent limits concurrent evaluations; default: the number of processors plus one.
+	// MaxMemory limits the estimated memory of evaluations, in addition to keys; default 4GiB.
+	MaxMemory Bytes `yaml:"max_memory,omitempty"`
+	// MaxConcurrent limits concurrent evaluations; default the number of processors plus one.
 	MaxConcurrent int `yaml:"max_concurrent,omitempty"`
 	// AllowInsecureParams accepts parameter sets that are too small to hide anything. For tests.
 	AllowInsecureParams bool `yaml:"allow_insecure_params,omitempty"`
-	Reflection          bool `yaml:"reflection,omitempty"`
-	// StopAfter is how long running evaluations may continue after the process is told to stop; default 20 s.
+	Reflection          bool `yaml:"reflection,omitempty"` // serve gRPC reflection
+	// StopAfter is how long running work may continue when the process is told to stop; default 20s.
 	StopAfter Duration `yaml:"stop_after,omitempty"`
-	// LogLevel is one of logs.Levels; default info.
+	// LogLevel is debug, info, warn or error; default info.
 	LogLevel string `yaml:"log_level,omitempty"`
 
 	Settings []Setting `yaml:"-"` // settings that override the file's values
@@ -159,8 +159,8 @@ type EvaluatorFile struct {
 
 // Owner is the party that an evaluator serves.
 type Owner struct {
-	Name     string `yaml:"name"`
-	Identity string `yaml:"identity"`
+	Name     string `yaml:"name"`     // name of the party
+	Identity string `yaml:"identity"` // identity in the party's certificate
 }
 
 const (

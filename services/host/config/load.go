@@ -72,10 +72,10 @@ func (b Bytes) MarshalYAML() (any, error) {
 
 // TLS names a process's TLS files.
 type TLS struct {
-	Certificate string `yaml:"certificate"`
-	Key         string `yaml:"key"`
-	CA          string `yaml:"ca"`
-	ClientCA    string `yaml:"client_ca,omitempty"`
+	Certificate string `yaml:"certificate"`         // certificate file, PEM
+	Key         string `yaml:"key"`                 // private key file, PEM, readable by its owner only
+	CA          string `yaml:"ca"`                  // authorities of peers' certificates
+	ClientCA    string `yaml:"client_ca,omitempty"` // authorities of clients' certificates; default ca
 }
 
 // Files converts the files for package rpc.

@@ -17,16 +17,16 @@ import (
 
 // PartyFile is a party's configuration.
 type PartyFile struct {
-	Name          string `yaml:"name"` // as in the roster
-	RosterFile    string `yaml:"roster"`
-	Listen        string `yaml:"listen"`
-	MetricsListen string `yaml:"metrics_listen,omitempty"`
-	HealthListen  string `yaml:"health_listen,omitempty"` // plaintext; see HealthAddress
+	Name          string `yaml:"name"`                     // name of the party in the roster
+	RosterFile    string `yaml:"roster"`                   // roster file, the same at every process
+	Listen        string `yaml:"listen"`                   // host:port of the gRPC server
+	MetricsListen string `yaml:"metrics_listen,omitempty"` // host:port of Prometheus metrics, plaintext
+	HealthListen  string `yaml:"health_listen,omitempty"`  // host:port of the health check, plaintext
 	TLS           TLS    `yaml:"tls"`
 	OIDC          *OIDC  `yaml:"oidc,omitempty"`
-	SigningKey    string `yaml:"signing_key"` // path of an Ed25519 key in PEM
+	SigningKey    string `yaml:"signing_key"` // file with the party's Ed25519 key, PEM
 	Vault         Vault  `yaml:"vault"`
-	// AuditDir holds the audit log of deliveries; default "audit" in the directory of this file.
+	// AuditDir stores the audit log; default "audit", next to this file.
 	AuditDir string   `yaml:"audit_dir,omitempty"`
 	Clients  []Client `yaml:"clients"`
 	Policy   Policy   `yaml:"policy"`
@@ -34,31 +34,30 @@ type PartyFile struct {
 	Callers  Callers  `yaml:"callers,omitempty"`
 	// Accusations configures how this party reacts when a party of the roster cheats.
 	Accusations Accusations `yaml:"accusations,omitempty"`
-	// Evaluators are helper processes that compute products for this party.
+	// Evaluators are processes that compute products for this party.
 	Evaluators Evaluators `yaml:"evaluators,omitempty"`
-	// Multikey limits the multi-key service, if the roster has a context for multi-key ciphertexts.
+	// Multikey limits the resources for multi-key ciphertexts, if the roster pins their context.
 	Multikey MultikeyService `yaml:"multikey,omitempty"`
 	// AllowPassiveKeygen accepts keys whose generation is only passively secure. For development.
 	AllowPassiveKeygen bool `yaml:"allow_passive_keygen,omitempty"`
-	// AllowPassiveThreshold accepts threshold keys, which are only passively secure: they protect against parties that
-	// follow the protocol.
+	// AllowPassiveThreshold accepts threshold keys and joint decryption, which are secure only against parties that follow
+	// the protocol.
 	AllowPassiveThreshold bool `yaml:"allow_passive_threshold,omitempty"`
-	// Threshold configures for which clients this party decrypts under threshold keys.
+	// Threshold says for which clients this party decrypts under threshold keys and multi-key keys.
 	Threshold Threshold `yaml:"threshold,omitempty"`
-	// AllowPassiveLinear accepts two-party linear algebra for clients, which is only passively secure: it protects
-	// against clients that follow the protocol.
+	// AllowPassiveLinear accepts two-party linear algebra, which is correct only if this party follows the protocol.
 	AllowPassiveLinear bool `yaml:"allow_passive_linear,omitempty"`
-	// AllowUnprovedLinear accepts products on shares whose inputs are sent without proofs. A client that sends malformed
-	// inputs then learns the other client's matrix over thousands of products.
+	// AllowUnprovedLinear accepts products on shares without proofs of inputs. A client that sends malformed inputs then
+	// learns the other client's matrix over thousands of products.
 	AllowUnprovedLinear bool `yaml:"allow_unproved_linear,omitempty"`
-	// Linear limits the products that clients request.
+	// Linear limits the products of clients.
 	Linear Linear `yaml:"linear,omitempty"`
 	// AllowInsecureParams accepts parameter sets that are too small to hide anything. For tests.
 	AllowInsecureParams bool `yaml:"allow_insecure_params,omitempty"`
-	Reflection          bool `yaml:"reflection,omitempty"`
-	// StopAfter is how long running sessions may continue after the process is told to stop; default 20 s.
+	Reflection          bool `yaml:"reflection,omitempty"` // serve gRPC reflection
+	// StopAfter is how long running work may continue when the process is told to stop; default 20s.
 	StopAfter Duration `yaml:"stop_after,omitempty"`
-	// LogLevel is the initial log level, one of logs.Levels; default info.
+	// LogLevel is debug, info, warn or error; default info.
 	LogLevel string  `yaml:"log_level,omitempty"`
 	Tracing  Tracing `yaml:"tracing,omitempty"`
 	Disk     Disk    `yaml:"disk,omitempty"`
@@ -70,10 +69,10 @@ type PartyFile struct {
 
 // Vault configures the storage of secrets: the embedded store in a directory, or a schema of a PostgreSQL database.
 type Vault struct {
-	Dir string `yaml:"dir,omitempty"`
-	// PostgresDSNFile names a file with the connection string, readable only by its owner.
+	Dir string `yaml:"dir,omitempty"` // directory of the embedded store
+	// PostgresDSNFile is a file with the connection string of a PostgreSQL store, readable by its owner only; instead of vault.dir.
 	PostgresDSNFile string `yaml:"postgres_dsn_file,omitempty"`
-	KeyFile         string `yaml:"key_file"` // 32 bytes in hex, readable only by its owner
+	KeyFile         string `yaml:"key_file"` // file with the store's key: 32 bytes in hex, readable by its owner only
 }
 
 // path validates the storage location: exactly one of dir and postgres_dsn_file.
@@ -88,8 +87,8 @@ func (v *Vault) path(c *check, dir string) {
 
 // ParamsPin pins a parameter set by its hash.
 type ParamsPin struct {
-	Name string `yaml:"name"`
-	Hash string `yaml:"hash"` // 64 hexadecimal digits
+	Name string `yaml:"name"` // name of the parameter set
+	Hash string `yaml:"hash"` // its hash, 64 hexadecimal digits, as lodge params show prints it
 }
 
 // Sum returns the hash as bytes. The file must have been validated.
@@ -103,38 +102,36 @@ func (p ParamsPin) Sum() [32]byte {
 // Policy limits the jobs that this party accepts from the coordinator.
 type Policy struct {
 	Params []ParamsPin `yaml:"params"`
-	Kinds  []string    `yaml:"kinds"`  // see Kinds
-	Fields []string    `yaml:"fields"` // such as p128
-	// Purposes of the keys that this party generates: triples, decryption, threshold.
+	Kinds  []string    `yaml:"kinds"`  // kinds of jobs: keys, masks, reshare, proof and the kinds of tuples
+	Fields []string    `yaml:"fields"` // fields, such as p128
+	// Purposes are the purposes of keys that the party makes: triples, decryption, threshold.
 	Purposes []string `yaml:"purposes"`
-	Tenants  []string `yaml:"tenants"`
+	Tenants  []string `yaml:"tenants"` // tenants of jobs
 	// MaxCount limits the tuples of one job.
 	MaxCount uint64 `yaml:"max_count"`
-	// MaxDim limits the three dimensions of a matrix product, including the product that computes a convolution.
+	// MaxDim limits rows, inner dimension and columns of a matrix product, and of the product that a convolution is made as.
 	MaxDim uint32 `yaml:"max_dim,omitempty"`
 	// JobsPerHour limits the jobs that start in any hour.
 	JobsPerHour int `yaml:"jobs_per_hour"`
-	// MaxConcurrent limits concurrent sessions, and MaxMemory their estimated memory together. Clients' proofs and
-	// decryptions may use a quarter of MaxMemory in addition.
-	MaxConcurrent int   `yaml:"max_concurrent"`
-	MaxMemory     Bytes `yaml:"max_memory"`
-	// DecryptionsPerHour limits new decryptions for clients in any hour.
+	// MaxConcurrent limits concurrent sessions.
+	MaxConcurrent int `yaml:"max_concurrent"`
+	// MaxMemory limits the estimated memory of all sessions. Clients' calls may use a quarter as much in addition.
+	MaxMemory Bytes `yaml:"max_memory"`
+	// DecryptionsPerHour limits new answers to clients in any hour.
 	DecryptionsPerHour int `yaml:"decryptions_per_hour,omitempty"`
-	// AllowNoSacrifice accepts jobs without the check that detects wrong products of malformed evaluation keys. For
-	// parties that trust their keys.
+	// AllowNoSacrifice accepts jobs without the check that detects products under malformed evaluation keys.
 	AllowNoSacrifice bool `yaml:"allow_no_sacrifice,omitempty"`
 }
 
 // Limits bounds time and buffers within a session.
 type Limits struct {
-	// Idle is how long a peer may make no progress; default 1 m, so that a network outage of 30 s does not abort a
-	// session.
+	// Idle is how long a peer may make no progress; default 1m, so that a network cut of half that time costs no session.
 	Idle Duration `yaml:"idle,omitempty"`
-	// Compute is how long a peer may compute before it sends the first byte of a round; default 2 m.
+	// Compute is how long a peer may compute before the first byte of a round; default 2m.
 	Compute Duration `yaml:"compute,omitempty"`
-	// MinRate is the lowest rate of a sending peer, in bytes per second; default 64KiB.
+	// MinRate is the lowest rate of a sending peer in bytes per second; default 64KiB.
 	MinRate Bytes `yaml:"min_rate,omitempty"`
-	// Window limits the unacknowledged data to one peer in one session; default 16MiB.
+	// Window is the data in flight to one peer in one session; default 16MiB.
 	Window Bytes `yaml:"window,omitempty"`
 }
 

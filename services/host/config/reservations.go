@@ -11,18 +11,18 @@ import (
 // ReserveLimits limits the reservations of a client for a tenant. A missing value comes from the next more general
 // limits: client, tenant, coordinator, defaults.
 type ReserveLimits struct {
-	// MaxOpen limits the open reservations that some party has not delivered yet; default 10000.
+	// MaxOpen limits the client's reservations that are open and not delivered by all parties; default 10000.
 	MaxOpen int `yaml:"max_open,omitempty"`
 	// MaxTuples limits the tuples in these reservations; default 16777216.
 	MaxTuples uint64 `yaml:"max_tuples,omitempty"`
-	// MaxShare limits the fraction of a class that these reservations hold, out of all tuples in stock or reserved: above
-	// 0 and up to 1. The default is 0.5 for a tenant with several clients that reserve, and 1 for a tenant with one.
+	// MaxShare limits these reservations to a fraction of a class, of all tuples in stock or reserved, above 0 and up to
+	// 1; default 0.5 for a tenant that several clients reserve for, otherwise 1.
 	MaxShare float64 `yaml:"max_share,omitempty"`
 	// MaxLease is the longest lease of a reservation, up to 168h; default 4h.
 	MaxLease Duration `yaml:"max_lease,omitempty"`
-	// PerSecond limits the long-run rate of reservations that the client makes and does not fetch; default 5.
+	// PerSecond is the sustained rate of reservations that the client does not fetch; default 5.
 	PerSecond float64 `yaml:"per_second,omitempty"`
-	// Burst limits how many of these the client may make at once; default 500.
+	// Burst is the number of these that the client may make at once; default 500.
 	Burst int `yaml:"burst,omitempty"`
 }
 

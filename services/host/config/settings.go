@@ -18,8 +18,7 @@ import (
 
 // Disk configures the free space that the file systems of a process need.
 type Disk struct {
-	// MinFree is the free space that each file system needs; below it the process starts no new work. Default 256MiB, or
-	// 5 % of a smaller file system.
+	// MinFree is the free space that each file system of the process needs before it starts new work; default 256MiB, or 5 % of a smaller one.
 	MinFree Bytes `yaml:"min_free,omitempty"`
 }
 

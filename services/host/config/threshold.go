@@ -11,19 +11,20 @@ import (
 // Threshold configures decryption under threshold and multi-key keys: for which clients, and within which limits. Without rules it
 // decrypts nothing.
 type Threshold struct {
+	// Rules allow clients to decrypt; without a rule nothing is decrypted.
 	Rules []DecryptRule `yaml:"rules,omitempty"`
-	// Attesters sign the provenance of ciphertexts. Rules refer to them by name.
+	// Attesters sign the origin of ciphertexts. Rules refer to them by name.
 	Attesters []Attester `yaml:"attesters,omitempty"`
-	// Reshare limits the parties to which this party gives new shares.
+	// Reshare limits the parties that receive new shares.
 	Reshare Reshare `yaml:"reshare,omitempty"`
 }
 
 // Reshare limits the parties that may receive new shares of a secret. Without it, only the present holders may, and the
 // threshold may not decrease.
 type Reshare struct {
-	// Holders are further parties that may receive shares.
+	// Holders are parties that may receive shares, in addition to the present holders.
 	Holders []string `yaml:"holders,omitempty"`
-	// MinThreshold is the lowest threshold for new shares; 0 keeps the present one.
+	// MinThreshold is the lowest threshold of new shares; 0 means that of the old shares.
 	MinThreshold uint32 `yaml:"min_threshold,omitempty"`
 }
 
@@ -36,41 +37,40 @@ const Everybody = "*"
 // coefficient a message. So a rule must name attesters (Provenance), or require approvals by other clients (Approvals),
 // or say AnyCiphertexts. A rule with none of the three is rejected.
 type DecryptRule struct {
-	Client string `yaml:"client"` // a client's name, or "*"
-	// Epochs of the keys; empty means all.
+	Client string `yaml:"client"` // a client with the permission decrypt, or "*"
+	// Epochs are the epochs of the keys; empty means all, also later ones. A number that is not taken yet matches any keys
+	// that get it later.
 	Epochs []uint64 `yaml:"epochs,omitempty"`
-	// Keys are digests of public keys in hex; empty means all. Resharing does not change the keys.
+	// Keys are digests of public keys, hexadecimal; empty means all. They match the same keys after resharing.
 	Keys []string `yaml:"keys,omitempty"`
-	// Provenance names attesters; one of them must have signed the origin of the ciphertexts.
+	// Provenance names attesters, one of whom must have signed the ciphertexts.
 	Provenance []string `yaml:"provenance,omitempty"`
-	// AnyCiphertexts decrypts all ciphertexts that the client sends, which lets the client read the key. It excludes
-	// Provenance, Approvals, AllowFlooding and the client "*".
+	// AnyCiphertexts decrypts anything that the client sends, which lets the client read the key. It excludes provenance,
+	// approvals, allow_flooding and the client "*".
 	AnyCiphertexts bool `yaml:"any_ciphertexts,omitempty"`
-	// MaxTotal limits the messages decrypted for the client under each key over the lifetime of the party's store, not
-	// counting repeated requests. 0 means 10,000 with AnyCiphertexts and no limit otherwise.
+	// MaxTotal limits the messages for the client under each key, without repeats, for the life of the store; 0 means
+	// 10,000 with any_ciphertexts and no limit otherwise.
 	MaxTotal uint64 `yaml:"max_total,omitempty"`
-	// MessagesPerHour limits the messages decrypted for the client in any hour.
+	// MessagesPerHour limits the messages in any hour, without repeats. A restart resets it.
 	MessagesPerHour int `yaml:"messages_per_hour"`
-	// MaxMessages limits the messages of one request; default 65536.
+	// MaxMessages limits the messages of one request, up to 1048576; default 65536.
 	MaxMessages int `yaml:"max_messages,omitempty"`
-	// Approvals is the number of other clients with the permission "approve" that must approve each request.
+	// Approvals is the number of other clients, with the permission approve, that must approve each request.
 	Approvals int `yaml:"approvals,omitempty"`
-	// AllowPaperForm lets the client request the paper's masks, which fail occasionally; a failure reveals information
-	// about the noise.
+	// AllowPaperForm accepts masks that sometimes fail, and then reveal something about the noise.
 	AllowPaperForm bool `yaml:"allow_paper_form,omitempty"`
-	// AllowFlooding lets the client request decryption of whole BGV ciphertexts with flooding noise instead of masks. This
-	// is safe while the noise of every ciphertext is within the bound of its set and the keys come from parties that
-	// followed the protocol: noise beyond the bound becomes visible and reveals information about the key. Use it for
-	// programs whose circuits are known.
+	// AllowFlooding accepts decryption of whole BGV ciphertexts with flooding. This is safe only if all parties followed
+	// key generation and the noise of every ciphertext is within the bound of its set: noise beyond it reveals something
+	// about the key. It needs provenance or approvals.
 	AllowFlooding bool `yaml:"allow_flooding,omitempty"`
-	// AllowMultikey lets the client request decryption of ciphertexts under this party's and other parties' multi-key keys.
+	// AllowMultikey accepts multi-key ciphertexts under this party's own keys.
 	AllowMultikey bool `yaml:"allow_multikey,omitempty"`
 }
 
 // Attester signs the provenance of ciphertexts.
 type Attester struct {
-	Name string `yaml:"name"`
-	Key  string `yaml:"key"` // Ed25519, 64 hexadecimal digits
+	Name string `yaml:"name"` // name in rules and requests
+	Key  string `yaml:"key"`  // Ed25519 public key, 64 hexadecimal digits
 }
 
 // Default and largest sizes of a request.

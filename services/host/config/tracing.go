@@ -8,11 +8,11 @@ import (
 
 // Tracing names a collector of spans. Without one there is no tracing.
 type Tracing struct {
-	Endpoint string `yaml:"endpoint"` // host:port that speaks OTLP over gRPC
-	// CA has the authorities of the collector's certificate; default: the system's. Plaintext connects without TLS.
+	Endpoint string `yaml:"endpoint"` // host:port of a collector that speaks OTLP over gRPC; without it there are no traces
+	// CA has the authorities of the collector's certificate; default those of the system.
 	CA        string `yaml:"ca,omitempty"`
-	Plaintext bool   `yaml:"plaintext,omitempty"`
-	// Sample is the fraction of jobs that are traced; default 1. Processes with the same value trace the same jobs.
+	Plaintext bool   `yaml:"plaintext,omitempty"` // connect without TLS
+	// Sample is the fraction of jobs that is traced; default 1. Processes with the same fraction trace the same jobs.
 	Sample float64 `yaml:"sample,omitempty"`
 }
 
