@@ -230,7 +230,7 @@ var multikeyTables = []table{
 	{
 		name: "multikey-3", source: "Multi-key TFHE, table 3", title: "time of a NAND gate of k parties", machine: "Intel Xeon Platinum 8268 at 2.9 GHz, in Julia", measure: "gate",
 		differs: []string{
-			"the paper's sets, of less than 128 bits and insecure by name; `lodge bench multikey` measures the sets of 128 bits",
+			"the paper's sets, of less than 128 bits and insecure by name; `lodge-bench multikey` measures the sets of 128 bits",
 			"binary LWE secrets have at most one 1 in each block of two coordinates, as in tfhe-go",
 			"parallel: all processors of this machine, by the clock",
 		},

@@ -1,6 +1,6 @@
 // Package bench measures the engine: its kernels and whole operations, each beside Lattigo's own routine and beside the
 // plain path of the kernels where there are such, all in one process and in turn. It also writes down what the command
-// `lodge bench` measures of whole protocols, as JSON, as lines for benchstat, as a table, and as a page.
+// `lodge-bench` measures of whole protocols, as JSON, as lines for benchstat, as a table, and as a page.
 //
 // On a shared machine times drift, and ratios of things that ran in turn stay.
 package bench

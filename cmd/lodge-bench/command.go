@@ -19,8 +19,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 )
 
 // benchOptions are the flags of lodge-bench.
@@ -69,10 +69,10 @@ func benchCommand() *cobra.Command {
 	f.StringSliceVar(&o.sets, "set", append([]string{bench.Headline, params.Default, lwe.Default, paperSet}, multikey.Names()...),
 		"parameter sets of operations and protocols, threshold keys and multi-key gates")
 	f.StringVar(&o.field, "field", "", "field of slots and triples, p64 to p4096 (default p128, or the smallest of the set)")
-	f.IntVar(&o.dim, "dim", 0, fmt.Sprintf("dimension of matrix blocks, a power of two up to %d (default 128, or what fits the set)", bench.MaxDim))
+	f.IntVar(&o.dim, "dim", 0, fmt.Sprintf("dimension of matrix blocks, a power of two up to %d (default 128, or the largest of the set)", bench.MaxDim))
 	f.IntVar(&o.parties, "parties", 0, "number of parties (default 2; 3 for key generation, first batches and the stock; 2t+1 for threshold keys; 2 to 32 for gates)")
 	f.DurationVar(&o.duration, "duration", time.Second, "time for one row, unless its work takes longer; whole protocols take ten times as long")
-	f.StringVar(&o.write, "write", "", "also write the results to this page, such as docs/benchmarks.md; sections that are not measured stay")
+	f.StringVar(&o.write, "write", "", "also write the results to this page, such as docs/measurements/benchmarks.md; sections that are not measured stay")
 	complete(cmd, "set", setNames())
 	complete(cmd, "field", config.Fields)
 	kernels := benchPart{rows: sure((*bench.Options).Kernels), field: true, dim: true}
@@ -90,7 +90,7 @@ func benchCommand() *cobra.Command {
 		{"operations", "Measure encryption, products, proofs, decryption", []benchPart{operations}},
 		{"protocol", "Measure parties that make triples, each in its own process", []benchPart{protocol}},
 		{"stock", "Measure the store and reservations, with each party in its own process", []benchPart{stock}},
-		{"threshold", "Measure threshold keys: the protocols alone, and with each party in its own process", []benchPart{keys}},
+		{"threshold", "Measure threshold keys: the protocols alone, and between processes", []benchPart{keys}},
 		{"multikey", "Measure gates on bits under several parties' keys, and tfhe-go's", []benchPart{gates}},
 		{"linear", "Measure products of matrices and vectors of two parties", []benchPart{products}},
 		{"all", "Measure everything", []benchPart{kernels, operations, protocol, stock, keys, gates, products}},
@@ -118,7 +118,7 @@ func benchCommand() *cobra.Command {
 	return cmd
 }
 
-// options checks the flags for the parts and returns what they select.
+// options checks the flags for the parts and returns the selection.
 func (o *benchOptions) options(cmd *cobra.Command, parts []benchPart) (*bench.Options, error) {
 	switch {
 	case o.json && o.text:
@@ -297,12 +297,12 @@ func setNames() (names []string) {
 
 // examples maps the subcommands to their examples.
 var examples = map[string]string{
-	"all":        "  lodge-bench all --json\n  lodge-bench all --write docs/benchmarks.md",
+	"all":        "  lodge-bench all --json\n  lodge-bench all --write docs/measurements/benchmarks.md",
 	"kernels":    "  lodge-bench kernels --filter 'ntt|matmul' --text\n  lodge-bench kernels --list",
 	"linear":     "  lodge-bench linear --filter vector",
 	"multikey":   "  lodge-bench multikey --set M11-4-128",
 	"operations": "  lodge-bench operations --set S14-64 --duration 5s\n  lodge-bench operations --field p512 --dim 256 --dry-run",
-	"paper":      "  lodge-bench paper --dry-run\n  lodge-bench paper --table matrigear-7,multikey-3\n  lodge-bench paper --write docs/benchmarks-papers.md",
+	"paper":      "  lodge-bench paper --dry-run\n  lodge-bench paper --table matrigear-7,multikey-3\n  lodge-bench paper --write docs/measurements/benchmarks-papers.md",
 	"protocol":   "  lodge-bench protocol --parties 3\n  lodge-bench protocol --filter scalar --json",
 	"stock":      "  lodge-bench stock\n  lodge-bench stock --list",
 	"threshold":  "  lodge-bench threshold --parties 3",

@@ -238,3 +238,51 @@ func TestBenchRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Every documented command has flags and arguments that lodge-bench accepts.
+func TestDocumentedCommands(t *testing.T) {
+	found := 0
+	check := func(from, text string) {
+		for line := range strings.Lines(text) {
+			words := strings.Fields(strings.NewReplacer("'", "", "`", "").Replace(line))
+			if len(words) < 2 || words[0] != "lodge-bench" {
+				continue
+			}
+			found++
+			cmd, rest, err := rootCommand().Find(words[1:])
+			if err == nil {
+				err = cmd.ParseFlags(rest)
+			}
+			if err == nil {
+				err = cmd.ValidateArgs(cmd.Flags().Args())
+			}
+			if err != nil {
+				t.Errorf("%s: %q: %v", from, strings.TrimSpace(line), err)
+			}
+		}
+	}
+	for name, example := range examples {
+		check("example of "+name, example)
+		for line := range strings.Lines(example) {
+			if !strings.HasPrefix(strings.TrimSpace(line), "lodge-bench "+name) {
+				t.Errorf("example of %s: %q", name, line)
+			}
+		}
+	}
+	err := filepath.WalkDir(filepath.Join("..", "..", "docs"), func(file string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		check(file, string(text))
+		return err
+	})
+	if err != nil || found < len(examples) {
+		t.Errorf("%d commands, %v", found, err)
+	}
+	for _, cmd := range rootCommand().Commands() {
+		if !cmd.Hidden && cmd.Example == "" {
+			t.Errorf("%s has no example", cmd.Name())
+		}
+	}
+}

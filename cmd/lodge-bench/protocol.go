@@ -18,14 +18,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // most exceeds the size of every batch: such a job makes one full batch.
 const most = 1 << 20
 
 // partyMemory returns the memory limit of a party's sessions: enough for two of the largest batches if the machine has that
-// much memory for each party. Otherwise parties make such batches one after the other.
+// much memory for each party. Otherwise parties make such batches sequentially.
 func partyMemory(parties int) uint64 {
 	const enough = 12 << 30
 	var kB uint64
@@ -132,7 +132,7 @@ func snapshots(ctx context.Context, c *cluster.Cluster) (list []bench.Snapshot, 
 	return list, nil
 }
 
-// make makes batches one after the other until d has passed, at least one.
+// make makes batches sequentially until d has passed, at least one.
 func (n *network) make(ctx context.Context, field string, count uint64, d time.Duration) (*batches, error) {
 	return n.makeInFlight(ctx, field, count, d, 1, 1)
 }

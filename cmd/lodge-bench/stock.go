@@ -25,11 +25,11 @@ import (
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/metrics"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // The size of the measured stock, and how clients draw from it.
@@ -268,7 +268,7 @@ func (b *stockBench) connect(c *cluster.Cluster) (conns []connection, closing fu
 }
 
 // open reserves tuples at a fixed rate that does not wait for responses. Then one client draws the reservations from
-// party 0, one after the other.
+// party 0 sequentially.
 func (b *stockBench) open(ctx context.Context, c *cluster.Cluster, m *stockMeasured) error {
 	conns, closing, err := b.connect(c)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/plan"
+	"github.com/lodge-mpc/lodge/services/host/plan"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/demos"
 	"github.com/lodge-mpc/lodge/engine/params"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 const demoKinds = "scalar, matrix, square, random, bit, inverse, input or convolution"
@@ -124,7 +124,7 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	return showDemo(cmd, c, o.json, r, failure)
 }
 
-// describe adds to the report what the flags asked for.
+// describe adds the values of the flags to the report.
 func (o *demoOptions) describe(r *demos.TriplesReport, shape *jobv1.Shape) {
 	r.Kind, r.Out = o.kind, o.out
 	if o.every {
@@ -166,7 +166,7 @@ func (o *demoOptions) join(given func(flag string) bool) error {
 	}
 	for _, flag := range []string{"parties", "params", "keep"} {
 		if given(flag) {
-			return invalid("leave out one of them", "--%s, and --cluster, whose cluster is there", flag)
+			return invalid("omit --"+flag, "--%s, and --cluster, which names an existing cluster", flag)
 		}
 	}
 	c, err := lodge.Load(filepath.Join(o.cluster, "clients", devnet.Operator+".yaml"))
@@ -177,7 +177,7 @@ func (o *demoOptions) join(given func(flag string) bool) error {
 	return nil
 }
 
-// begin starts a cluster, or connects to the one that --cluster names.
+// begin starts a cluster, or connects to the cluster of --cluster.
 func (o *demoOptions) begin(cmd *cobra.Command) (*cluster.Cluster, error) {
 	p := progressOf(cmd, false)
 	if o.cluster == "" {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/demos"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // A demonstration on a running cluster generates its own keys, retires only these, and leaves everything else unchanged.

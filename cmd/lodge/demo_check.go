@@ -12,10 +12,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/plan"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/plan"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // Limits of the policies that devnet writes.
@@ -101,7 +101,7 @@ func (o *demoOptions) plan(kind string, shape *jobv1.Shape, block uint32) error 
 		p, err = triple.NewPlan(set, o.field, o.parties, plan.Kinds[job.KindOf(kind)], size, int(block), int(o.count), int(block))
 	}
 	if err != nil {
-		return invalid(fmt.Sprintf("`lodge params show %s` says what fits", o.params), "%v", err)
+		return invalid(fmt.Sprintf("`lodge params show %s` lists the fields and shapes of the set", o.params), "%v", err)
 	}
 	if o.noSacrifice && p.Kind.Multiplies() {
 		if p, err = p.Trusting(); err != nil {

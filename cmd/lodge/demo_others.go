@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // demoDecryptOptions are the flags of `lodge demo decrypt`.

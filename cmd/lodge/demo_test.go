@@ -10,17 +10,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// What cannot succeed is refused before any process starts, in words about the flag, and as JSON where that is asked.
+// A demonstration that cannot succeed is rejected before any process starts, with an error about the flag, also as JSON.
 func TestDemoRefusesFirst(t *testing.T) {
 	full := t.TempDir()
 	file := filepath.Join(full, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("TMPDIR", filepath.Join(full, "nowhere")) // a cluster would be written there, and fail in other words
+	t.Setenv("TMPDIR", filepath.Join(full, "nowhere")) // a cluster would be written there, and give another error
 	for want, args := range map[string][]string{
 		"p63":                               {"--field", "p63"},
 		"--count 1048577":                   {"--count", "1048577"},
@@ -79,7 +79,7 @@ func TestDemoRefusesFirst(t *testing.T) {
 	}
 }
 
-// An interrupt is called one, whatever call it ended.
+// After an interrupt the error says so, whichever call it ended.
 func TestDemoInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cmd := demoCommand()
@@ -112,7 +112,7 @@ func TestInitJSON(t *testing.T) {
 	}
 }
 
-// Nothing new is set up with a legacy set, and the refusal names the successor.
+// Legacy sets are rejected for new clusters and keys, and the error names the successor.
 func TestLegacySetsAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	for set, args := range map[string][]string{

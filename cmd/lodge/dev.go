@@ -23,13 +23,13 @@ import (
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// devOptions say what cluster `lodge dev` runs.
+// devOptions are the flags of `lodge dev`.
 type devOptions struct {
 	dir, params, field string
 	parties, port      int
@@ -39,7 +39,7 @@ type devOptions struct {
 	given              func(flag string) bool
 }
 
-// devReport is what `lodge dev` says when its cluster can be used.
+// devReport is printed when the cluster of `lodge dev` is ready.
 type devReport struct {
 	Dir       string   `json:"dir"`
 	Clients   []string `json:"clients"` // configurations
@@ -124,7 +124,7 @@ func (o *devOptions) run(cmd *cobra.Command) (err error) {
 	return down
 }
 
-// fill sees to keys and stock.
+// fill makes keys and stock if there are none.
 func (o *devOptions) fill(ctx context.Context, c *cluster.Cluster, r *devReport) (err error) {
 	set := c.Net.Params
 	made := false
@@ -141,7 +141,7 @@ func (o *devOptions) fill(ctx context.Context, c *cluster.Cluster, r *devReport)
 	return err
 }
 
-// interrupted makes the end that was asked for no failure.
+// interrupted returns no error after an interrupt, which is the normal end.
 func (o *devOptions) interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -149,7 +149,7 @@ func (o *devOptions) interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// check refuses what no cluster can be.
+// check rejects invalid flags.
 func (o *devOptions) check() error {
 	switch last := math.MaxUint16 - o.parties; {
 	case o.parties < 2 || o.parties > config.MaxParties:
@@ -166,15 +166,15 @@ func (o *devOptions) check() error {
 	return err
 }
 
-// plan asks the engine whether parties so many can make what the stock is of.
+// plan returns an error if the engine cannot make the triples of the stock with this number of parties.
 func (o *devOptions) plan(set *params.Set, parties int) (*triple.Plan, error) {
 	return triple.NewPlan(set, o.field, parties, triple.Scalar, triple.Shape{}, 1, 1, 1)
 }
 
-// rosterFile is in a cluster's directory as soon as the cluster is.
+// rosterFile exists in every directory of a cluster.
 const rosterFile = "roster.yaml"
 
-// open takes up the cluster in the directory, or writes one.
+// open opens the cluster in the directory, or writes a new one.
 func (o *devOptions) open() (*devnet.Cluster, error) {
 	_, err := os.Stat(filepath.Join(o.dir, rosterFile))
 	if err == nil {
@@ -194,7 +194,7 @@ func (o *devOptions) open() (*devnet.Cluster, error) {
 	return devnet.Write(o.dir, devnet.Options{Parties: o.parties, Port: o.port, Params: []string{o.params}, Dev: true, Insecure: s.Insecure, MaxMemory: cluster.DefaultMemory})
 }
 
-// fits refuses flags that a cluster which is there does not follow.
+// fits rejects flags that contradict the existing cluster.
 func (o *devOptions) fits(net *devnet.Cluster) error {
 	differs := func(flag string, wanted, is any) error {
 		return rpc.Errorf(rpc.Conflict, fmt.Sprintf("remove %s, or leave out --%s", o.dir, flag), "--%s %v, and the cluster in %s has %v", flag, wanted, o.dir, is)
@@ -286,7 +286,7 @@ A coordinator and %d parties run, with keys of epoch %d and %d triples over %s i
 
   what there is               lodge stock%[7]s
   other kinds                 lodge jobs submit --help
-  shares in Python and Go     docs/quickstart.md, with %[5]s/clients/%[6]s.yaml for party 0
+  shares in Python and Go     docs/start/quickstart.md, with %[5]s/clients/%[6]s.yaml for party 0
 `, len(r.Clients)-2, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0), at)
 	return err
 }

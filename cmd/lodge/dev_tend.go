@@ -10,21 +10,21 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // devRestarts waits 0.5, 1, 2 and 4 seconds.
 var devRestarts = cluster.Restarts{Settled: 30 * time.Second, Pause: 500 * time.Millisecond, Quick: 5}
 
-// dirLock keeps a directory for this process. The kernel ends it with the process.
+// dirLock locks a directory for this process. The kernel releases it when the process ends.
 type dirLock struct {
 	dir *os.File
 }
 
-// signature is the file in a locked directory that names the process which has it.
+// signature is the file in a locked directory that holds the process id of the owner.
 const signature = "dev.pid"
 
-// lockDir makes a directory and locks it. It writes nothing to it: clusters are written to empty directories.
+// lockDir makes a directory and locks it. It writes no file, because clusters are written to empty directories.
 func lockDir(path string) (*dirLock, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func lockDir(path string) (*dirLock, error) {
 	return nil, rpc.Errorf(rpc.Conflict, "use that one, stop it, or name another directory with --dir", "another lodge dev runs on %s%s", path, who)
 }
 
-// sign says which process has the directory, for others that want it.
+// sign writes the process id of the owner, for the error of another process.
 func (l *dirLock) sign() error {
 	return os.WriteFile(filepath.Join(l.dir.Name(), signature), fmt.Appendln(nil, os.Getpid()), 0o600)
 }

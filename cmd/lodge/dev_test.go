@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// screen is what a command has written so far.
+// screen collects the output of a command.
 type screen struct {
 	t    *testing.T
 	mu   sync.Mutex
@@ -36,7 +36,7 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-// shows waits until all of these have been written.
+// shows waits until all of the texts have been written.
 func (s *screen) shows(want ...string) {
 	s.t.Helper()
 	until := time.Now().Add(20 * time.Second)
@@ -50,7 +50,7 @@ func (s *screen) shows(want ...string) {
 	}
 }
 
-// What no cluster can be is refused before there is a directory, and what the cluster that is there is not, too.
+// Invalid flags are rejected before the directory is made. Flags that contradict the existing cluster are rejected too.
 func TestDevRefuses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net")
 	dev := func(want string, args ...string) {
@@ -94,7 +94,7 @@ func TestDevRefuses(t *testing.T) {
 	}
 }
 
-// While one runs another is refused, and changes nothing; the next one goes on with what there is.
+// While one lodge dev runs, another one is rejected and changes nothing. The next one continues with the same cluster.
 func TestDev(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net")
 	args := []string{"dev", "--dir", dir, "--field", liveField, "--stock", "100", "--json"}
@@ -133,7 +133,7 @@ func TestDev(t *testing.T) {
 	}
 }
 
-// Without --cluster the variable counts, and without that what `lodge dev` left here.
+// Without --cluster the environment variable applies, and without that the directory of `lodge dev`.
 func TestClusterDir(t *testing.T) {
 	t.Chdir(t.TempDir())
 	want := func(flag, want string) {

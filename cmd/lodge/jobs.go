@@ -10,11 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // lostTime is how long a watch goes on while the coordinator cannot be reached.
@@ -252,9 +253,9 @@ func unlessCompleted(j *coordinatorv1.Job) error {
 	case jobv1.JobState_JOB_STATE_CANCELLED:
 		return rpc.Errorf(rpc.Cancelled, "submit it again", "job %s: %s", j.GetId(), oneLine(j.GetReason()))
 	case jobv1.JobState_JOB_STATE_TIMED_OUT:
-		return rpc.Errorf(rpc.TimedOut, "see to the parties that were waited for, or submit it with a longer --timeout", "%s", oneLine(jobFailed(j).Error()))
+		return rpc.Errorf(rpc.TimedOut, "see to the parties that were waited for, or submit it with a longer --timeout", "%s", oneLine(cluster.JobError(j).Error()))
 	}
-	return rpc.Errorf(jobError(j.GetFailure()), "see to the cause and submit it again; a failed job leaves nothing behind", "%s", oneLine(jobFailed(j).Error()))
+	return rpc.Errorf(jobError(j.GetFailure()), "see to the cause and submit it again; a failed job leaves nothing behind", "%s", oneLine(cluster.JobError(j).Error()))
 }
 
 // jobError is the code of a job that failed: the refusal of a party where that is the cause, else the outcome.

@@ -4,7 +4,7 @@
 //
 //	//lodge:check AREA/NAME [OPTION]... what goes wrong without the check
 //
-// docs/testing.md lists the options. The table in table.go holds the mutations that a marker cannot
+// docs/internals/testing.md lists the options. The table in table.go holds the mutations that a marker cannot
 // express. An edit goes into a build overlay (go help build), never into the tree.
 //
 //	mutations                        all of them

@@ -20,10 +20,10 @@ import (
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/plan"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/plan"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // Cluster is a running cluster with connections to its processes.

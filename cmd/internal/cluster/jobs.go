@@ -10,8 +10,8 @@ import (
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // Job submits a job, shows its progress, and returns it when it is complete. Without a timeout it may take an hour.
@@ -37,7 +37,7 @@ func (c *Cluster) Job(ctx context.Context, q *coordinatorv1.JobRequest) (*coordi
 			return j, nil
 		}
 		if job.Final(j.GetState()) {
-			return nil, failed(j)
+			return nil, JobError(j)
 		}
 	}
 	if ctx.Err() != nil {
@@ -46,7 +46,8 @@ func (c *Cluster) Job(ctx context.Context, q *coordinatorv1.JobRequest) (*coordi
 	return nil, rpc.FromError(err)
 }
 
-func failed(j *coordinatorv1.Job) error {
+// JobError returns the error of a job that failed.
+func JobError(j *coordinatorv1.Job) error {
 	f := j.GetFailure()
 	who := ""
 	if f.GetBlame() != nil {

@@ -16,7 +16,7 @@ func childAttributes() *syscall.SysProcAttr {
 }
 
 // onCPU calls f, which starts a process, so that the process runs on one CPU only. The index counts the CPUs that this
-// process may use, modulo their number. With anyCPU, or if the system refuses, the process may use all of them.
+// process may use, modulo their number. With anyCPU, or if the system refuses, the process may use all CPUs.
 func onCPU(index int, f func() error) error {
 	runtime.LockOSThread() // affinity belongs to a thread, and a child inherits that of the thread that starts it
 	defer runtime.UnlockOSThread()

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 )
 
 // onCPU restricts a call to one CPU, a different one for each index, and restores the thread's CPUs afterwards.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/coordinator"
-	"github.com/lodge-mpc/lodge/services/coredump"
-	"github.com/lodge-mpc/lodge/services/logs"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/coredump"
+	"github.com/lodge-mpc/lodge/services/host/logs"
 	"github.com/lodge-mpc/lodge/services/party"
 )
 

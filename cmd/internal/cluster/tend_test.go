@@ -17,7 +17,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // TestMain serves the processes of clusters, which are this test program started again.
@@ -136,4 +136,17 @@ func TestTendNothing(t *testing.T) {
 		t.Error(err)
 	}
 	said.shows("2 times in a row")
+}
+
+// Quorums lists every choice of parties once, in order, and stops after the limit.
+func TestQuorums(t *testing.T) {
+	if got := fmt.Sprint(Quorums(4, 2, 10)); got != "[[0 1] [0 2] [0 3] [1 2] [1 3] [2 3]]" {
+		t.Errorf("2 of 4: %s", got)
+	}
+	if got := fmt.Sprint(Quorums(3, 3, 1)); got != "[[0 1 2]]" {
+		t.Errorf("3 of 3: %s", got)
+	}
+	if got := len(Quorums(9, 5, 40)); got != 41 {
+		t.Errorf("%d quorums of 126, with a limit of 40", got)
+	}
 }

@@ -12,7 +12,7 @@ import (
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // quietTime is the shortest time between two unimportant lines if the output is not a terminal.
@@ -129,7 +129,7 @@ type Transfer struct {
 	done0, now, total int64
 }
 
-// NewTransfer returns a Transfer of total bytes, of which have are already there.
+// NewTransfer returns a Transfer of total bytes, of which have were transferred earlier.
 func NewTransfer(p *Progress, have, total int64) *Transfer {
 	return &Transfer{p, time.Now(), have, have, total}
 }
@@ -140,7 +140,7 @@ func (t *Transfer) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// At shows that now bytes of the total are there.
+// At shows a transfer of now bytes of the total.
 func (t *Transfer) At(now int64) {
 	t.now = now
 	rate := float64(t.now-t.done0) / max(time.Since(t.begun).Seconds(), 1e-3)

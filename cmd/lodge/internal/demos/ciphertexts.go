@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // CiphertextsReport is the outcome of `lodge demo decrypt --all`.

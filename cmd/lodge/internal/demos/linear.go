@@ -12,18 +12,19 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
 	"github.com/lodge-mpc/lodge/engine/linear"
 	"github.com/lodge-mpc/lodge/engine/sample"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // Linear computes the linear layers of a small convolutional network. One client shares an image, the other client has the
-// filters and weights, and its party computes on what the first client encrypts. Both clients end with shares of the scores.
+// filters and weights, and its party computes on ciphertexts of the first client. Both clients end with shares of the scores.
 // Then the party multiplies two encrypted matrices. Linear compares all results with the same computation in plaintext.
 func Linear(ctx context.Context, c *cluster.Cluster) (*LinearReport, error) {
 	scheme, err := linear.Find(linear.DefaultVector)
 	if err != nil {
 		return nil, err
 	}
-	d := &linearDemo{cluster: c, t: scheme.T, report: &LinearReport{Security: "passive_evaluator", VectorSet: scheme.Name, ProductSet: linear.DefaultProduct}}
+	r := &LinearReport{Security: "passive_evaluator", VectorSet: scheme.Name, ProductSet: linear.DefaultProduct}
+	d := &linearDemo{cluster: c, t: scheme.T, report: r}
 	for name, client := range map[string]**linearclient.Client{devnet.App: &d.image, devnet.ClientName(0): &d.model} {
 		config, err := c.Client(name)
 		if err != nil {
@@ -34,13 +35,12 @@ func Linear(ctx context.Context, c *cluster.Cluster) (*LinearReport, error) {
 		}
 		defer (*client).Close()
 	}
-	network, err := d.network(ctx)
-	if err != nil {
+	if r.Correct, err = d.network(ctx); err != nil {
 		return nil, err
 	}
 	product, err := d.product(ctx)
-	d.report.Correct = network && product
-	return d.report, err
+	r.Correct = r.Correct && product
+	return r, err
 }
 
 // linearDemo has the clients of the two ends. Shares are residues modulo t.
@@ -51,8 +51,7 @@ type linearDemo struct {
 	report       *LinearReport
 }
 
-// network computes a convolution, sums of windows and a dense layer on shares, and compares the scores with those in
-// plaintext.
+// network evaluates the layers on shares, and compares the scores with those in plaintext.
 func (d *linearDemo) network(ctx context.Context) (bool, error) {
 	pixels := make([]int64, imageSide*imageSide)
 	for i := range pixels {
@@ -138,9 +137,8 @@ func (d *linearDemo) both(ctx context.Context, name string, ask, answer func(lin
 // product multiplies two matrices that the party receives encrypted, and compares the result with the product in plaintext.
 func (d *linearDemo) product(ctx context.Context) (bool, error) {
 	const n = matrixSide
-	name := fmt.Sprintf("encrypted %d x %d x %d", n, n, n)
+	name, began := fmt.Sprintf("encrypted %d x %d x %d", n, n, n), time.Now()
 	d.cluster.Progress.Say("%s", name)
-	began := time.Now()
 	left, _ := d.random(n*n, maxEntry)
 	right, _ := d.random(n*n, maxEntry)
 	got, err := d.image.Multiply(ctx, &linearclient.Product{Rows: n, Inner: n, Cols: n, Left: left, Right: right, MaxLeft: maxEntry, MaxRight: maxEntry})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,9 +13,10 @@ import (
 	mkclient "github.com/lodge-mpc/lodge/clients/go/multikey"
 	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
 	"github.com/lodge-mpc/lodge/engine/multikey"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	mkservice "github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // auctionMasks is the number of decrypted bits that each of the two quorums has masks for.
@@ -72,7 +74,7 @@ func Multikey(ctx context.Context, c *cluster.Cluster, set string, bits int) (*M
 
 // encryptBids has each party generate keys and encrypt a random bid, the lowest bit first.
 func encryptBids(ctx context.Context, c *cluster.Cluster, scheme *multikey.Scheme, r *MultikeyReport) (bids []mkclient.Group, err error) {
-	c.Progress.Say("%d parties make keys of their own, with %s", len(r.Parties), r.Params)
+	c.Progress.Say("%d parties generate keys with %s", len(r.Parties), r.Params)
 	clients := make([]*mkclient.Client, len(r.Parties))
 	defer func() {
 		for _, client := range clients {
@@ -132,12 +134,8 @@ func awaitKeys(ctx context.Context, c *cluster.Cluster, scheme *multikey.Scheme,
 		if err != nil {
 			return err
 		}
-		present := 0
-		for _, k := range list {
-			if k.GetPresent() {
-				present++
-			}
-		}
+		missing := func(k *multikeyv1.PublishedKey) bool { return !k.GetPresent() }
+		present := len(slices.DeleteFunc(list, missing))
 		all := present == len(r.Parties)
 		if c.Progress.Show(fmt.Sprintf("%s has the public keys of %d of %d parties", r.Evaluator, present, len(r.Parties)), all); all {
 			return nil

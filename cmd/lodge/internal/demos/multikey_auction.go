@@ -16,7 +16,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/multikey/circuit"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // auctioneer has a party compute auctions and is the recipient of their results.
@@ -74,7 +74,7 @@ func evaluatingParty(c *cluster.Cluster, scheme *multikey.Scheme) (*mkclient.Par
 	return mkclient.At(conn, scheme), conn, nil
 }
 
-// hold computes the auction of the bids and has its result decrypted. It returns the encrypted result.
+// hold computes the auction of the bids and decrypts its result for the auctioneer. It returns the encrypted result.
 func (a *auctioneer) hold(ctx context.Context, r *MultikeyReport, run *AuctionRun, bids []mkclient.Group) ([]*multikey.Ciphertext, error) {
 	began := time.Now()
 	request := &mkclient.Request{Netlist: circuit.SecondPrice(len(bids), a.bits), Inputs: bids}
@@ -114,7 +114,7 @@ func (a *auctioneer) hold(ctx context.Context, r *MultikeyReport, run *AuctionRu
 	return result, nil
 }
 
-// decrypt has the last attested result decrypted for the recipient. Parties decrypt nothing without the attester's word.
+// decrypt asks the parties to decrypt the last attested result for the recipient. Parties decrypt nothing without the attester's word.
 func (a *auctioneer) decrypt(ctx context.Context, result []*multikey.Ciphertext) (*mkclient.Decrypted, error) {
 	return a.client.Decrypt(ctx, &mkclient.Decryption{Ciphertexts: result, Epoch: a.epoch, Recipient: a.recipient.Public(), Provenance: a.word})
 }

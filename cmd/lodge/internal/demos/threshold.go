@@ -10,8 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/threshold"
 	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
 	"github.com/lodge-mpc/lodge/engine/lwe"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // MaxQuorums is the largest number of quorums that Threshold makes masks for.
@@ -27,9 +27,8 @@ func Threshold(ctx context.Context, c *cluster.Cluster, set string, t, values in
 	if err != nil {
 		return nil, err
 	}
-	r.KeygenSeconds, r.KeygenSentBytes = time.Since(began).Seconds(), cluster.SentBytes(keys)/uint64(r.Parties)
+	r.KeygenSeconds, r.KeygenSentBytes, began = time.Since(began).Seconds(), cluster.SentBytes(keys)/uint64(r.Parties), time.Now()
 	quorums, sent := cluster.Quorums(r.Parties, r.Quorum, MaxQuorums), uint64(0)
-	began = time.Now()
 	for _, quorum := range quorums {
 		j, err := c.Masks(ctx, set, keys.GetEpoch(), quorum, r.Masks, "exact")
 		if err != nil {
@@ -52,7 +51,7 @@ func useThreshold(ctx context.Context, c *cluster.Cluster, r *ThresholdReport, e
 		return err
 	}
 	defer client.Close()
-	client.Patience = 30 * time.Second // on one machine a party that is down refuses connections at once
+	client.Patience = 30 * time.Second // a party of this machine that is down refuses connections at once
 	k, err := client.Key(ctx, epoch)
 	if err != nil {
 		return err
@@ -78,7 +77,7 @@ func useThreshold(ctx context.Context, c *cluster.Cluster, r *ThresholdReport, e
 	if err := c.Party(victim).Kill(); err != nil {
 		return err
 	}
-	c.Progress.Say("%s is killed", r.Killed)
+	c.Progress.Note("%s is killed", r.Killed)
 	after, err := decrypt(ctx, c, client, k, results, &r.DecryptSeconds)
 	if err != nil {
 		return err
@@ -122,12 +121,12 @@ func compute(ctx context.Context, c *cluster.Cluster, r *ThresholdReport, k *thr
 	if err != nil {
 		return nil, nil, err
 	}
-	square, parity, err := tables(k.Scheme())
+	s, began := k.Scheme(), time.Now()
+	square, parity, err := tables(s)
 	if err != nil {
 		return nil, nil, err
 	}
 	c.Progress.Say("computing %d look-ups and %d gates", 2*r.Values, r.Values)
-	began, s := time.Now(), k.Scheme()
 	evaluator, err := lwe.NewEvaluator(s, keys, runtime.NumCPU())
 	if err != nil {
 		return nil, nil, err

@@ -1,5 +1,5 @@
 // Package demos holds the demonstrations of `lodge demo`. Each is a short program that uses a running cluster through the
-// Go client packages, compares the result with the same computation in plaintext, and reports what it took.
+// Go client packages, compares the result with the same computation in plaintext, and reports the cost.
 package demos
 
 import (
@@ -18,11 +18,11 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// TriplesOptions say what tuples to make.
+// TriplesOptions select the tuples to make.
 type TriplesOptions struct {
 	Set, Field  string
 	Runs        []Run
@@ -99,8 +99,7 @@ func check(ctx context.Context, c *cluster.Cluster, o TriplesOptions, batches []
 		for i, conn := range c.Clients {
 			dir := shareDir(o, j, i)
 			c.Progress.Say("drawing batch %s from party %d", j.GetBatchId(), i)
-			origin := lodge.Origin{Parties: len(c.Clients), Party: i, KeygenSecurity: r.KeygenSecurity, Pooled: true}
-			if err := lodge.FetchDir(ctx, conn, reserved.GetReservation().GetId(), dir, origin); err != nil {
+			if err := lodge.FetchDir(ctx, conn, reserved.GetReservation().GetId(), dir, r.origin(i)); err != nil {
 				return fmt.Errorf("drawing batch %s from party %d: %w", j.GetBatchId(), i, err)
 			}
 			dirs = append(dirs, dir)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
 	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
@@ -68,6 +69,11 @@ func (r *TriplesReport) peaks(j *coordinatorv1.Job) {
 	for i, p := range j.GetParties() {
 		r.PeakRSS[i] = max(r.PeakRSS[i], p.GetStatus().GetPeakRssBytes())
 	}
+}
+
+// origin describes the origin of a party's shares in their manifest.
+func (r *TriplesReport) origin(party int) lodge.Origin {
+	return lodge.Origin{Parties: r.Parties, Party: party, KeygenSecurity: r.KeygenSecurity, Pooled: true}
 }
 
 // Print writes the report for people.
