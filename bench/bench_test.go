@@ -185,7 +185,7 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// Run drops what the filter does not match, does not run such rows, and refuses rows that break their promise.
+// Run omits rows and results that do not match the filter, and rejects rows whose results differ from their names.
 func TestRun(t *testing.T) {
 	row := func(announced []string, results ...string) Row {
 		return Row{Names: announced, Run: func(context.Context) (list []Result, err error) {
