@@ -75,7 +75,8 @@ func keepFlag(cmd *cobra.Command, keep *bool) {
 	cmd.Flags().BoolVar(keep, "keep", false, "keep the working directory: configurations, logs and vaults")
 }
 
-// shape returns the shape that --dim and the flags of convolutions describe, and the dimension of the blocks that hold it.
+// shape returns the shape that --dim and the flags of convolutions describe, and the dimension of
+// the blocks that hold it.
 func (o *demoOptions) shape(changed func(string) bool) (*jobv1.Shape, uint32, error) {
 	shape, err := o.size.of(job.KindOf(o.kind), func(name string) bool { return name != "dim" && changed(name) })
 	if err != nil || shape == nil {
@@ -159,7 +160,8 @@ func showDemo(cmd *cobra.Command, c *cluster.Cluster, asJSON bool, report interf
 	return failure
 }
 
-// join takes the number of parties and the set from a running cluster, and rejects flags that contradict it.
+// join takes the number of parties and the set from a running cluster, and rejects flags that
+// contradict it.
 func (o *demoOptions) join(given func(flag string) bool) error {
 	if o.cluster == "" {
 		return nil

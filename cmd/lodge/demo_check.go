@@ -25,7 +25,8 @@ const (
 	demoMaxJobs  = 999     // 1000 in an hour, including the one for keys
 )
 
-// check rejects demonstrations that cannot succeed, before any process starts, and sets the default count.
+// check rejects demonstrations that cannot succeed, before any process starts, and sets the default
+// count.
 func (o *demoOptions) check(given func(flag string) bool) error {
 	if !job.MakesTuples(job.KindOf(o.kind)) {
 		return invalid("write "+demoKinds, "--kind %s", o.kind)
@@ -67,7 +68,8 @@ func (o *demoOptions) check(given func(flag string) bool) error {
 	return checkOut(o.out)
 }
 
-// defaultCount returns one batch of matrices, ten thousand tuples of another kind, or a thousand of each kind.
+// defaultCount returns one batch of matrices, ten thousand tuples of another kind, or a thousand of
+// each kind.
 func (o *demoOptions) defaultCount() uint64 {
 	switch {
 	case o.every:
@@ -78,7 +80,8 @@ func (o *demoOptions) defaultCount() uint64 {
 	return 10000
 }
 
-// plan returns an error if the engine cannot make the tuples with the set, field, shape and number of parties.
+// plan returns an error if the engine cannot make the tuples with the set, field, shape and number
+// of parties.
 func (o *demoOptions) plan(kind string, shape *jobv1.Shape, block uint32) error {
 	set, err := params.Lookup(o.params)
 	if err != nil {

@@ -82,7 +82,8 @@ func runDemoDecrypt(cmd *cobra.Command, o *demoDecryptOptions) (err error) {
 	return showDemo(cmd, c, o.json, r, failure)
 }
 
-// maxDemoValues limits the computation: without vector instructions a value takes tenths of a second.
+// maxDemoValues limits the computation: without vector instructions a value takes tenths of a
+// second.
 const maxDemoValues = 1024
 
 // check rejects flags of the other form, and demonstrations that cannot succeed. It sets defaults.
