@@ -2,7 +2,7 @@ package config
 
 import "time"
 
-// Accusations say what follows when a party of the roster cheats.
+// Accusations configures how a party reacts when a party of the roster cheats.
 type Accusations struct {
 	// MaxUnnamedFailures is the number of sessions, 1 to 100, that may fail without a named party before this party
 	// starts no session until its operator clears the failures; default 3. Success in between changes nothing.
@@ -15,7 +15,7 @@ type Accusations struct {
 	MaxEvidence Bytes `yaml:"max_evidence,omitempty"`
 }
 
-// What follows a proven cheat.
+// Values of Accusations.OnProvenCheat.
 const (
 	Exclude = "exclude"
 	Report  = "report"
@@ -29,7 +29,7 @@ const (
 	defaultEvidence        = Bytes(4 << 30)
 )
 
-// fill fills in and checks.
+// fill sets defaults and validates the values.
 func (a *Accusations) fill(c *check) {
 	if a.MaxUnnamedFailures == 0 {
 		a.MaxUnnamedFailures = defaultUnnamedFailures
@@ -44,12 +44,12 @@ func (a *Accusations) fill(c *check) {
 		a.MaxEvidence = defaultEvidence
 	}
 	if a.MaxUnnamedFailures < 1 || a.MaxUnnamedFailures > maxUnnamedFailures {
-		c.failf("accusations.max_unnamed_failures: %d; 1 to %d", a.MaxUnnamedFailures, maxUnnamedFailures)
+		c.failf("accusations.max_unnamed_failures: %d; must be 1 to %d", a.MaxUnnamedFailures, maxUnnamedFailures)
 	}
 	if a.Within < Duration(time.Hour) || a.Within > maxWithin {
-		c.failf("accusations.within: %s; 1h to %s", time.Duration(a.Within), time.Duration(maxWithin))
+		c.failf("accusations.within: %s; must be 1h to %s", time.Duration(a.Within), time.Duration(maxWithin))
 	}
 	if a.OnProvenCheat != Exclude && a.OnProvenCheat != Report {
-		c.failf("accusations.on_proven_cheat: %q; %s or %s", a.OnProvenCheat, Exclude, Report)
+		c.failf("accusations.on_proven_cheat: %q; must be %s or %s", a.OnProvenCheat, Exclude, Report)
 	}
 }

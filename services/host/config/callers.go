@@ -2,7 +2,7 @@ package config
 
 import "github.com/lodge-mpc/lodge/services/host/rpc"
 
-// Callers bound what those who call this process can hold of it. Each limit that is missing has its default.
+// Callers limits the connections and calls that callers may hold open at this process. A missing limit has its default.
 type Callers struct {
 	// Connections limits the connections of all clients together; default 512. Parties, the coordinator and the owner
 	// of an evaluator have 64 each in addition.
@@ -15,7 +15,7 @@ type Callers struct {
 	CallsPerClient int `yaml:"calls_per_client,omitempty"`
 }
 
-// Limits are the same for package rpc.
+// Limits converts the limits for package rpc.
 func (c Callers) Limits() rpc.Limits {
 	return rpc.Limits{Connections: c.Connections, ConnectionsPerClient: c.ConnectionsPerClient, Calls: c.Calls, CallsPerClient: c.CallsPerClient}
 }

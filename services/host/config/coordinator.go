@@ -9,20 +9,20 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// CoordinatorName names the coordinator where parties are named by the roster.
+// CoordinatorName is the coordinator's name. No party may have it.
 const CoordinatorName = "coordinator"
 
-// MaxJobs is the most that a coordinator runs at the same time.
+// MaxJobs is the largest number of jobs that a coordinator runs concurrently.
 const MaxJobs = 16
 
 const (
 	defaultJobTimeout = Duration(time.Hour)
 	defaultConcurrent = 2
-	// A network that is cut for half a minute costs no job: connections are found broken, and made again, within seconds.
+	// Long enough to survive a network outage of 30 s: broken connections are detected and re-established within seconds.
 	defaultPartyTimeout = Duration(time.Minute)
 )
 
-// CoordinatorFile is the configuration of the coordinator's process.
+// CoordinatorFile is the coordinator's configuration.
 type CoordinatorFile struct {
 	RosterFile    string   `yaml:"roster"`                   // roster file, the same at every process
 	Listen        string   `yaml:"listen"`                   // host:port of the gRPC server
@@ -57,10 +57,10 @@ type CoordinatorFile struct {
 	TenantReservations map[string]ReserveLimits `yaml:"tenant_reservations,omitempty"`
 
 	Roster   *Roster   `yaml:"-"`
-	Settings []Setting `yaml:"-"` // that took the place of the file's values
+	Settings []Setting `yaml:"-"` // settings that override the file's values
 }
 
-// StockLimits bound what the policies of the stock make. Jobs of clients are beside them.
+// StockLimits limits the jobs of stock policies. Jobs of clients are not counted.
 type StockLimits struct {
 	// MaxBytesPerParty limits the tuples at a party, including those of clients' jobs, up to which policies make more; default 16GiB.
 	MaxBytesPerParty Bytes `yaml:"max_bytes_per_party,omitempty"`
@@ -70,7 +70,7 @@ type StockLimits struct {
 	MaxJobs int `yaml:"max_jobs,omitempty"`
 }
 
-// StockName is who submits the jobs of policies; no client has this name.
+// StockName is the submitter's name of policies' jobs. No client may have it.
 const StockName = "stock"
 
 const (
@@ -78,7 +78,7 @@ const (
 	defaultStockJobMemory = Bytes(8 << 30)
 )
 
-// stock fills in and checks the limits of policies.
+// stock sets defaults and validates the limits of policies.
 func (c *check) stock(l *StockLimits, concurrent int) {
 	if l.MaxBytesPerParty == 0 {
 		l.MaxBytesPerParty = defaultStockBytes
@@ -90,11 +90,12 @@ func (c *check) stock(l *StockLimits, concurrent int) {
 		l.MaxJobs = min(max(1, concurrent), MaxJobs)
 	}
 	if l.MaxJobs < 1 || l.MaxJobs > MaxJobs {
-		c.failf("stock.max_jobs: %d; 1 to %d jobs of policies run or wait at the same time", l.MaxJobs, MaxJobs)
+		c.failf("stock.max_jobs: %d; must be 1 to %d jobs of policies that run or wait", l.MaxJobs, MaxJobs)
 	}
 }
 
-// LoadCoordinator reads and checks the coordinator's file, with the environment's settings and then these, and its roster.
+// LoadCoordinator reads and validates the coordinator's file and its roster. Settings of the environment override the
+// file, and set (KEY=VALUE) overrides both.
 func LoadCoordinator(path string, set ...string) (*CoordinatorFile, error) {
 	f := new(CoordinatorFile)
 	var err error
@@ -118,7 +119,7 @@ func LoadCoordinator(path string, set ...string) (*CoordinatorFile, error) {
 		f.PartyTimeout = defaultPartyTimeout
 	}
 	if f.PartyTimeout < 0 {
-		c.failf("party_timeout: %s; how long a party may be out of reach, such as 1m", time.Duration(f.PartyTimeout))
+		c.failf("party_timeout: %s; write how long a party may be unreachable, such as 1m", time.Duration(f.PartyTimeout))
 	}
 	c.callers(f.Callers)
 	c.stopAfter(&f.StopAfter)
@@ -128,13 +129,13 @@ func LoadCoordinator(path string, set ...string) (*CoordinatorFile, error) {
 		f.MaxConcurrent = defaultConcurrent
 	}
 	if f.MaxConcurrent < 1 || f.MaxConcurrent > MaxJobs {
-		c.failf("max_concurrent: %d; 1 to %d jobs run at the same time", f.MaxConcurrent, MaxJobs)
+		c.failf("max_concurrent: %d; must be 1 to %d concurrent jobs", f.MaxConcurrent, MaxJobs)
 	}
 	c.stock(&f.Stock, f.MaxConcurrent)
 	c.reservations(f)
 	for i, cl := range f.Clients {
 		if cl.Name == StockName {
-			c.failf("clients[%d].name: %q is the name under which policies submit jobs", i, cl.Name)
+			c.failf("clients[%d].name: %q is reserved for the jobs of policies", i, cl.Name)
 		}
 	}
 	if err := c.err(path); err != nil {
@@ -149,12 +150,12 @@ func LoadCoordinator(path string, set ...string) (*CoordinatorFile, error) {
 	return f, nil
 }
 
-// Directory of those who may call the coordinator. Parties do not.
+// Directory returns the clients that may call the coordinator. Parties may not.
 func (f *CoordinatorFile) Directory() (*rpc.Directory, error) {
 	return f.Roster.directory(CoordinatorName, f.Clients)
 }
 
-// Tenants are those that a client acts for.
+// Tenants returns the tenants of the coordinator's clients.
 func (f *CoordinatorFile) Tenants() (list []string) {
 	for _, c := range f.Clients {
 		for _, t := range c.Tenants {

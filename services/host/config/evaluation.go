@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// MultikeyService is how a party keeps the public keys of all parties, and computes with them for its clients. The set and
-// the reference string are the roster's.
+// MultikeyService limits the multi-key service: the public keys of all parties, and evaluations for clients. The roster
+// has the parameter set and the reference string.
 type MultikeyService struct {
 	// Dir stores the other parties' public keys and records; default "multikey" in vault.dir, or in audit_dir.
 	Dir string `yaml:"dir,omitempty"`
@@ -37,8 +37,8 @@ const (
 	defaultBootstraps      = 1000000
 )
 
-// Memory is what the process is to keep within: what sessions and calls have, and, where the roster has a context for
-// multi-key ciphertexts, what those have beside it.
+// Memory returns the memory that the process plans with: the limits for sessions and calls, plus those for multi-key
+// keys and evaluations if the roster has a context for multi-key ciphertexts.
 func (f *PartyFile) Memory() Bytes {
 	m := f.Policy.MaxMemory
 	if f.Roster.Multikey != nil {
@@ -47,7 +47,7 @@ func (f *PartyFile) Memory() Bytes {
 	return m
 }
 
-// fill fills in and checks.
+// fill sets defaults and validates the values.
 func (m *MultikeyService) fill(c *check, dir string, f *PartyFile) {
 	if m.Dir == "" {
 		m.Dir = filepath.Join(cmp.Or(f.Vault.Dir, f.AuditDir), "multikey")
@@ -63,15 +63,15 @@ func (m *MultikeyService) fill(c *check, dir string, f *PartyFile) {
 	} {
 		*b.at = cmp.Or(*b.at, b.normal)
 		if *b.at < 1<<20 {
-			c.failf("multikey.%s: %d; at least 1MiB", b.key, *b.at)
+			c.failf("multikey.%s: %d; must be at least 1MiB", b.key, *b.at)
 		}
 	}
 	m.KeepResults = cmp.Or(m.KeepResults, defaultKeepResults)
 	m.MaxPerClient, m.MaxBootstraps = cmp.Or(m.MaxPerClient, defaultPerClient), cmp.Or(m.MaxBootstraps, defaultBootstraps)
 	if m.KeepResults < Duration(time.Minute) {
-		c.failf("multikey.keep_results: %s; at least 1m", time.Duration(m.KeepResults))
+		c.failf("multikey.keep_results: %s; must be at least 1m", time.Duration(m.KeepResults))
 	}
 	if m.MaxPerClient < 1 || m.MaxBootstraps < 1 {
-		c.failf("multikey.max_per_client and multikey.max_bootstraps: %d and %d; at least 1", m.MaxPerClient, m.MaxBootstraps)
+		c.failf("multikey.max_per_client and multikey.max_bootstraps: %d and %d; must be at least 1", m.MaxPerClient, m.MaxBootstraps)
 	}
 }

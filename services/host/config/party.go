@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// PartyFile is the configuration of one party's process.
+// PartyFile is a party's configuration.
 type PartyFile struct {
 	Name          string `yaml:"name"`                     // name of the party in the roster
 	RosterFile    string `yaml:"roster"`                   // roster file, the same at every process
@@ -32,7 +32,7 @@ type PartyFile struct {
 	Policy   Policy   `yaml:"policy"`
 	Limits   Limits   `yaml:"limits,omitempty"`
 	Callers  Callers  `yaml:"callers,omitempty"`
-	// Accusations say what follows when a party of the roster cheats.
+	// Accusations configures how this party reacts when a party of the roster cheats.
 	Accusations Accusations `yaml:"accusations,omitempty"`
 	// Evaluators are processes that compute products for this party.
 	Evaluators Evaluators `yaml:"evaluators,omitempty"`
@@ -64,10 +64,10 @@ type PartyFile struct {
 
 	Roster   *Roster   `yaml:"-"`
 	Index    int       `yaml:"-"` // in the roster
-	Settings []Setting `yaml:"-"` // that took the place of the file's values
+	Settings []Setting `yaml:"-"` // settings that override the file's values
 }
 
-// Vault is where secrets rest: in the embedded store of a directory, or in a schema of a PostgreSQL database.
+// Vault configures the storage of secrets: the embedded store in a directory, or a schema of a PostgreSQL database.
 type Vault struct {
 	Dir string `yaml:"dir,omitempty"` // directory of the embedded store
 	// PostgresDSNFile is a file with the connection string of a PostgreSQL store, readable by its owner only; instead of vault.dir.
@@ -75,10 +75,10 @@ type Vault struct {
 	KeyFile         string `yaml:"key_file"` // file with the store's key: 32 bytes in hex, readable by its owner only
 }
 
-// path names the place, of which there is one.
+// path validates the storage location: exactly one of dir and postgres_dsn_file.
 func (v *Vault) path(c *check, dir string) {
 	if (v.Dir == "") == (v.PostgresDSNFile == "") {
-		c.failf("vault: name dir for the embedded store, or postgres_dsn_file, and not both")
+		c.failf("vault: name either dir for the embedded store or postgres_dsn_file")
 	}
 	c.path(dir, "vault.dir", &v.Dir, true)
 	c.path(dir, "vault.postgres_dsn_file", &v.PostgresDSNFile, true)
@@ -91,7 +91,7 @@ type ParamsPin struct {
 	Hash string `yaml:"hash"` // its hash, 64 hexadecimal digits, as lodge params show prints it
 }
 
-// Sum is the hash as bytes; the file has been validated.
+// Sum returns the hash as bytes. The file must have been validated.
 func (p ParamsPin) Sum() [32]byte {
 	var sum [32]byte
 	b, _ := hex.DecodeString(p.Hash)
@@ -99,7 +99,7 @@ func (p ParamsPin) Sum() [32]byte {
 	return sum
 }
 
-// Policy is what this party agrees to do, whatever the coordinator asks.
+// Policy limits the jobs that this party accepts from the coordinator.
 type Policy struct {
 	Params []ParamsPin `yaml:"params"`
 	Kinds  []string    `yaml:"kinds"`  // kinds of jobs: keys, masks, reshare, proof and the kinds of tuples
@@ -123,7 +123,7 @@ type Policy struct {
 	AllowNoSacrifice bool `yaml:"allow_no_sacrifice,omitempty"`
 }
 
-// Limits on time and buffers within a session.
+// Limits bounds time and buffers within a session.
 type Limits struct {
 	// Idle is how long a peer may make no progress; default 1m, so that a network cut of half that time costs no session.
 	Idle Duration `yaml:"idle,omitempty"`
@@ -135,14 +135,15 @@ type Limits struct {
 	Window Bytes `yaml:"window,omitempty"`
 }
 
-// Kinds that a policy can name, Purposes, and the Fields of all parameter sets.
+// Kinds and Purposes that a policy can name, and the Fields of all parameter sets.
 var (
 	Kinds    = []string{"keys", "scalar", "matrix", "square", "random", "bit", "inverse", "input", "convolution", "proof", "masks", "reshare"}
 	Purposes = []string{"triples", "decryption", "threshold"}
 	Fields   = []string{"p64", "p128", "p256", "p512", "p1024", "p2048", "p4096"}
 )
 
-// LoadParty reads and checks a party's file, with the environment's settings and then these, and its roster.
+// LoadParty reads and validates a party's file and its roster. Settings of the environment override the file, and set
+// (KEY=VALUE) overrides both.
 func LoadParty(path string, set ...string) (*PartyFile, error) {
 	f := new(PartyFile)
 	var err error
@@ -176,7 +177,7 @@ func LoadParty(path string, set ...string) (*PartyFile, error) {
 	f.Evaluators.fill(c, dir, f.TLS)
 	f.Multikey.fill(c, dir, f)
 	if f.Limits.Window < 4<<20 {
-		c.failf("limits.window: %d; at least one frame of 4MiB", f.Limits.Window)
+		c.failf("limits.window: %d; must be at least 4MiB, the size of a frame", f.Limits.Window)
 	}
 	if err := c.err(path); err != nil {
 		return nil, err
@@ -200,7 +201,7 @@ func (p *Policy) validate(c *check) {
 	c.params(p.Params)
 	list := func(key string, got, allowed []string) {
 		if len(got) == 0 {
-			c.failf("policy.%s: empty; nothing would be allowed", key)
+			c.failf("policy.%s: empty; list what the party allows", key)
 		}
 		for _, g := range got {
 			if allowed != nil && !contains(allowed, g) {
@@ -237,7 +238,7 @@ func (c *check) params(pins []ParamsPin) {
 	seen := map[string]bool{}
 	for i, p := range pins {
 		if p.Name == "" || seen[p.Name] {
-			c.failf("params[%d].name: %q is empty or there twice", i, p.Name)
+			c.failf("params[%d].name: %q is empty or occurs twice", i, p.Name)
 		}
 		seen[p.Name] = true
 		if b, err := hex.DecodeString(p.Hash); err != nil || len(b) != 32 {
@@ -261,7 +262,7 @@ func (l *Limits) defaults() {
 	}
 }
 
-// defaultStopAfter and what a process needs beyond it, 10 s, are the 30 s after which most tools kill.
+// defaultStopAfter plus the 10 s of shutting down is the 30 s after which most tools kill a process.
 const defaultStopAfter = Duration(20 * time.Second)
 
 func (c *check) stopAfter(d *Duration) {
@@ -269,7 +270,7 @@ func (c *check) stopAfter(d *Duration) {
 		*d = defaultStopAfter
 	}
 	if *d < 0 {
-		c.failf("stop_after: %s; how long what runs may go on when the process is told to stop, such as 20s", time.Duration(*d))
+		c.failf("stop_after: %s; write how long running work may continue when the process is told to stop, such as 20s", time.Duration(*d))
 	}
 }
 
@@ -282,12 +283,12 @@ func (c *check) logLevel(level *string) {
 	}
 }
 
-// Directory of those who may call this party.
+// Directory returns the callers that this party accepts.
 func (f *PartyFile) Directory() (*rpc.Directory, error) {
 	return f.Roster.directory(f.Name, f.Clients)
 }
 
-// Signer loads the party's signing key and refuses one that the roster does not pin.
+// Signer loads the party's signing key. It must match the key that the roster pins for this party.
 func (f *PartyFile) Signer() (ed25519.PrivateKey, error) {
 	k, err := pki.LoadSigningKey(f.SigningKey)
 	if err != nil {
@@ -295,12 +296,12 @@ func (f *PartyFile) Signer() (ed25519.PrivateKey, error) {
 	}
 	pinned, err := pki.ParsePublic(f.Roster.Parties[f.Index].SigningKey)
 	if err != nil || !bytes.Equal(k.Public().(ed25519.PublicKey), pinned) {
-		return nil, fmt.Errorf("config: signing key %s is not the one that the roster pins for %s", f.SigningKey, f.Name)
+		return nil, fmt.Errorf("config: signing key %s does not match the key that the roster pins for %s", f.SigningKey, f.Name)
 	}
 	return k, nil
 }
 
-// Pin gives the pinned hash of a parameter set.
+// Pin returns the pinned hash of a parameter set.
 func Pin(pins []ParamsPin, name string) ([32]byte, bool) {
 	for _, p := range pins {
 		if p.Name == name {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Threshold says what a party decrypts under threshold keys and multi-key keys, and for whom. Without rules it decrypts
-// nothing.
+// Threshold configures decryption under threshold and multi-key keys: for which clients, and within which limits. Without rules it
+// decrypts nothing.
 type Threshold struct {
 	// Rules allow clients to decrypt; without a rule nothing is decrypted.
 	Rules []DecryptRule `yaml:"rules,omitempty"`
@@ -19,8 +19,8 @@ type Threshold struct {
 	Reshare Reshare `yaml:"reshare,omitempty"`
 }
 
-// Reshare bounds who may get shares of a secret. Without it those who hold it already may get new ones, with a threshold
-// that is no lower.
+// Reshare limits the parties that may receive new shares of a secret. Without it, only the present holders may, and the
+// threshold may not decrease.
 type Reshare struct {
 	// Holders are parties that may receive shares, in addition to the present holders.
 	Holders []string `yaml:"holders,omitempty"`
@@ -28,14 +28,14 @@ type Reshare struct {
 	MinThreshold uint32 `yaml:"min_threshold,omitempty"`
 }
 
-// Everybody is the name of all clients that may decrypt, in a rule.
+// Everybody is the client name in a rule that stands for all clients with the permission "decrypt".
 const Everybody = "*"
 
-// DecryptRule allows a client to have ciphertexts decrypted. If several rules match a client and a key, the first one counts.
+// DecryptRule allows a client to request decryptions. The first rule that matches a client and a key applies.
 //
-// Decryption of ciphertexts that the client chooses freely reveals the key: one ring ciphertext opens to the secret itself, one
-// coefficient a message. So a rule names who vouches for the ciphertexts (Provenance), or how many other clients approve each
-// request (Approvals), or says AnyCiphertexts. A rule with none of the three is refused.
+// Decryption of freely chosen ciphertexts reveals the key: one ring ciphertext opens to the secret itself, one
+// coefficient a message. So a rule must name attesters (Provenance), or require approvals by other clients (Approvals),
+// or say AnyCiphertexts. A rule with none of the three is rejected.
 type DecryptRule struct {
 	Client string `yaml:"client"` // a client with the permission decrypt, or "*"
 	// Epochs are the epochs of the keys; empty means all, also later ones. A number that is not taken yet matches any keys
@@ -67,29 +67,29 @@ type DecryptRule struct {
 	AllowMultikey bool `yaml:"allow_multikey,omitempty"`
 }
 
-// Attester signs where ciphertexts come from.
+// Attester signs the provenance of ciphertexts.
 type Attester struct {
 	Name string `yaml:"name"` // name in rules and requests
 	Key  string `yaml:"key"`  // Ed25519 public key, 64 hexadecimal digits
 }
 
-// What a request may have by default, and at most.
+// Default and largest sizes of a request.
 const (
 	defaultMaxMessages = 1 << 16
 	mostMessages       = 1 << 20
 )
 
-// defaultMaxTotal bounds the messages of a client and key under a rule with any_ciphertexts. It limits what a misused
-// permission reveals, but it is no protection: a few thousand messages reveal a key.
+// defaultMaxTotal is the default of MaxTotal with any_ciphertexts. It limits the damage of a misused permission, but it
+// does not protect the key: a few thousand messages reveal it.
 const defaultMaxTotal = 10_000
 
-// Public is the attester's key; the file has been validated.
+// Public returns the attester's key. The file must have been validated.
 func (a Attester) Public() ed25519.PublicKey {
 	b, _ := hex.DecodeString(a.Key)
 	return b
 }
 
-// Attester finds one by name.
+// Attester returns the attester with this name.
 func (t *Threshold) Attester(name string) (Attester, bool) {
 	i := slices.IndexFunc(t.Attesters, func(a Attester) bool { return a.Name == name })
 	if i < 0 {
@@ -98,7 +98,7 @@ func (t *Threshold) Attester(name string) (Attester, bool) {
 	return t.Attesters[i], true
 }
 
-// Rule is the first for a client, an epoch and the digest of its keys.
+// Rule returns the first rule for a client, an epoch and the digest of its keys.
 func (t *Threshold) Rule(client string, epoch uint64, keys [32]byte) (DecryptRule, bool) {
 	for _, r := range t.Rules {
 		if (r.Client == client || r.Client == Everybody) && (len(r.Epochs) == 0 || slices.Contains(r.Epochs, epoch)) && r.names(keys) {
@@ -108,7 +108,7 @@ func (t *Threshold) Rule(client string, epoch uint64, keys [32]byte) (DecryptRul
 	return DecryptRule{}, false
 }
 
-// Fault says why a rule is refused, or is empty. The text begins with the name of a field of the rule.
+// Fault returns the reason why a rule is rejected, or "". The text begins with the name of a field of the rule.
 func (r *DecryptRule) Fault() string {
 	guarded := len(r.Provenance) > 0 || r.Approvals > 0
 	//lodge:check rules/unguarded [tests=./services/host/config,./services/threshold] [run=TestUnguardedRules|TestUnguardedRuleDecryptsNothing] a rule without attesters or approvals loads, and its client reads the key
@@ -126,12 +126,12 @@ func (r *DecryptRule) Fault() string {
 	}
 	//lodge:check rules/any-flooding [tests=./services/host/config] [run=TestUnguardedRules] noise of the client's choice exceeds what is flooded, which reveals the key at once
 	if r.AnyCiphertexts && r.AllowFlooding {
-		return "any_ciphertexts: not together with allow_flooding, which is safe only for ciphertexts whose noise is known; name attesters or set approvals"
+		return "any_ciphertexts: not together with allow_flooding, which is safe only for ciphertexts with known noise; name attesters or set approvals"
 	}
 	return ""
 }
 
-// KeyReaders lists the rules whose clients can read the keys, because the rules say any_ciphertexts.
+// KeyReaders returns the rules with any_ciphertexts, whose clients can read the keys.
 func (t *Threshold) KeyReaders() (rules []DecryptRule) {
 	for _, r := range t.Rules {
 		if r.AnyCiphertexts {
@@ -141,7 +141,7 @@ func (t *Threshold) KeyReaders() (rules []DecryptRule) {
 	return rules
 }
 
-// Warning says what a rule with any_ciphertexts lets its client do.
+// Warning describes the risk of a rule with any_ciphertexts.
 func (r *DecryptRule) Warning() string {
 	return fmt.Sprintf("client %q can read the keys: any_ciphertexts decrypts whatever it sends, up to %d messages a key", r.Client, r.MaxTotal)
 }
@@ -156,16 +156,16 @@ func (r *DecryptRule) names(keys [32]byte) bool {
 	})
 }
 
-// within refuses holders who are not in the roster.
+// within rejects holders that are not in the roster.
 func (r *Reshare) within(c *check, roster *Roster) {
 	for _, name := range r.Holders {
 		if _, known := roster.Index(name); !known {
-			c.failf("threshold.reshare.holders: %q is no party of the roster", name)
+			c.failf("threshold.reshare.holders: the roster has no party %q", name)
 		}
 	}
 }
 
-// validate completes the rules and refuses those that mean nothing.
+// validate sets defaults and rejects contradictory rules.
 func (t *Threshold) validate(c *check, clients []Client) {
 	for i, a := range t.Attesters {
 		c.name("threshold.attesters", a.Name)
@@ -173,14 +173,14 @@ func (t *Threshold) validate(c *check, clients []Client) {
 			c.failf("threshold.attesters[%d].key: not 64 hexadecimal digits of an Ed25519 key", i)
 		}
 		if j := slices.IndexFunc(t.Attesters, func(b Attester) bool { return b.Name == a.Name }); j < i {
-			c.failf("threshold.attesters[%d].name: %q is there twice", i, a.Name)
+			c.failf("threshold.attesters[%d].name: %q occurs twice", i, a.Name)
 		}
 	}
 	for i := range t.Rules {
 		r := &t.Rules[i]
 		known := func(x Client) bool { return x.Name == r.Client && slices.Contains(x.Permissions, PermDecrypt) }
 		if r.Client != Everybody && !slices.ContainsFunc(clients, known) {
-			c.failf("threshold.rules[%d].client: %q is no client with the permission %q", i, r.Client, PermDecrypt)
+			c.failf("threshold.rules[%d].client: no client %q has the permission %q", i, r.Client, PermDecrypt)
 		}
 		for _, k := range r.Keys {
 			if b, err := hex.DecodeString(k); err != nil || len(b) != 32 {
@@ -211,7 +211,7 @@ func (t *Threshold) validate(c *check, clients []Client) {
 			}
 		}
 		if r.Approvals > others {
-			c.failf("threshold.rules[%d].approvals: %d, and %d other clients have the permission %q", i, r.Approvals, others, PermApprove)
+			c.failf("threshold.rules[%d].approvals: %d approvals are needed, and only %d other clients have the permission %q", i, r.Approvals, others, PermApprove)
 		}
 	}
 }
