@@ -2,10 +2,10 @@ package lwe
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
@@ -121,101 +121,39 @@ func (k *Keys) AppendChunk(dst []byte, i int) []byte {
 	return codec.AppendPoly(dst, [][]uint64{k.words[from:to]}, []uint64{k.s.Q})
 }
 
-// ChunkDigests are the SHA-256 of the chunks.
-func (k *Keys) ChunkDigests() [][32]byte {
-	list := make([][32]byte, k.s.Chunks())
-	var buffer []byte
-	for i := range list {
-		buffer = k.AppendChunk(buffer[:0], i)
-		list[i] = sha256.Sum256(buffer)
-	}
-	return list
-}
+// ChunkDigests returns the SHA-256 of each chunk.
+func (k *Keys) ChunkDigests() [][32]byte { return keyset.ChunkDigests(k.s.Chunks(), k.AppendChunk) }
 
-// Digest identifies keys: SHA-256 of a tag, the header, and the SHA-256 of every chunk.
+// Digest returns the digest that identifies the keys and their set.
 func (k *Keys) Digest() [32]byte { return DigestOf(k.Header(), k.ChunkDigests()) }
 
-// DigestOf is the digest of keys with this header and these digests of chunks.
-func DigestOf(header []byte, chunks [][32]byte) [32]byte {
-	h := newKeyDigest(header)
-	for _, c := range chunks {
-		h = h.add(c)
-	}
-	return h.sum()
-}
+var format = keyset.Format{Tag: "lodge lwe keys 1", Err: ErrKeys}
 
-// keyDigest collects what Digest hashes.
-type keyDigest []byte
+// DigestOf returns the digest of keys from their header and the digests of their chunks.
+func DigestOf(header []byte, chunks [][32]byte) [32]byte { return format.Digest(header, chunks) }
 
-func newKeyDigest(header []byte) keyDigest { return append([]byte("lodge lwe keys 1"), header...) }
+// Receiver assembles keys from their chunks.
+type Receiver = keyset.Receiver[*Keys]
 
-func (d keyDigest) add(chunk [32]byte) keyDigest { return append(d, chunk[:]...) }
-
-func (d keyDigest) sum() [32]byte { return sha256.Sum256(d) }
-
-// Receiver puts keys together from their chunks, in any order, as a resumed stream has them.
-type Receiver struct {
-	keys   *Keys
-	hashes [][32]byte
-	have   []bool
-}
-
-// Receive starts with the header, before anything is allocated for it. The error wraps ErrKeys, or ErrSet if the keys
-// are of another set.
+// Receive validates the header before it allocates memory for the keys. The error wraps ErrKeys, or
+// ErrSet if the keys are of another set.
 func (s *Scheme) Receive(header []byte) (*Receiver, error) {
+	if err := s.checkHeader(header); err != nil {
+		return nil, err
+	}
+	keys := s.NewKeys([SeedSize]byte(header[32:]))
+	return keyset.NewReceiver(format, header, keys, s.Chunks(), func(i int, chunk []byte) error {
+		from, to := s.chunk(i)
+		return codec.DecodePoly([][]uint64{keys.words[from:to]}, []uint64{s.Q}, chunk)
+	}), nil
+}
+
+func (s *Scheme) checkHeader(header []byte) error {
 	if len(header) != HeaderSize {
-		return nil, fmt.Errorf("%w: a header of %d bytes, want %d", ErrKeys, len(header), HeaderSize)
+		return fmt.Errorf("%w: a header of %d bytes, want %d", ErrKeys, len(header), HeaderSize)
 	}
 	if [32]byte(header) != s.hash {
-		return nil, fmt.Errorf("%w: keys of a set that is not %s", ErrSet, s.Name)
+		return fmt.Errorf("%w: the keys are not for %s", ErrSet, s.Name)
 	}
-	return &Receiver{
-		keys: s.NewKeys([SeedSize]byte(header[32:])), hashes: make([][32]byte, s.Chunks()), have: make([]bool, s.Chunks()),
-	}, nil
-}
-
-// Put takes chunk i. The same one may come again, and another in its place may not. The error wraps ErrKeys, and one of
-// package codec's if the chunk is malformed; the receiver then still wants the chunk.
-func (r *Receiver) Put(i int, chunk []byte) error {
-	if i < 0 || i >= len(r.have) {
-		return fmt.Errorf("%w: chunk %d of %d", ErrKeys, i, len(r.have))
-	}
-	sum := sha256.Sum256(chunk)
-	if r.have[i] {
-		if sum != r.hashes[i] {
-			return fmt.Errorf("%w: chunk %d came twice and differs", ErrKeys, i)
-		}
-		return nil
-	}
-	from, to := r.keys.s.chunk(i)
-	if err := codec.DecodePoly([][]uint64{r.keys.words[from:to]}, []uint64{r.keys.s.Q}, chunk); err != nil {
-		return fmt.Errorf("%w: chunk %d: %w", ErrKeys, i, err)
-	}
-	r.hashes[i], r.have[i] = sum, true
 	return nil
-}
-
-// Missing lists the chunks that have not come.
-func (r *Receiver) Missing() (list []int) {
-	for i, have := range r.have {
-		if !have {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
-// Finish returns the keys if nothing is missing and they have the digest. The error wraps ErrKeys.
-func (r *Receiver) Finish(digest [32]byte) (*Keys, error) {
-	if list := r.Missing(); len(list) > 0 {
-		return nil, fmt.Errorf("%w: %d of %d chunks are missing", ErrKeys, len(list), len(r.have))
-	}
-	h := newKeyDigest(r.keys.Header())
-	for _, sum := range r.hashes {
-		h = h.add(sum)
-	}
-	if got := h.sum(); got != digest {
-		return nil, fmt.Errorf("%w: their digest is %x, not %x", ErrKeys, got, digest)
-	}
-	return r.keys, nil
 }

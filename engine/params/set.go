@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lodge-mpc/lodge/engine/hardness"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 )
 
 //lodge:tests set TestValidateRefuses|TestSecurityTable|TestSetsAreValid
@@ -17,7 +18,7 @@ import (
 const Default = "S14-32"
 
 // InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
-const InsecurePrefix = "insecure-"
+const InsecurePrefix = keyset.InsecurePrefix
 
 // KeysUnproved and KeysProved are the values of Set.Keys.
 const (
@@ -136,24 +137,17 @@ func (f FieldSpec) P() *big.Int {
 	return p.Add(p, big.NewInt(1))
 }
 
+var sets = keyset.Registry[Set]{
+	Scheme: "params", Sets: registry, Label: func(s *Set) (string, bool) { return s.Name, !s.Insecure },
+}
+
 // Sets lists every set, shipped ones first, in the order of the registry's table. The caller owns the result.
 func Sets() []*Set { return registry() }
 
-// Lookup finds a set by name.
-func Lookup(name string) (*Set, error) {
-	var names []string
-	for _, s := range registry() {
-		if s.Name == name {
-			return s, nil
-		}
-		if !s.Insecure {
-			names = append(names, s.Name)
-		}
-	}
-	return nil, &UnknownError{What: "set", Name: name, Known: names}
-}
+// Lookup finds a set by name. The error is a *keyset.UnknownError.
+func Lookup(name string) (*Set, error) { return sets.Lookup(name) }
 
-// Field finds a field of the set by name.
+// Field finds a field of the set by name. The error is a *keyset.UnknownError.
 func (s *Set) Field(name string) (FieldSpec, error) {
 	var names []string
 	for _, f := range s.Fields {
@@ -162,17 +156,7 @@ func (s *Set) Field(name string) (FieldSpec, error) {
 		}
 		names = append(names, f.Name)
 	}
-	return FieldSpec{}, &UnknownError{What: "field of " + s.Name, Name: name, Known: names}
-}
-
-// UnknownError says that a set or field does not exist and which do.
-type UnknownError struct {
-	What, Name string
-	Known      []string
-}
-
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("params: unknown %s %q (known: %s)", e.What, e.Name, strings.Join(e.Known, ", "))
+	return FieldSpec{}, &keyset.UnknownError{Scheme: "params", What: "field of " + s.Name, Name: name, Known: names}
 }
 
 // minErrorWidth is the narrowest error of keys, standard deviation 3.19.
