@@ -12,9 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/cheattest"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/services/host/config"
-	"github.com/lodge-mpc/lodge/services/party"
 	"github.com/lodge-mpc/lodge/services/session/exchange"
-	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
 // fieldName is that of the sessions in which this party cheats.
@@ -68,13 +66,13 @@ func newCheater(f *config.PartyFile) (*cheater, error) {
 	return c, err
 }
 
-// deviation is the seam by which a party cheats.
-func (c *cheater) deviation() *party.Deviation {
-	return &party.Deviation{Sessions: runner.Deviation{Session: c.begin, Signing: c.signing}, Sends: c.sends}
-}
-
 // begin puts the present cheat into a session, or remembers what is said in it.
 func (c *cheater) begin(s *round.Session) {
+	c.change(s)
+	cheattest.On(s, "envelope", c.signing)
+}
+
+func (c *cheater) change(s *round.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.envelopes = map[envelopeKey]exchange.Envelope{}
@@ -100,10 +98,10 @@ func (c *cheater) begin(s *round.Session) {
 }
 
 // signing remembers what a message is signed with, for another version of it.
-func (c *cheater) signing(e exchange.Envelope) {
+func (c *cheater) signing(e *exchange.Envelope) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.envelopes[envelopeKey{e.Round, e.Name, e.To}] = e
+	c.envelopes[envelopeKey{e.Round, e.Name, e.To}] = *e
 }
 
 // missed lists what of the present cheat has not taken place.

@@ -64,17 +64,17 @@ const stopTime = 5 * time.Second
 
 // Run serves until ctx is done, with what is inner around its handlers.
 func Run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger, inner ...rpc.Inner) error {
-	return run(ctx, f, version, log, nil, inner)
+	return run(ctx, f, version, log, Seam{}, inner)
 }
 
-func run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger, d *Deviation, inner []rpc.Inner) error {
+func run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger, s Seam, inner []rpc.Inner) error {
 	debug.SetMemoryLimit(int64(f.Memory()))
 	h, err := health.Start(f.HealthListen, log) // it lives before its store is open, which may take its time
 	if err != nil {
 		return err
 	}
 	defer h.Stop()
-	p, err := newDeviating(f, version, log, d, inner)
+	p, err := newWith(f, version, log, s, inner)
 	if err != nil {
 		return err
 	}
@@ -113,15 +113,15 @@ type party struct {
 	credentials *rpc.Credentials
 	traces      *traces.Tracer // nil without a collector
 
-	deviation *Deviation // nil unless the party is made for tests
+	seam Seam // zero except in tests
 }
 
 func newParty(f *config.PartyFile, version string, log *slog.Logger) (*party, error) {
-	return newDeviating(f, version, log, nil, nil)
+	return newWith(f, version, log, Seam{}, nil)
 }
 
-func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Deviation, inner []rpc.Inner) (_ *party, err error) {
-	p := &party{file: f, log: log, metrics: metrics.New(version, metrics.Party), deviation: d, disks: watchDisks(f)}
+func newWith(f *config.PartyFile, version string, log *slog.Logger, s Seam, inner []rpc.Inner) (_ *party, err error) {
+	p := &party{file: f, log: log, metrics: metrics.New(version, metrics.Party), seam: s, disks: watchDisks(f)}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -255,7 +255,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	p.serveEvaluation()
 	p.keys = keys.New(keys.Config{
 		Changed: p.published.Changed, Known: p.published,
-		Vault: p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(), AllowLegacy: p.deviation != nil && p.deviation.LegacyKeys,
+		Vault: p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(), AllowLegacy: p.seam.LegacyKeys,
 		Metrics: p.metrics, Tenants: f.Policy.Tenants,
 	})
 	multikeyv1.RegisterKeysServiceServer(p.server, p.keys)
@@ -357,7 +357,7 @@ func (p *party) exchange() (*exchange.Exchange, error) {
 		if i == p.file.Index {
 			continue
 		}
-		conn, err := rpc.Dial(m.Address, m.Identity, p.credentials, p.deviation.dialling(i)...)
+		conn, err := rpc.Dial(m.Address, m.Identity, p.credentials, p.seam.dialling(i)...)
 		if err != nil {
 			return nil, err
 		}
@@ -397,7 +397,7 @@ func (p *party) registry(x *exchange.Exchange) (*session.Registry, error) {
 	})
 	return session.NewRegistry(session.Config{
 		Gate: gate, Exchange: x, Self: round.Party(f.Index), Names: names, Signer: signer, Keys: keys, Roster: f.Roster.Hash(),
-		Metrics: p.metrics, Log: p.log, Traces: p.traces, Conduct: p.book, Accuse: p.book.Found, Deviation: p.deviation.sessions(),
+		Metrics: p.metrics, Log: p.log, Traces: p.traces, Conduct: p.book, Accuse: p.book.Found, Cheat: p.seam.Cheat,
 		EvidenceDir: cmp.Or(f.Vault.Dir, f.AuditDir),
 		Limits:      runner.Limits{Idle: time.Duration(f.Limits.Idle), Compute: time.Duration(f.Limits.Compute), MinRate: int64(f.Limits.MinRate)},
 	}), nil

@@ -28,9 +28,9 @@ func checkPins(f *config.PartyFile, log *slog.Logger) error {
 	return nil
 }
 
-// newKeys refuses keys of legacy sets, unless the party is made for tests of keys that are older than that.
+// newKeys returns a function that refuses new keys of legacy sets, or nil in tests of existing legacy keys.
 func (p *party) newKeys() func(name string) error {
-	if p.deviation != nil && p.deviation.LegacyKeys {
+	if p.seam.LegacyKeys {
 		return nil
 	}
 	return func(name string) error {

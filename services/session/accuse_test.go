@@ -23,7 +23,6 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/internal/testnet"
 	"github.com/lodge-mpc/lodge/services/session/evidence"
-	"github.com/lodge-mpc/lodge/services/session/exchange"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
@@ -112,9 +111,7 @@ func generate(t *testing.T, scheme *gbfv.Scheme, cheat string) (found *evidence.
 			if x == nil {
 				t.Fatalf("no cheat is called %s", cheat)
 			}
-			c.Deviation = &runner.Deviation{
-				Session: func(s *round.Session) { x.Put(s, cheattest.Env{Scheme: scheme}) }, Signing: func(exchange.Envelope) {},
-			}
+			c.Cheat = func(s *round.Session) { x.Put(s, cheattest.Env{Scheme: scheme}) }
 		}
 		r := NewRegistry(c)
 		if _, err := r.Start(jobv1.Protocol_PROTOCOL_KEYGEN, spec, generation{scheme}); err != nil {

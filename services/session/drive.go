@@ -162,7 +162,7 @@ func drive[R any](ctx context.Context, c *Config, t task, start Start[R]) (R, ru
 			Version: job.ProtocolVersion, Protocol: t.protocol, Params: t.params, Roster: c.Roster, Epoch: t.epoch, Job: t.digest,
 		},
 		Session: x, Self: t.group.Self, Names: t.group.Names, Places: t.group.Parties, Signer: c.Signer, Keys: t.group.Keys, Random: rand.Reader,
-		Limits: c.Limits, Metrics: c.Metrics, Log: t.log, Trace: t.trace, Progress: t.progress, Deviation: c.Deviation,
+		Limits: c.Limits, Metrics: c.Metrics, Log: t.log, Trace: t.trace, Progress: t.progress, Cheat: c.Cheat,
 		Recorder: t.kept,
 	}, func(rs round.Session) (tr round.Transition[R], err error) {
 		if source, err = sourceOf(rand.Reader, rs); err != nil {

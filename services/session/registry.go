@@ -51,8 +51,8 @@ type Config struct {
 	// Accuse gets what proves a party's cheat when a session has failed for it; nil drops it. It reads the file before it
 	// returns.
 	Accuse func(found *evidence.Finding, file io.Reader)
-	// Deviation is that of a party for tests; see runner.Deviation.
-	Deviation *runner.Deviation
+	// Cheat is for tests only; see runner.Options.
+	Cheat func(s *round.Session)
 	// EvidenceDir is where large messages are kept until their session has judged them, in files without names.
 	EvidenceDir string
 }

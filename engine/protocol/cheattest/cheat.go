@@ -104,7 +104,7 @@ var checks = []string{
 	round.CheckCommitment, keygen.CheckAgree, keygen.CheckBound, keygen.CheckShare, keygen.CheckEquation,
 	popk.CheckBound, popk.CheckEquation,
 	triple.CheckEvaluated, maccheck.CheckMAC, maccheck.CheckZero, maccheck.CheckSacrifice,
-	verdict.Check,
+	verdict.Check, round.Failures,
 }
 
 // Put has a session of the culprit cheat. It gives the hooks that have not run yet, so that a test sees whether a cheat
@@ -122,10 +122,9 @@ func (c *Cheat) Put(s *round.Session, e Env) (unfired func() []string) {
 	return h.Unfired
 }
 
-// Observe has a session of an honest party tell what it sends.
+// Observe makes a session of an honest party report what it sends.
 func Observe(s *round.Session, take func(to round.Party, name string, frames [][]byte)) {
-	s.Hooks = byzantine.New()
-	byzantine.On(s.Hooks, "messages", func(send *[]round.Message) {
+	On(s, "messages", func(send *[]round.Message) {
 		for i := range *send {
 			m := &(*send)[i]
 			frames := framesOf(m.Body) // which a body may give once
@@ -133,6 +132,15 @@ func Observe(s *round.Session, take func(to round.Party, name string, frames [][
 			take(m.To, m.Name, frames)
 		}
 	})
+}
+
+// On installs a hook into a session, in addition to those that it has; see round.Expose. The party
+// sends all its messages even if the session fails.
+func On[T any](s *round.Session, name string, see func(v T)) {
+	if s.Hooks == (byzantine.Hooks{}) {
+		s.Hooks = byzantine.New().Skip(round.Failures)
+	}
+	byzantine.On(s.Hooks, name, see)
 }
 
 // Table lists all cheats.

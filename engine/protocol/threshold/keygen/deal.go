@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/complaint"
 )
@@ -24,7 +23,7 @@ func (p *party) deal(ctx context.Context, coin round.Digest) (transition, error)
 		p.own.values(0, lowPair, p.t+1, p.check.beta),
 		p.own.values(0, highPair, 2*p.t+1, p.check.beta)[1:],
 	)
-	byzantine.Apply(p.Session.Hooks, namePolynomial, polynomial)
+	round.Expose(p.Session, namePolynomial, polynomial)
 	send := []round.Message{round.Broadcast(namePolynomial, p.packValues(polynomial))}
 	for _, i := range p.dealer.low.Sent() {
 		send = append(send, round.Message{To: round.Party(i), Name: nameShares, Body: p.dealer.body(i)})
@@ -94,7 +93,7 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 		sent, _ := r.dealtFrames(from, r.self)
 		//lodge:check thresholdkeys/bound [run=TestBound] a dealer can choose its shares after it
 		//  knows the coin
-		if sent > 0 && in.Digest(p, nameShares) != r.given.Bound[from] && !r.Session.Hooks.Skips(CheckBound) {
+		if sent > 0 && in.Digest(p, nameShares) != r.given.Bound[from] && !r.Session.Omits(CheckBound) {
 			return transition{}, &round.Blame{Party: p, Check: CheckBound, Reason: "sent shares that differ from its commitment"}
 		}
 		said, err := r.values(p, in.Bytes(p, namePolynomial), r.polynomialValues())
@@ -107,7 +106,7 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 	}
 	r.received.wipe()
 	r.own.wipe()
-	byzantine.Apply(r.Session.Hooks, nameComplaints, complaints)
+	round.Expose(r.Session, nameComplaints, complaints)
 	//lodge:check thresholdkeys/degree [swap=complaints=>make([]byte, r.n)] [run=Degree] a party
 	//  that received wrong shares does not complain
 	return complaint.Hear(complaint.Hearing{

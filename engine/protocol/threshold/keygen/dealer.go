@@ -7,7 +7,6 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/parallel"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/seeds"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
@@ -32,7 +31,7 @@ type dealer struct {
 	low, high  *share.Dealing
 	ring, wide *lwe.Errors // errors of ring samples and of key switching samples
 	drawn      [][]int8    // the errors of ring samples, by row of the keys
-	hooks      byzantine.Hooks
+	session    round.Session
 }
 
 // Deal is the argument of the hook threshold/deal in tests: the computed shares of one dealt row, by
@@ -47,7 +46,7 @@ func newDealer(c *Config, p *plan) (d *dealer, err error) {
 	self := int(c.Session.Self)
 	d = &dealer{
 		plan: p, self: self, source: c.Source.Sub("dealt"),
-		low: p.Dealing(self, p.t), high: p.Dealing(self, 2*p.t), hooks: c.Session.Hooks,
+		low: p.Dealing(self, p.t), high: p.Dealing(self, 2*p.t), session: c.Session,
 	}
 	if d.ring, err = lwe.NewErrors(lwe.PartyVariance(c.Scheme.Variance, p.n, p.t)); err != nil {
 		return nil, err
@@ -183,7 +182,7 @@ func (d *dealer) frame(f int, to ...int) [][]byte {
 	defer b.wipe()
 	for r := first; r < last; r++ {
 		shares := d.make(b, high, r, to...)
-		byzantine.Apply(d.hooks, "threshold/deal", &Deal{high, r, shares})
+		round.Expose(d.session, "threshold/deal", &Deal{high, r, shares})
 		for i, p := range to {
 			frames[i] = d.pack(frames[i], shares[p:p+1])
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/lodge-mpc/lodge/engine/kernel"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
 )
@@ -59,7 +58,7 @@ func (o *opening) valuesName() string { return "threshold/" + o.name + "/values"
 
 // start sends this party's shares to the kings.
 func (o *opening) start() round.Transition[*opening] {
-	byzantine.Apply(o.Session.Hooks, "threshold/shares", &Opened{o.name, 0, 0, o.mine})
+	round.Expose(o.Session, "threshold/shares", &Opened{o.name, 0, 0, o.mine})
 	quorum := o.quorum(o.self)
 	for k, l := range o.Lagrange(0, quorum) {
 		o.lagrange[quorum[k]] = o.Factor(l)
@@ -93,7 +92,7 @@ func (o *opening) body(hook string, king int, rows [][]uint64) round.Body {
 	return round.Frames(o.framesOf(to-from), func(f int) ([]byte, error) {
 		first, last := o.span(f, to-from)
 		part := &Opened{o.name, king, from + first, append([][]uint64(nil), rows[from+first:from+last]...)}
-		byzantine.Apply(o.Session.Hooks, hook, part)
+		round.Expose(o.Session, hook, part)
 		return o.pack(make([]byte, 0, (last-first)*o.rowBytes), part.Rows), nil
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/secret"
@@ -80,7 +79,7 @@ func (p *party) report(ctx context.Context, coin round.Digest) (transition, erro
 		}
 	}
 	clear(room)
-	byzantine.Apply(p.Session.Hooks, nameReport, values)
+	round.Expose(p.Session, nameReport, values)
 	next := reported{p, list}
 	if err := next.take(p.self, p.packValues(values)); err != nil {
 		return transition{}, err
@@ -139,11 +138,11 @@ func (r reported) Step(_ context.Context, in round.Inbox) (transition, error) {
 	}
 	//lodge:check thresholdkeys/opened [run=TestKingAndSender] opened values need not match the
 	//  shares
-	if err := r.judge(); err != nil && !r.Session.Hooks.Skips(CheckOpened) {
+	if err := r.judge(); err != nil && !r.Session.Omits(CheckOpened) {
 		return transition{}, err
 	}
 	//lodge:check thresholdkeys/square [run=TestSquareThatIsNone] a shared bit can be another value
-	if r.unsquare && !r.Session.Hooks.Skips(CheckSquare) {
+	if r.unsquare && !r.Session.Omits(CheckSquare) {
 		return transition{}, &round.Abort{Check: CheckSquare, Reason: "an opened value is not a square, and all shares agree"}
 	}
 	digest := round.Digest(r.party.keys.Digest())

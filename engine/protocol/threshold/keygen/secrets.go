@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/lodge-mpc/lodge/engine/parallel"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
 	"github.com/lodge-mpc/lodge/engine/share"
@@ -34,7 +33,7 @@ func (p *party) makeSecrets(ctx context.Context, squares *opening) (transition, 
 	if err := p.takeBits(squares.opened); err != nil {
 		return transition{}, err
 	}
-	byzantine.Apply(p.Session.Hooks, "threshold/known", &Known{p.z, p.s})
+	round.Expose(p.Session, "threshold/known", &Known{p.z, p.s})
 	copy(p.evals, p.z)
 	p.Scheme.Forward(p.evals, p.evals)
 
