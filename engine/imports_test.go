@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"engine/protocol/round/roundtest", "engine/protocol/threshold/internal/complaint", "engine/protocol/threshold/internal/seeds",
 		"engine/protocol/threshold/internal/table"},
 	{"engine/protocol/keygen", "engine/protocol/popk", "engine/protocol/ddec", "engine/protocol/maccheck", "engine/protocol/verdict",
-		"engine/protocol/threshold/keygen", "engine/protocol/threshold/reshare", "engine/protocol/threshold/bgvkeys"},
+		"engine/protocol/threshold/lwekeys", "engine/protocol/threshold/reshare", "engine/protocol/threshold/bgvkeys"},
 	{"engine/protocol/threshold/masks"},
 	{"engine/protocol/threshold/decrypt"},
 	{"engine/protocol/threshold/bgvdecrypt", "engine/protocol/threshold/mkdecrypt"},

@@ -26,7 +26,7 @@ type cheater struct {
 
 	mu        sync.Mutex
 	cheat     *cheattest.Cheat // nil while it is honest
-	recording cheattest.Session
+	recording cheattest.Kind
 	said      map[place][][]byte            // in honest sessions that were recorded
 	signed    map[place][]*exchangev1.Frame // the same, as it went out
 	envelopes map[envelopeKey]exchange.Envelope
@@ -37,7 +37,7 @@ type cheater struct {
 
 // place is where something was said.
 type place struct {
-	in   cheattest.Session
+	in   cheattest.Kind
 	to   round.Party // or round.All
 	name string
 }

@@ -88,7 +88,7 @@ func (c *cheater) order(verb, argument string) error {
 	case "honest":
 		c.cheat, c.recording = nil, ""
 	case "record":
-		c.cheat, c.recording = nil, cheattest.Session(argument)
+		c.cheat, c.recording = nil, cheattest.Kind(argument)
 	case "cheat":
 		cheat := cheattest.Find(argument)
 		if cheat == nil {

@@ -38,7 +38,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/traces"
 	"github.com/lodge-mpc/lodge/services/linear"
 	"github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/multikey/evaluation"
+	"github.com/lodge-mpc/lodge/services/multikey/circuits"
 	"github.com/lodge-mpc/lodge/services/multikey/keys"
 	"github.com/lodge-mpc/lodge/services/multikey/registry"
 	"github.com/lodge-mpc/lodge/services/offline/decryption"
@@ -98,7 +98,7 @@ type party struct {
 	multikey   *multikey.Context  // nil where the roster pins none
 	keys       *keys.Store        // the party's own multi-key keys
 	published  *registry.Registry // of all parties'; nil without a context
-	evaluation *evaluation.Service
+	evaluation *circuits.Service
 	tuples     *tuples.Service
 	book       *accusations.Book
 	sessions   *session.Registry
@@ -178,7 +178,7 @@ func newWith(f *config.PartyFile, version string, log *slog.Logger, s Seam, inne
 		return nil, err
 	}
 	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
-	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, threshold.Rules, keys.Rules, registry.Rules, evaluation.Rules, linear.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
+	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, threshold.Rules, keys.Rules, registry.Rules, circuits.Rules, linear.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
 		for m, r := range more {
 			rules[m] = r
 		}
@@ -240,7 +240,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	popkv1.RegisterPopkServiceServer(p.server, popk.New(p.sessions, ring, p.vault, n))
 	peers := &tuples.Peers{Self: f.Index, Keys: f.Roster.SigningKeys(), Signer: signer, Vault: p.vault, Audit: p.audit, Log: p.log}
 	for i, m := range f.Roster.Parties {
-		peers.List = append(peers.List, tuples.Peer{Name: m.Name, Conn: p.conns[i]})
+		peers.List = append(peers.List, rpc.PeerConn{Name: m.Name, Conn: p.conns[i]})
 	}
 	generating := keygen.New(p.sessions, ring, p.vault, p.audit, f.Policy.Tenants)
 	keygenv1.RegisterKeygenServiceServer(p.server, generating)
@@ -284,7 +284,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 func (p *party) threshold(workers int) *threshold.Service {
 	c := threshold.Config{
 		Vault: p.vault, Audit: p.audit, Policy: p.file.Threshold, Keys: p.keys, AllowPassive: p.file.AllowPassiveThreshold, Workers: workers,
-		Peers: make([]threshold.Peer, len(p.conns)),
+		Peers: make([]rpc.PeerConn, len(p.conns)),
 	}
 	if p.published != nil {
 		c.Directory = p.published
@@ -299,10 +299,10 @@ func (p *party) threshold(workers int) *threshold.Service {
 }
 
 // links are the connections to the peers.
-func (p *party) links() (list []status.Peer) {
+func (p *party) links() (list []status.Link) {
 	for i, m := range p.file.Roster.Parties {
 		if p.conns[i] != nil {
-			list = append(list, status.Peer{Name: m.Name, Party: i, Conn: p.conns[i]})
+			list = append(list, status.Link{Name: m.Name, Party: i, Conn: p.conns[i]})
 		}
 	}
 	return list
@@ -351,7 +351,7 @@ func (p *party) restore() error {
 
 func (p *party) exchange() (*exchange.Exchange, error) {
 	r := p.file.Roster
-	peers := make([]exchange.Peer, len(r.Parties))
+	peers := make([]rpc.PeerConn, len(r.Parties))
 	p.conns = make([]*grpc.ClientConn, len(r.Parties))
 	for i, m := range r.Parties {
 		if i == p.file.Index {
@@ -362,7 +362,7 @@ func (p *party) exchange() (*exchange.Exchange, error) {
 			return nil, err
 		}
 		p.conns[i] = conn
-		peers[i] = exchange.Peer{Name: m.Name, Conn: conn}
+		peers[i] = rpc.PeerConn{Name: m.Name, Conn: conn}
 	}
 	return exchange.New(exchange.Config{
 		Self: round.Party(p.file.Index), Peers: peers, RosterHash: r.Hash(), Window: int(p.file.Limits.Window), Metrics: p.metrics,

@@ -32,7 +32,7 @@ type generation struct{ scheme *gbfv.Scheme }
 
 func (generation) Memory() (uint64, error) { return 1, nil }
 
-func (g generation) Run(ctx context.Context, s *Session) (*Stored, error) {
+func (g generation) Run(ctx context.Context, s *Entry) (*Stored, error) {
 	start := func(rs round.Session, source *sample.Source) (round.Transition[keygen.Result], error) {
 		return keygen.Start(keygen.Config{
 			Session: rs, Scheme: g.scheme, Dim: 2, Security: g.scheme.Set.KeygenSecurity(), Source: source, Workers: 1,
@@ -84,7 +84,7 @@ func generate(t *testing.T, scheme *gbfv.Scheme, cheat string) (found *evidence.
 		Params: pin.Name, ParamsHash: hash[:], RosterHash: roster[:], Kind: jobv1.Kind_KIND_KEYS, Dim: 2,
 		Epoch: 1, Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Deadline: timestamppb.New(time.Now().Add(time.Hour)),
 	}
-	var sessions []*Session
+	var sessions []*Entry
 	for i, p := range net.Parties {
 		c := Config{
 			Exchange: p.Exchange, Self: round.Party(i), Names: net.Names, Signer: p.Signer, Keys: net.Keys, Roster: roster,

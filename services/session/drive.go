@@ -40,7 +40,7 @@ type Start[R any] func(rs round.Session, source *sample.Source) (round.Transitio
 
 // Drive runs one chain with the peers, and is the only place where a session's secrets come from, beside Join. params is the
 // hash of what the protocol computes with, beyond the set.
-func Drive[R any](ctx context.Context, s *Session, protocol string, params [32]byte, start Start[R]) (R, error) {
+func Drive[R any](ctx context.Context, s *Entry, protocol string, params [32]byte, start Start[R]) (R, error) {
 	var none R
 	c := s.registry.Config
 	ref, err := job.RefOf(s.Spec.GetRef())
@@ -135,7 +135,7 @@ type task struct {
 	epoch    uint64
 	group    Group
 	log      *slog.Logger
-	trace    *traces.Session
+	trace    *traces.SessionSpan
 	kept     *evidence.Recorder
 	progress func(runner.Progress)
 }
@@ -216,7 +216,7 @@ func record(log *slog.Logger, names []string, report runner.Report, err error) {
 }
 
 // progress copies the runner's view into the status.
-func (s *Session) progress(g Group, p runner.Progress) {
+func (s *Entry) progress(g Group, p runner.Progress) {
 	waiting := make([]uint32, len(p.WaitingFor))
 	for i, w := range p.WaitingFor {
 		waiting[i] = uint32(g.roster(w))

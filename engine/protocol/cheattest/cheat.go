@@ -17,23 +17,23 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/verdict"
 )
 
-// Session is a kind of session in which a cheat takes place.
-type Session string
+// Kind is a kind of session in which a cheat takes place.
+type Kind string
 
 // The kinds.
 const (
-	Keys     Session = "keys"     // proved key generation
-	First    Session = "first"    // scalar triples where there is no MAC key yet
-	Scalars  Session = "scalars"  // scalar triples under a MAC key that all hold
-	Matrices Session = "matrices" // matrix triples under such a key
-	Bits     Session = "bits"     // random bits, which open products
-	Inputs   Session = "inputs"   // input masks of the party that cheats
+	Keys     Kind = "keys"     // proved key generation
+	First    Kind = "first"    // scalar triples where there is no MAC key yet
+	Scalars  Kind = "scalars"  // scalar triples under a MAC key that all hold
+	Matrices Kind = "matrices" // matrix triples under such a key
+	Bits     Kind = "bits"     // random bits, which open products
+	Inputs   Kind = "inputs"   // input masks of the party that cheats
 
-	Convolutions Session = "convolutions" // convolution triples
+	Convolutions Kind = "convolutions" // convolution triples
 )
 
 // Sessions lists the kinds.
-var Sessions = []Session{Keys, First, Scalars, Matrices, Bits, Inputs, Convolutions}
+var Sessions = []Kind{Keys, First, Scalars, Matrices, Bits, Inputs, Convolutions}
 
 // Named says whom honest parties name at the end of a session.
 type Named int
@@ -63,7 +63,7 @@ type Cheat struct {
 	Name    string
 	Does    string // what the culprit does, in words
 	Threats []int  // numbers in the list of docs/security/byzantine.md
-	In      Session
+	In      Kind
 	From    int // the smallest number of parties for which it can be done
 	Ends    Ends
 	// Wire is how it ends over a network, where signatures are checked and late messages are waited for, if that differs.

@@ -28,7 +28,7 @@ import (
 // Options of one session. All but Metrics, Progress and Log are required.
 type Options struct {
 	Terms   round.Terms // what all parties hold in common; Protocol labels metrics
-	Session *exchange.Session
+	Session *exchange.Streams
 	Self    round.Party
 	Names   []string            // of all parties, by index
 	Places  []round.Party       // of the parties in the roster, by index; nil: their indices
@@ -41,7 +41,7 @@ type Options struct {
 	// now and then in between; never concurrently.
 	Progress func(Progress)
 	Log      *slog.Logger
-	Trace    *traces.Session // may be nil
+	Trace    *traces.SessionSpan // may be nil
 	// Cheat, if set, changes the session before its first message. Only tests set it. It is the only
 	// way in which tests change what a party does in a session; see round.Expose.
 	Cheat    func(s *round.Session)

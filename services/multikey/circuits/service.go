@@ -1,7 +1,7 @@
-// Package evaluation computes netlists on multi-key ciphertexts for the clients of one party
+// Package circuits computes netlists on multi-key ciphertexts for the clients of one party
 // (lodge.multikey.v1.EvaluationService). All its data is public: ciphertexts, keys, and netlists.
 // The owners of the keys decrypt results elsewhere, if they agree.
-package evaluation
+package circuits
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-// Package keygen generates threshold keys: n parties obtain Shamir shares of degree t of the secrets z
+// Package lwekeys generates threshold keys: n parties obtain Shamir shares of degree t of the secrets z
 // and s of package lwe, which no party ever holds, and the matching public, rotation and switching keys.
 // It implements the key generation of Ajax ("Fast Threshold Fully Homomorphic Encryption without Noise
 // Flooding", Section 4.2, Figures 7 to 9), with 2t < n.
@@ -97,4 +97,4 @@
 // party sends about v (n-1-t) shares of errors, v t/n shares and v (n-1)/n values. For n = 3 and the
 // paper's set this is 470 MB. A party stores its shares of the keys' rows, the keys and, for t > 1, the
 // shares that all its senders except one sent it as king.
-package keygen
+package lwekeys
