@@ -1,5 +1,5 @@
-// Package keyset contains what the lattice schemes share about keys: registries of named parameter
-// sets, hashes of sets, and public keys that are sent in chunks.
+// Package keyset contains the parts of key handling that all lattice schemes share: registries of
+// named parameter sets, hashes of sets, and public keys that are sent in chunks.
 //
 // A scheme keeps its sets as data and adds its own Validate and Hash. Its keys are a header followed
 // by chunks. The digest of keys is SHA-256 of the scheme's tag, the header, and the SHA-256 of every

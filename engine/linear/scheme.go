@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// Errors that callers can cause. Errors of this package wrap one of these, or are a *keyset.UnknownError.
+// Errors that callers can cause. Every error of this package wraps one of them, or is a *keyset.UnknownError.
 var (
 	ErrShape      = errors.New("linear: wrong shape")
 	ErrRange      = errors.New("linear: value out of range")

@@ -24,8 +24,8 @@ func (s *Scheme) PublicKey(k *Keys) (*PublicKey, error) {
 	return p, nil
 }
 
-// ReceivePublicKey prepares the public key of keys with a digest, from their header, the digests of their chunks and chunk
-// 0 alone. The error wraps ErrKeys, or ErrSet.
+// ReceivePublicKey returns the public key of keys with a digest. It needs the header of the keys,
+// the digests of their chunks, and chunk 0. The error wraps ErrKeys, or ErrSet.
 func (s *Scheme) ReceivePublicKey(digest [32]byte, header []byte, chunks [][32]byte, first []byte) (*PublicKey, error) {
 	if err := s.checkHeader(header); err != nil {
 		return nil, err

@@ -12,16 +12,16 @@ import (
 // SeedSize is the size in bytes of the public seed of the uniform halves of keys.
 const SeedSize = 32
 
-// Keys are the public keys of a pair of secrets (z, s): the halves b of samples whose halves a everybody expands from
-// the seed. Samples are b = <a, secret> + e + message, with ring samples in evaluation form, where products are slot by
-// slot:
+// Keys holds the public keys of a pair of secrets (z, s): the halves b of samples. The halves a are
+// derived from the seed. Samples are b = <a, secret> + e + message. Ring samples are in evaluation
+// form, where products are slot by slot:
 //
 //	Public              N words: a ring sample of 0 under z
 //	Switch[i l + j]     a sample under s of z_i g_j, i in [0, N), j in [0, l), l and g of the gadget Switch
 //	Rotation row i, r   N words: a ring sample under z of -z s_i g_r for r in [0, l), and of s_i g_(r-l) for r in
 //	                    [l, 2l), i in [0, n), l and g of the gadget Rotation; together the RGSW encryption of s_i
 //
-// The slices are views of one, which is what chunks are cut from.
+// The slices are views of one slice, which chunks divide.
 type Keys struct {
 	Seed                     [SeedSize]byte
 	Public, Switch, Rotation []uint64
@@ -35,7 +35,7 @@ func (s *Scheme) keyWords() (public, switches, rotation int) {
 	return s.N(), s.N() * s.Switch.Digits, s.Dim * s.RotationRows() * s.N()
 }
 
-// NewKeys returns keys of zeros with room for all of them.
+// NewKeys returns keys whose words are all zero.
 func (s *Scheme) NewKeys(seed [SeedSize]byte) *Keys {
 	p, w, r := s.keyWords()
 	words := make([]uint64, p+w+r)
@@ -57,14 +57,14 @@ func (s *Scheme) UniformPublic(dst []uint64, seed *[SeedSize]byte) {
 	s.expand(dst[:s.N()], seed, "lwe public key", 0)
 }
 
-// UniformRotation sets dst, N words for each row one after the other, to the halves a of the rows of coordinate i of
-// the rotation key, in evaluation form.
+// UniformRotation sets dst, N words for each row in order, to the halves a of the rows of
+// coordinate i of the rotation key, in evaluation form.
 func (s *Scheme) UniformRotation(dst []uint64, seed *[SeedSize]byte, i int) {
 	s.expand(dst[:s.RotationRows()*s.N()], seed, "lwe rotation key", i)
 }
 
-// UniformSwitch sets dst, n words for each digit one after the other, to the vectors a of the samples of z_i in the
-// switching key.
+// UniformSwitch sets dst, n words for each digit in order, to the vectors a of the samples of z_i
+// in the switching key.
 func (s *Scheme) UniformSwitch(dst []uint64, seed *[SeedSize]byte, i int) {
 	s.expand(dst[:s.Switch.Digits*s.Dim], seed, "lwe switching key", i)
 }
@@ -73,7 +73,7 @@ func (s *Scheme) expand(dst []uint64, seed *[SeedSize]byte, label string, i int)
 	sample.Expand([][]uint64{dst}, []uint64{s.Q}, seed[:], label, uint64(i))
 }
 
-// checkKeys refuses keys that are not of this set, or not whole and canonical.
+// checkKeys returns an error unless keys are complete and canonical keys of this set.
 func (s *Scheme) checkKeys(k *Keys) error {
 	if k == nil || k.s == nil {
 		return fmt.Errorf("%w: none", ErrKeys)
@@ -93,11 +93,12 @@ const ChunkWords = 1 << 19
 // HeaderSize is the size in bytes of the header of keys: the hash of the set and the seed.
 const HeaderSize = 32 + SeedSize
 
-// Header is what goes before the chunks.
+// Header returns the header that precedes the chunks.
 func (k *Keys) Header() []byte { return append(bytes.Clone(k.s.hash[:]), k.Seed[:]...) }
 
-// Chunks is the number of chunks that the words of keys are cut into: Public, Switch and Rotation one after the other,
-// ChunkWords at a time, packed at the length of Q. They can be sent and received in any order.
+// Chunks returns the number of chunks. Chunks divide the words of Public, Switch and Rotation, in
+// this order, into ChunkWords words each, packed at the length of Q. They can be sent and received
+// in any order.
 func (s *Scheme) Chunks() int {
 	p, w, r := s.keyWords()
 	return (p + w + r + ChunkWords - 1) / ChunkWords

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/keyset"
 )
 
-// Default names the set that is used when none is asked for.
+// Default names the default set.
 const Default = "T11-4"
 
 // InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
@@ -34,8 +34,8 @@ type Set struct {
 	Successor string
 }
 
-// A Gadget cuts residues into digits of base B = 2^LogBase. Digit j counts g_j = 2^Drop B^j; what is below 2^Drop is
-// rounded off.
+// A Gadget decomposes residues into digits of base B = 2^LogBase. Digit j has weight g_j = 2^Drop
+// B^j. Residues are rounded to multiples of 2^Drop.
 type Gadget struct{ LogBase, Digits int }
 
 // Moduli: the largest prime under 2^50 and the prime of the paper, both 1 mod 2^12.
@@ -94,8 +94,9 @@ type Security struct{ Ring, Switch hardness.Bits }
 // Least is the smaller of both: breaking either kind of sample is enough.
 func (s Security) Least() hardness.Bits { return s.Ring.Min(s.Switch) }
 
-// Security estimates what the samples of a set resist. Any number of parties have wider errors than a set says, of
-// which an adversary knows a part; what remains is at least as wide (PartyVariance).
+// Security estimates the hardness of the samples of a set. The errors of several parties are wider
+// than those of the set. The part that an adversary does not know is at least as wide as the errors
+// of the set (PartyVariance).
 func (s *Set) Security() Security {
 	q := math.Log2(float64(s.Q))
 	estimate := func(dim int, variance float64, secret hardness.Secret) hardness.Bits {
@@ -120,17 +121,18 @@ func (s *Set) LookupFailure() float64 {
 	return noise.LookupFailure(maxSum * noise.Bootstrapped())
 }
 
-// standing is what a set is judged by.
+// standing returns the properties that decide whether a set may make keys.
 func (s *Set) standing() hardness.Standing {
 	return hardness.Standing{
 		Set: s.Name, Successor: s.Successor, Insecure: s.Insecure, Bits: s.Security().Least(), LogFailure: s.LookupFailure(),
 	}
 }
 
-// Legacy reports whether new keys are refused and existing ones work.
+// Legacy reports whether the set only serves existing keys.
 func (s *Set) Legacy() bool { return s.Successor != "" }
 
-// CheckNewKeys refuses new keys of a legacy set. The error is a *hardness.LegacyError, which names the successor.
+// CheckNewKeys returns an error for a legacy set: a *hardness.LegacyError, which names the
+// successor.
 func (s *Set) CheckNewKeys() error { return s.standing().CheckNewKeys() }
 
 // N is the ring degree.
@@ -163,7 +165,8 @@ const (
 	maxRotationBase = 30
 )
 
-// Validate checks what the mathematics and the security table require of a set. That Q is prime is checked by New.
+// Validate checks the requirements of correctness and security on a set. New checks that Q is
+// prime.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("lwe: set %s: %s", s.Name, fmt.Sprintf(format, a...))

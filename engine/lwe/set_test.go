@@ -172,7 +172,7 @@ func TestHashesStay(t *testing.T) {
 	}
 }
 
-// Every field is in the hash, and what a caller does to a set stays with the caller.
+// Every field is in the hash, and changes by a caller do not affect other callers.
 func TestHash(t *testing.T) {
 	seen := map[[32]byte]string{}
 	add := func(name string, s *Set) {

@@ -26,8 +26,9 @@ const (
 	KeysProved   = "proved"   // key shares can be proved: Gaussian secrets and a modulus that holds the extracted bounds
 )
 
-// Passive and Proved say what is known about the shares of a key: nothing, if a party deviated; or, by proofs that every
-// party has checked, that they are well formed and their secrets and errors short.
+// Passive and Proved are the levels of security of key generation. Under Passive, a party that deviates can make
+// malformed shares of a key. Under Proved, every party has verified proofs that all shares are well formed and that their
+// secrets and errors are short.
 const (
 	Passive = "passive"
 	Proved  = "proved"
@@ -79,7 +80,7 @@ type Set struct {
 	Secret      Dist     // each party's secret share s and ephemeral u
 	SecretWidth float64  // width when Secret is Gaussian, otherwise 0
 	ErrorWidth  float64  // width of every error in keys
-	Keys        string   // KeysUnproved or KeysProved: what the set has room for
+	Keys        string   // KeysUnproved or KeysProved: whether key shares can be proved
 	LambdaDDec  int      // flooding of distributed decryption, bits
 	LambdaSnd   int      // soundness of proofs, bits
 	LambdaSim   int      // simulation: quality of the discrete Gaussians, bits
@@ -178,8 +179,9 @@ func (s *Set) Security() hardness.Bits {
 	return hardness.Samples{Dim: s.N(), LogQ: s.LogQ(), Deviation: deviation(s.ErrorWidth), Secret: secret}.Estimate()
 }
 
-// Validate checks what the mathematics and package hardness require of a set, except field primality (field.New
-// checks that). Primality of the moduli is checked by ring.NewBasis and by this package's tests.
+// Validate checks the requirements of correctness and of package hardness on a set, except field
+// primality, which field.New checks. ring.NewBasis and this package's tests check the primality of
+// the moduli.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("params: set %s: %s", s.Name, fmt.Sprintf(format, a...))

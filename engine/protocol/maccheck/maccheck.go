@@ -42,11 +42,11 @@
 // delta = alpha eps, b (delta - alpha eps) is uniform and independent of Y and m, so the views under all these alphas have
 // the same distribution. A failed check tells the adversary only that one guess of alpha was wrong, at most three guesses
 // in all. TestFailureHidesAlpha enumerates this over a field of five elements. Alpha and everything released under it
-// stay valid. services/store/vault counts the failures of a key, and retires it after too many of them.
+// stay valid. services/store/vault counts the failures of a key, and retires it after too many failures.
 //
 // # Conditions
 //
-// The proof needs each of these; the tests show the attack without it.
+// The proof needs every condition below; the tests show the attack without it.
 //
 //   - A check triple takes no part in the sacrifice, in openings, or in a release. A wrong opening of its masked factor
 //     leaks b, and z / b = delta - alpha eps reveals alpha.
@@ -90,7 +90,7 @@ const (
 // Pair holds this party's shares of values and of their MACs, entry by entry.
 type Pair struct{ Value, MAC field.Vec }
 
-// Config is what all parties of a run agree on, and what is this party's own.
+// Config holds the data on which all parties of a run agree, and this party's own data.
 type Config struct {
 	Session round.Session
 	Step    string
@@ -226,7 +226,7 @@ func open(c Config, coin round.Digest) (round.Transition[Passed], error) {
 // opening waits for the other parties' shares of the combinations and of m.
 type opening struct {
 	Config
-	own      field.Vec // what this party broadcast: Y, then m
+	own      field.Vec // the broadcast of this party: Y, then m
 	relation field.Vec // the opened combination of Sacrificed
 }
 

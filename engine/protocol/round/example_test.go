@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Three parties commit to a byte each and then open all of them, in one process.
+// Three parties commit to a byte each, and then all of them open their commitments.
 func ExampleCommitOpen() {
 	out := roundtest.Lockstep(3, func(s round.Session) (round.Transition[round.Opened], error) {
 		random := sample.NewSource(make([]byte, 32)).Stream("nonce", uint64(s.Self))

@@ -7,7 +7,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
 )
 
-// A plan says what a batch yields and costs, before any session starts.
+// A plan gives the size and the cost of a batch before any session starts.
 func ExampleNewPlan() {
 	set, err := params.Lookup(params.Default)
 	if err != nil {
