@@ -28,7 +28,7 @@ func checkPins(f *config.PartyFile, log *slog.Logger) error {
 	return nil
 }
 
-// newKeys returns a function that refuses new keys of legacy sets, or nil in tests of existing legacy keys.
+// newKeys rejects new keys of legacy sets, except at a party for tests of existing keys.
 func (p *party) newKeys() func(name string) error {
 	if p.seam.LegacyKeys {
 		return nil

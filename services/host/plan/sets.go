@@ -26,7 +26,7 @@ func RefuseNewKeys(legacy *catalogue.LegacyError) *rpc.Error {
 	return rpc.Errorf(rpc.PolicyRefused, "make keys with "+legacy.Successor+", and pin it at every party first", "no new keys: %v", legacy)
 }
 
-// Warnings returns a warning for each legacy set among the names. It ignores unknown names.
+// Warnings returns a warning for each legacy set among the names. Unknown names are ignored.
 func Warnings(names ...string) (list []string) {
 	for _, name := range names {
 		if set, err := Lookup(name); err == nil && set.Legacy != nil {
