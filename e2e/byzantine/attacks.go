@@ -15,8 +15,8 @@ var (
 	reservationFields = new(tuplesv1.Reservation).ProtoReflect()
 )
 
-// Attack is what somebody does beside the protocol: a peer with streams and connections, or the coordinator with what it
-// asks. The tests of this package do them.
+// Attack is an attack outside the protocol's messages: by a peer with streams and connections, or by the coordinator with its
+// requests. The tests of this package perform the attacks.
 type Attack struct {
 	Name string
 	Does string

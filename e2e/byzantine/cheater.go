@@ -18,7 +18,7 @@ import (
 // fieldName is that of the sessions in which this party cheats.
 const fieldName = "p128"
 
-// cheater is what the party does beside what every party does.
+// cheater holds the party's cheats.
 type cheater struct {
 	scheme *gbfv.Scheme
 	signer ed25519.PrivateKey
@@ -66,7 +66,7 @@ func newCheater(f *config.PartyFile) (*cheater, error) {
 	return c, err
 }
 
-// begin puts the present cheat into a session, or remembers what is said in it.
+// begin installs the present cheat in a session, or records the session's messages.
 func (c *cheater) begin(s *round.Session) {
 	c.change(s)
 	cheattest.On(s, "envelope", c.signing)
@@ -97,7 +97,7 @@ func (c *cheater) change(s *round.Session) {
 	})
 }
 
-// signing remembers what a message is signed with, for another version of it.
+// signing records the signed envelope of a message, to sign a second version of the message.
 func (c *cheater) signing(e *exchange.Envelope) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
