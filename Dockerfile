@@ -1,5 +1,5 @@
 # One image for all of Lodge: `docker build -t lodge:dev .`, then `docker run lodge:dev party --config FILE` and the like.
-# docs/compose.md says how to check that the binary in it is the one that this tree makes.
+# docs/guides/compose.md says how to check that the binary in it is the one that this tree makes.
 
 FROM golang:1.26 AS build
 WORKDIR /src
@@ -25,7 +25,7 @@ ARG REVISION=
 LABEL org.opencontainers.image.title="Lodge" \
       org.opencontainers.image.description="Makes and serves authenticated triples for secure multiparty computation" \
       org.opencontainers.image.source="https://github.com/lodge-mpc/lodge" \
-      org.opencontainers.image.documentation="https://github.com/lodge-mpc/lodge/blob/main/docs/compose.md" \
+      org.opencontainers.image.documentation="https://github.com/lodge-mpc/lodge/blob/main/docs/guides/compose.md" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.revision=$REVISION
 COPY --from=build /out/ /

@@ -3,7 +3,7 @@ SHELL := bash -o pipefail
 LONG := Limits|NoiseStudy|Timing|WholeRuns|EverySet|NeverFails|FullSize|KindsOfBatches|ShippedSets|KeysEvaluate|ManyResults|Assignments|Circuits
 LONGPKG := ./engine/gbfv ./engine/lwe ./engine/multikey ./engine/protocol/keygen ./engine/protocol/triple \
 	./engine/protocol/threshold/keygen ./engine/protocol/threshold/decrypt ./engine/protocol/threshold/bgvkeys \
-	./engine/protocol/threshold/bgvdecrypt ./engine/protocol/threshold/mkdecrypt ./services/evidence
+	./engine/protocol/threshold/bgvdecrypt ./engine/protocol/threshold/mkdecrypt ./services/session/evidence
 # Histories use PostgreSQL. Its data is in memory if possible, because it syncs after every write.
 HISTORIES := LODGE_REQUIRE_POSTGRES=1 $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm) \
 	go test -count=1 -timeout 3h ./services/internal/histories
@@ -61,8 +61,8 @@ byzantine: ## test cheating parties and coordinators: COUNT of each group select
 	go test -count=1 -timeout 3h -v ./engine/protocol/cheattest ./e2e/byzantine \
 		-long $(if $(filter all,$(COUNT)),all,$(or $(COUNT),6)@$(or $(SEED),1)) | grep -vE '^ *=== '
 
-noise: ## measure the noise of all sets and write the tables of docs/noise.md
-	go test -count=1 -timeout 1h -run 'NoiseStudy' ./engine/gbfv -long all -write $(CURDIR)/docs/noise.md
+noise: ## measure the noise of all sets and write the tables of docs/internals/noise.md
+	go test -count=1 -timeout 1h -run 'NoiseStudy' ./engine/gbfv -long all -write $(CURDIR)/docs/internals/noise.md
 
 mutations: ## disable checks one at a time and require a test to fail: COUNT of them selected by SEED, or COUNT=all
 	go run ./cmd/mutations -count $(if $(filter all,$(COUNT)),0,$(or $(COUNT),10)) -seed $(or $(SEED),1) $(ARGS)
@@ -73,8 +73,8 @@ compose: ## test the image and docker-compose.yml with a separate Docker daemon;
 dashboards: ## test the dashboards and alerts on a cluster with a real Prometheus
 	e2e/dashboards/run $(ARGS)
 
-pictures: ## draw the pictures of docs/dashboards.md on such a cluster; takes about ten minutes
-	e2e/dashboards/run -pictures docs/dashboards -set S14-32 -busy 5m -limit 8m
+pictures: ## draw the pictures of docs/operations/dashboards.md on such a cluster; takes about ten minutes
+	e2e/dashboards/run -pictures docs/operations/dashboards -set S14-32 -busy 5m -limit 8m
 
 dashboards-json: ## generate the Grafana dashboards
 	go run ./dashboards/gen dashboards
@@ -117,8 +117,8 @@ bench: ## measure kernels, operations and whole protocols on this machine; optio
 figures: ## measure everything and write the pages with figures; two hours on an idle machine with 2 cores and 16 GB
 	.ci/figures $(ARGS)
 
-licences: ## write docs/dependencies.md: compiled-in modules, their licences and purposes
-	go run ./cmd/dependencies report >docs/dependencies.md.new && mv docs/dependencies.md.new docs/dependencies.md
+licences: ## write docs/internals/dependencies.md: compiled-in modules, their licences and purposes
+	go run ./cmd/dependencies report >docs/internals/dependencies.md.new && mv docs/internals/dependencies.md.new docs/internals/dependencies.md
 
 sbom: build ## write bin/lodge.cdx.json: the bill of materials of bin/lodge, in CycloneDX
 	go run ./cmd/dependencies sbom bin/lodge >bin/lodge.cdx.json

@@ -21,9 +21,9 @@ import (
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 var _ = Describe("processes that are killed during key generation", Ordered, func() {

@@ -18,7 +18,7 @@ import (
 	"github.com/onsi/gomega/gexec"
 
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/services/pki"
+	"github.com/lodge-mpc/lodge/services/host/pki"
 )
 
 // evaluators are two evaluators of party 0, each in a process, with a separate certificate authority.

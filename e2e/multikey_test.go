@@ -18,8 +18,8 @@ import (
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
-	"github.com/lodge-mpc/lodge/services/devnet"
 	"github.com/lodge-mpc/lodge/services/multikey"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 var _ = Describe("processes that are killed while multi-key keys are made and used", Ordered, func() {

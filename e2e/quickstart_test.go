@@ -40,7 +40,7 @@ func checkout() (dir string) {
 
 var _ = Describe("the quickstart", func() {
 	It("leads to shares in a Python array in less than five minutes", func() {
-		text, err := os.ReadFile(filepath.Join("..", "docs", "quickstart.md"))
+		text, err := os.ReadFile(filepath.Join("..", "docs", "start", "quickstart.md"))
 		Expect(err).NotTo(HaveOccurred())
 		for _, name := range []string{"shares.py", "open.py"} {
 			program, err := os.ReadFile(filepath.Join("..", "clients", "python", "examples", name))

@@ -17,7 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // thresholdSet is a set for threshold keys with fast key generation.

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/lodge-mpc/lodge/services/traces/tracestest"
+	"github.com/lodge-mpc/lodge/services/host/traces/tracestest"
 )
 
 var _ = Describe("traces", func() {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// The import rules: a package imports only packages in lower layers (docs/architecture.md). This
+// The import rules: a package imports only packages in lower layers (docs/internals/architecture.md). This
 // file defines the rules. The test fails for a package that is not listed here.
 
 const module = "github.com/lodge-mpc/lodge/"
@@ -240,7 +240,7 @@ func TestImportLawCatches(t *testing.T) {
 		to string // "" if nothing is wrong
 	}{
 		"clean":                    {listed{ImportPath: module + "engine/gbfv", Imports: append(m("engine/ring"), "math/big", "io")}, ""},
-		"clean service":            {listed{ImportPath: module + "services/triples", Imports: append(m("engine/gbfv"), "net", "time")}, ""},
+		"clean service":            {listed{ImportPath: module + "services/offline/triples", Imports: append(m("engine/gbfv"), "net", "time")}, ""},
 		"clean test":               {listed{ImportPath: module + "engine/ring", TestImports: []string{"os", "time", "math/rand/v2"}}, ""},
 		"prefix of a name only":    {listed{ImportPath: module + "engine/ring", Imports: []string{"network", "logic"}}, ""},
 		"clock":                    {listed{ImportPath: module + "engine/gbfv", Imports: []string{"time"}}, "time"},
@@ -251,17 +251,17 @@ func TestImportLawCatches(t *testing.T) {
 		"network":                  {listed{ImportPath: module + "engine/ring", Imports: []string{"net/http"}}, "net/http"},
 		"log":                      {listed{ImportPath: module + "engine/ring", Imports: []string{"log/slog"}}, "log/slog"},
 		"rpc":                      {listed{ImportPath: module + "engine/ring", Imports: []string{"google.golang.org/grpc/codes"}}, "google.golang.org/grpc/codes"},
-		"service":                  {listed{ImportPath: module + "engine/ring", Imports: m("services/rpc")}, module + "services/rpc"},
-		"service, by another":      {listed{ImportPath: module + "engine/ring", Deps: m("services/rpc")}, module + "services/rpc"},
+		"service":                  {listed{ImportPath: module + "engine/ring", Imports: m("services/host/rpc")}, module + "services/host/rpc"},
+		"service, by another":      {listed{ImportPath: module + "engine/ring", Deps: m("services/host/rpc")}, module + "services/host/rpc"},
 		"network in a test":        {listed{ImportPath: module + "engine/ring", XTestImports: []string{"net"}}, "net"},
 		"process in a test":        {listed{ImportPath: module + "engine/ring", XTestImports: []string{"os/exec"}}, "os/exec"},
 		"upwards":                  {listed{ImportPath: module + "engine/ring", Imports: m("engine/gbfv")}, module + "engine/gbfv"},
 		"sideways":                 {listed{ImportPath: module + "engine/ring", Imports: m("engine/field")}, module + "engine/field"},
 		"no layer":                 {listed{ImportPath: module + "engine/strange"}, "anything"},
-		"coordinator":              {listed{ImportPath: module + "services/coordinator", Imports: m("services/job"), Deps: m("services/job", "engine/secret")}, module + "engine/secret"},
+		"coordinator":              {listed{ImportPath: module + "services/coordinator", Imports: m("services/session/job"), Deps: m("services/session/job", "engine/secret")}, module + "engine/secret"},
 		"checker":                  {listed{ImportPath: module + "clients/go/verify", Deps: m("engine/field")}, module + "engine/field"},
 		"command":                  {listed{ImportPath: module + "e2e", Imports: m("cmd/lodge")}, module + "cmd/lodge"},
-		"cheats in a real package": {listed{ImportPath: module + "services/runner", Imports: m("engine/protocol/round/roundtest")}, module + "engine/protocol/round/roundtest"},
+		"cheats in a real package": {listed{ImportPath: module + "services/session/runner", Imports: m("engine/protocol/round/roundtest")}, module + "engine/protocol/round/roundtest"},
 		"wire depending on engine": {listed{ImportPath: module + "proto/lodge/job/v1", Deps: m("engine/params")}, module + "engine/params"},
 	} {
 		found := violations([]listed{c.p})

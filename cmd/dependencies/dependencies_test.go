@@ -19,12 +19,12 @@ func TestDocument(t *testing.T) {
 	if err := check(modules); err != nil {
 		t.Error(err)
 	}
-	written, err := os.ReadFile(filepath.Join("..", "..", "docs", "dependencies.md"))
+	written, err := os.ReadFile(filepath.Join("..", "..", "docs", "internals", "dependencies.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if string(written) != report(modules) {
-		t.Error("docs/dependencies.md is out of date; run: make licences")
+		t.Error("docs/internals/dependencies.md is out of date; run: make licences")
 	}
 	if len(modules) < 20 || !strings.Contains(string(written), "| go.etcd.io/bbolt |") {
 		t.Errorf("%d modules", len(modules))

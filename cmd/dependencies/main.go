@@ -1,4 +1,4 @@
-// Command dependencies says what Lodge is made of: as a table of modules with their licences for docs/dependencies.md, and
+// Command dependencies says what Lodge is made of: as a table of modules with their licences for docs/internals/dependencies.md, and
 // as a bill of materials of a binary in CycloneDX (https://cyclonedx.org/specification/overview, version 1.6).
 package main
 

@@ -243,7 +243,7 @@ func check(modules []module) error {
 	return errors.Join(bad...)
 }
 
-// report is docs/dependencies.md.
+// report is docs/internals/dependencies.md.
 func report(modules []module) string {
 	var b strings.Builder
 	b.WriteString(`# Dependencies

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	accusationsv1 "github.com/lodge-mpc/lodge/proto/lodge/accusations/v1"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // accusationsCommand is `lodge accusations`.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/services/audit"
+	"github.com/lodge-mpc/lodge/services/host/audit"
 )
 
 func TestAuditCommand(t *testing.T) {

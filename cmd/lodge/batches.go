@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // batchesCommand is `lodge batches`.

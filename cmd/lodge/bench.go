@@ -18,7 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 )
 
 // benchOptions are the flags of `lodge bench`.
@@ -65,7 +65,7 @@ func benchCommand() *cobra.Command {
 	f.IntVar(&o.dim, "dim", 0, fmt.Sprintf("dimension of matrix blocks, a power of two up to %d (default 128, or what fits the set)", bench.MaxDim))
 	f.IntVar(&o.parties, "parties", 0, "number of parties (default 2; 3 for key generation, first batches and the stock; 2t+1 for threshold keys; 2 to 32 for gates)")
 	f.DurationVar(&o.duration, "duration", time.Second, "time for one row, unless its work takes longer; whole protocols take ten times as long")
-	f.StringVar(&o.write, "write", "", "write the results to this page too, such as docs/benchmarks.md; sections that are not measured stay")
+	f.StringVar(&o.write, "write", "", "write the results to this page too, such as docs/measurements/benchmarks.md; sections that are not measured stay")
 	complete(cmd, "set", allSetWords)
 	complete(cmd, "field", fieldWords)
 	kernels := benchPart{rows: sure((*bench.Options).Kernels), field: true, dim: true}

@@ -17,8 +17,8 @@ import (
 
 	"github.com/lodge-mpc/lodge/clients/go/ciphertext"
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // sealer is how the commands about ciphertexts reach all parties: as one client that each of them knows.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // Values are encrypted here and at a party, checked at both, and decrypted by all parties to what they were.

@@ -10,15 +10,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/coordinator"
-	"github.com/lodge-mpc/lodge/services/coredump"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/evaluator"
-	"github.com/lodge-mpc/lodge/services/logs"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/coredump"
+	"github.com/lodge-mpc/lodge/services/host/logs"
+	"github.com/lodge-mpc/lodge/services/host/plan"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/offline/evaluator"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/party"
-	"github.com/lodge-mpc/lodge/services/plan"
-	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 // initReport is the outcome of `lodge init`: the cluster's directory and its configuration files.
@@ -142,7 +142,7 @@ func evaluatorCommand() *cobra.Command {
 		Use:   "evaluator",
 		Short: "Run an evaluator, which computes products for one party",
 		Long: "Compute products under encryption for the one party that the configuration names. An evaluator has no secret of it;\n" +
-			"docs/evaluators.md says when a party uses what it computes.",
+			"docs/guides/evaluators.md says when a party uses what it computes.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := logs.New(cmd.ErrOrStderr(), asJSON)
@@ -182,5 +182,5 @@ func misconfigured(err error) error {
 		return rpc.Errorf(rpc.NotFound, "name the configuration with --config, such as CLUSTER/p0/party.yaml; where it is there, a file that it names is not",
 			"%v", err)
 	}
-	return invalid("mend the configuration: docs/operate.md says what stands in it", "%v", err)
+	return invalid("mend the configuration: docs/operations/operate.md says what stands in it", "%v", err)
 }

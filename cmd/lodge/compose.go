@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // composePort is that of the coordinator in docker-compose.yml, as it is in the repository.
@@ -27,7 +27,7 @@ func composeCommand() *cobra.Command {
 		Use:   "compose",
 		Short: "Write a cluster of n parties for Docker Compose",
 		Long: "Write the file for Docker Compose with which `docker compose up` runs a coordinator and n parties on this machine.\n" +
-			"The one in the repository is for three; docs/compose.md says how to use it.",
+			"The one in the repository is for three; docs/guides/compose.md says how to use it.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := devnet.Compose(parties, port)

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/plan"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/plan"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // configCommand is `lodge config`.
@@ -83,7 +83,7 @@ func configCheckCommand() *cobra.Command {
 			case absent == bad:
 				return rpc.Errorf(rpc.NotFound, "name files that are there, such as CLUSTER/p0/party.yaml", "%d of %d files, or what they name, are not there", bad, len(args))
 			default:
-				return invalid("docs/operate.md says what stands in them", "%d of %d files cannot be used", bad, len(args))
+				return invalid("docs/operations/operate.md says what stands in them", "%d of %d files cannot be used", bad, len(args))
 			}
 		},
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // All files of a cluster are checked at once, with settings, and what is wrong with one is said.

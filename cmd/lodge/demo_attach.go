@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // join takes parties and set from a cluster that runs already, and refuses flags that say otherwise.

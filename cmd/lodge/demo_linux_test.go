@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 )
 
 // What onCPU calls runs on one CPU, index by index another, and afterwards the thread is as free as before.

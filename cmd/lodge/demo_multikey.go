@@ -22,10 +22,10 @@ import (
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	mkservice "github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // auctionRun is one auction of the demonstration: among all, and without the party that is killed.

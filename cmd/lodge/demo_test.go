@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // What cannot succeed is refused before any process starts, in words about the flag, and as JSON where that is asked.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // What destroys does nothing without --yes, says what it would do, and then does that.

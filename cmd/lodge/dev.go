@@ -22,10 +22,10 @@ import (
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // devOptions say what cluster `lodge dev` runs.
@@ -284,7 +284,7 @@ A coordinator and %d parties run, with keys of epoch %d and %d triples over %s i
 
   what there is               lodge stock%[7]s
   other kinds                 lodge jobs submit --help
-  shares in Python and Go     docs/quickstart.md, with %[5]s/clients/%[6]s.yaml for party 0
+  shares in Python and Go     docs/start/quickstart.md, with %[5]s/clients/%[6]s.yaml for party 0
 `, len(r.Clients)-2, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0), at)
 	return err
 }

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // restarts say how processes that die are started again.

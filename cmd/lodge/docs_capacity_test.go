@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-var updateDocs = flag.Bool("update", false, "write the figures of docs/operations/capacity.md that follow from docs/benchmarks.md")
+var updateDocs = flag.Bool("update", false, "write the figures of docs/operations/capacity.md that follow from docs/measurements/benchmarks.md")
 
-// measuredFigure returns a function that reads a figure of docs/benchmarks.md in its base unit.
+// measuredFigure returns a function that reads a figure of docs/measurements/benchmarks.md in its base unit.
 func measuredFigure(t *testing.T) func(name string) float64 {
-	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "benchmarks.md"))
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "measurements", "benchmarks.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func measuredFigure(t *testing.T) func(name string) float64 {
 		t.Helper()
 		m := regexp.MustCompile("\\| `" + name + "` \\| ([0-9.]+) (\\S+)").FindStringSubmatch(string(b))
 		if m == nil {
-			t.Fatalf("docs/benchmarks.md has no %s", name)
+			t.Fatalf("docs/measurements/benchmarks.md has no %s", name)
 		}
 		v, err := strconv.ParseFloat(m[1], 64)
 		if err != nil {
@@ -37,7 +37,7 @@ func measuredFigure(t *testing.T) func(name string) float64 {
 	}
 }
 
-// The figures of docs/operations/capacity.md follow from those of docs/benchmarks.md. With -update the test writes them.
+// The figures of docs/operations/capacity.md follow from those of docs/measurements/benchmarks.md. With -update the test writes them.
 func TestCapacityFollowsFromTheBenchmarks(t *testing.T) {
 	figure := measuredFigure(t)
 	cpu, sent := 1e6/figure("scalar_triples_per_cpu_second_s14_32"), 1e6*figure("scalar_bytes_per_triple_s14_32")

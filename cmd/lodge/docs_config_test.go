@@ -8,15 +8,15 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // configured loads a file of a development cluster twice: as it is written, and with the settings in the first blocks of YAML
 // that a document shows.
 func configured[T any](t *testing.T, document string, first int, of func(*devnet.Cluster) string, load func(path string, set ...string) (T, error)) (text string, plain, shown T) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "docs", document))
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", document))
 	if err != nil {
 		t.Fatal(err)
 	}

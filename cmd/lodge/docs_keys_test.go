@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// What docs/keys.md says to do can be done, in its order, on a cluster that has one epoch.
+// What docs/guides/keys.md says to do can be done, in its order, on a cluster that has one epoch.
 func TestKeysDocument(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "keys.md"))
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "keys.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/linear"
 )
 
-// The sets, packings and bytes of docs/linear.md are those of the engine.
+// The sets, packings and bytes of docs/guides/linear.md are those of the engine.
 func TestLinearDocument(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "linear.md"))
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "linear.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/services/metrics"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 )
 
-// metricsTable is the table of docs/metrics.md with the metrics that these processes have.
+// metricsTable is the table of docs/reference/metrics.md with the metrics that these processes have.
 func metricsTable(list []metrics.Info, of metrics.Process) string {
 	var b strings.Builder
 	b.WriteString("| metric | type | unit | labels | what |\n|---|---|---|---|---|\n")
@@ -39,10 +39,10 @@ func unitOf(name string) string {
 	return ""
 }
 
-// docs/metrics.md has every metric of every process, as the process describes it, and no other. The values that it gives
+// docs/reference/metrics.md has every metric of every process, as the process describes it, and no other. The values that it gives
 // for labels are about labels that there are.
 func TestMetricsDocument(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "metrics.md"))
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "metrics.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestMetricsDocument(t *testing.T) {
 		"Evaluators": metrics.Evaluator, "All": metrics.All} {
 		want := "## " + heading + "\n\n" + metricsTable(list, of)
 		if !strings.Contains(text, want) {
-			t.Errorf("docs/metrics.md has not:\n\n%s", want)
+			t.Errorf("docs/reference/metrics.md has not:\n\n%s", want)
 		}
 	}
 	namesMetrics(t, text, len(list))

@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/mkdecrypt"
 )
 
-// multikeyRows are the rows of the tables of docs/multikey.md: of sets, and of their noise.
+// multikeyRows are the rows of the tables of docs/guides/multikey.md: of sets, and of their noise.
 func multikeyRows(t *testing.T) (sets, noise []string) {
 	t.Helper()
 	for _, set := range multikey.Sets() {
@@ -93,9 +93,9 @@ func netlistRows(t *testing.T) (rows []string) {
 	return rows
 }
 
-// The tables of docs/multikey.md are what the engine computes.
+// The tables of docs/guides/multikey.md are what the engine computes.
 func TestMultikeyDocument(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "multikey.md"))
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "multikey.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// parameterRows are the rows of the table of docs/security/parameters.md: every set that is not for tests.
+// parameterRows are the rows of the table of docs/reference/parameters.md: every set that is not for tests.
 func parameterRows() (rows []string) {
 	row := func(name, successor string, b hardness.Bits, failure, table string) {
 		if successor != "" {
@@ -59,9 +59,9 @@ func parameterRows() (rows []string) {
 	return rows
 }
 
-// The table of docs/security/parameters.md is what the model gives.
+// The table of docs/reference/parameters.md is what the model gives.
 func TestParametersDocument(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "security", "parameters.md"))
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "parameters.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

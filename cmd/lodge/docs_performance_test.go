@@ -12,23 +12,23 @@ import (
 // namedFigure is a row of a table with a benchmark's name, and a figure beside it.
 var namedFigure = regexp.MustCompile("(?m)^\\|.*`([a-z0-9]+_[a-z0-9_]+)`.*\\|.*[0-9].*\\|$")
 
-// A measured figure stands in docs/benchmarks.md alone: no other page repeats one by its name, and every name that a page
+// A measured figure stands in docs/measurements/benchmarks.md alone: no other page repeats one by its name, and every name that a page
 // mentions is one that the benchmarks have.
 func TestFiguresStandInOnePlace(t *testing.T) {
 	root := filepath.Join("..", "..")
-	b, err := os.ReadFile(filepath.Join(root, "docs", "benchmarks.md"))
+	b, err := os.ReadFile(filepath.Join(root, "docs", "measurements", "benchmarks.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	measured := map[string]bool{}
 	for _, m := range namedFigure.FindAllStringSubmatch(string(b), -1) {
 		if measured[m[1]] {
-			t.Errorf("docs/benchmarks.md has %s twice", m[1])
+			t.Errorf("docs/measurements/benchmarks.md has %s twice", m[1])
 		}
 		measured[m[1]] = true
 	}
 	if len(measured) < 200 {
-		t.Fatalf("docs/benchmarks.md has %d figures", len(measured))
+		t.Fatalf("docs/measurements/benchmarks.md has %d figures", len(measured))
 	}
 	mentioned := 0
 	err = filepath.WalkDir(filepath.Join(root, "docs"), func(file string, d fs.DirEntry, err error) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -21,15 +22,16 @@ func TestDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	documents, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	var documents []string
+	err = filepath.WalkDir(filepath.Join(root, "docs"), func(file string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(file) == ".md" {
+			documents = append(documents, file)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	operations, err := filepath.Glob(filepath.Join(root, "docs", "operations", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	documents = append(documents, operations...)
 	for _, name := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "charts/lodge/README.md"} {
 		documents = append(documents, filepath.Join(root, name))
 	}

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// Every test that docs/testing.md names exists, and every fuzz target of the tree is named there.
+// Every test that docs/internals/testing.md names exists, and every fuzz target of the tree is named there.
 func TestTestingDocument(t *testing.T) {
 	root := filepath.Join("..", "..")
-	text, err := os.ReadFile(filepath.Join(root, "docs", "testing.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "internals", "testing.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func checkTestingDocument(text string, tests map[string]bool) (problems []string
 	}
 	for name := range tests {
 		if strings.Contains(name, ".Fuzz") && !named[name] {
-			problems = append(problems, name+" is not in docs/testing.md")
+			problems = append(problems, name+" is not in docs/internals/testing.md")
 		}
 	}
 	return problems

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/services/doctor"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/doctor"
 )
 
 // diagnosis runs `lodge doctor --json`.

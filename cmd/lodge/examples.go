@@ -23,7 +23,7 @@ lodge audit verify cluster/p0/audit --head HASH`,
 	"batches list": `lodge batches list --cluster cluster --party p0
 lodge batches list --cluster cluster --party p0 --epoch 1 --state available`,
 	"bench all": `lodge bench all --json
-lodge bench all --write docs/benchmarks.md`,
+lodge bench all --write docs/measurements/benchmarks.md`,
 	"bench kernels": `lodge bench kernels --filter 'ntt|matmul' --text
 lodge bench kernels --list`,
 	"bench linear":   `lodge bench linear --filter vector`,
@@ -32,7 +32,7 @@ lodge bench kernels --list`,
 lodge bench operations --field p512 --dim 256 --dry-run`,
 	"bench paper": `lodge bench paper --dry-run
 lodge bench paper --table matrigear-7,multikey-3
-lodge bench paper --write docs/benchmarks-papers.md`,
+lodge bench paper --write docs/measurements/benchmarks-papers.md`,
 	"bench protocol": `lodge bench protocol --parties 3
 lodge bench protocol --filter scalar --json`,
 	"bench stock": `lodge bench stock

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // Every command that does something has an example, which it would take; there are no examples of others.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // Both parties' exports of directories, by flag and as arguments, make a tree that the independent reader accepts.

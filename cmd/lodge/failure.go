@@ -17,10 +17,10 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 	"github.com/lodge-mpc/lodge/clients/go/verify"
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/services/audit"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/audit"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // Codes of failures that no server makes, beside those of package rpc.
@@ -152,8 +152,8 @@ var kinds = []struct {
 	{mpspdz.ErrExists, rpc.Conflict, "name another --out or --suffix, or overwrite with --force"},
 	{mpspdz.ErrSources, rpc.Invalid, "export the shares of one party and one epoch of keys, every batch once"},
 	{mpspdz.ErrOptions, rpc.Invalid, "see `lodge export mp-spdz --help`"},
-	{mpspdz.ErrKind, rpc.Invalid, "docs/mp-spdz.md says what MP-SPDZ reads"},
-	{mpspdz.ErrPrime, rpc.Invalid, "docs/mp-spdz.md says what MP-SPDZ reads"},
+	{mpspdz.ErrKind, rpc.Invalid, "docs/guides/mp-spdz.md says what MP-SPDZ reads"},
+	{mpspdz.ErrPrime, rpc.Invalid, "docs/guides/mp-spdz.md says what MP-SPDZ reads"},
 	{tuplefile.ErrManifest, badShares, "name directories that `lodge fetch` or `lodge demo --out` wrote"},
 	{tuplefile.ErrTruncated, badShares, "the file was changed after it was fetched: its tuples are lost"},
 	{tuplefile.ErrTrailing, badShares, "the file was changed after it was fetched: its tuples are lost"},

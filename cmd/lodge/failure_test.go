@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // commands are all commands, with those that cobra adds.
@@ -152,7 +152,7 @@ func TestFailuresHaveCodes(t *testing.T) {
 		{rpc.NotFound, "--cluster", []string{"reserve", "--kind", "bit", "--count", "1", "--cluster", "nowhere"}},
 		{rpc.NotFound, "--config", []string{"store", "check", "--config", "nowhere.yaml"}},
 		{rpc.Invalid, "lodge party --help", []string{"party", "--config", "nowhere.yaml"}},
-		{rpc.Invalid, "docs/operate.md", []string{"store", "stats", "--config", file}},
+		{rpc.Invalid, "docs/operations/operate.md", []string{"store", "stats", "--config", file}},
 		{rpc.Conflict, "lodge fetch --with-mac-key", []string{"export", "mp-spdz", "--from", keyless, "--out", t.TempDir()}},
 		{rpc.Conflict, "fetch others", []string{"export", "mp-spdz", "--from", filepath.Join(pooled(t, exportTwo(t, 3)), "party-0"), "--out", t.TempDir()}},
 		{rpc.Invalid, "--pool --into DIR", []string{"verify", shares}},

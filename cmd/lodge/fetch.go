@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // fetchReport is the outcome of `lodge fetch`.
@@ -43,7 +43,7 @@ func fetchCommand() *cobra.Command {
 		Use:   "fetch RESERVATION --party PARTY --out DIR",
 		Short: "Draw one party's shares of a reservation into a directory",
 		Long: "Draw a party's shares of a reservation, as its client with the permissions status and fetch, to a new directory in\n" +
-			"the format of docs/export-format.md. The party records them as consumed by this client before the first byte\n" +
+			"the format of docs/reference/export-format.md. The party records them as consumed by this client before the first byte\n" +
 			"leaves. What was interrupted goes on when the same command is given again, while the lease lasts.\n\n" +
 			"An online phase, and `lodge export`, need the party's share of the MAC key beside them: --with-mac-key draws that\n" +
 			"too, with the permission mac_key. To check the tuples instead of using them, fetch at every party first, and then\n" +

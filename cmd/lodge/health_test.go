@@ -12,12 +12,12 @@ import (
 
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/coordinator"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/party"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // withHealth adds the address at which a process says whether it is ready to its configuration.

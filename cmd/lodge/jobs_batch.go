@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // maxSubmitted is how many jobs one command submits at most.

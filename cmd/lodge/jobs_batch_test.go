@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 func TestSplit(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // keysCommand is `lodge keys`: the epochs of a cluster, where `lodge epochs` has those of a party.
@@ -26,9 +26,9 @@ func keysCommand() *cobra.Command {
 		Short: "List a cluster's epochs of keys, replace and destroy them, and make and use threshold keys",
 		Long: "An epoch is a key pair whose secret the parties share; `lodge jobs submit --kind keys` makes the first. What makes\n" +
 			"tuples moves from one epoch to its successor by `lodge keys rotate`, and `lodge keys destroy` erases what is secret of\n" +
-			"an epoch at every party. docs/keys.md says when to do what.\n\n" +
+			"an epoch at every party. docs/guides/keys.md says when to do what.\n\n" +
 			"Threshold keys, of which any T+1 holders decrypt, are made by `lodge keys generate`. `lodge keys masks` makes what\n" +
-			"decryptions use up, and `lodge decrypt` decrypts: docs/threshold.md.\n\n" + connecting,
+			"decryptions use up, and `lodge decrypt` decrypts: docs/guides/threshold.md.\n\n" + connecting,
 	}
 	o.flags(cmd)
 	cmd.AddCommand(o.keysListCommand(), o.keysRotateCommand(), o.keysDestroyCommand(), o.keysGenerateCommand(), o.keysMasksCommand(),

@@ -14,7 +14,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/clients/go/threshold"
 	"github.com/lodge-mpc/lodge/engine/lwe"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // encodingNames are the encodings of messages, the usual one first.

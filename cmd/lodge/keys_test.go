@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // An epoch is replaced by another, its tuples are used up or erased, and what is secret of it is destroyed; whatever is

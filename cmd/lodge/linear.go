@@ -13,14 +13,14 @@ import (
 	linearclient "github.com/lodge-mpc/lodge/clients/go/linear"
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/linear"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // linearText says what linear algebra is secure against; every text about it begins with it.
 const linearText = "Two-party linear algebra is secure against a party that follows the protocol. Clients that share a product prove that\n" +
 	"their inputs are well formed. Parties refuse all of this unless their operators have set allow_passive_linear, and inputs\n" +
-	"without proofs unless they have set allow_unproved_linear too. docs/linear.md says more.\n\n"
+	"without proofs unless they have set allow_unproved_linear too. docs/guides/linear.md says more.\n\n"
 
 // filesText says what files there are.
 const filesText = "Files are NumPy's (.npy), or JSON (.json) with an array of numbers, or of rows of them."

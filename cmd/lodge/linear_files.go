@@ -17,7 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/npy"
 	"github.com/lodge-mpc/lodge/engine/linear"
 	"github.com/lodge-mpc/lodge/engine/sample"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // Files that are read whole have at most so many entries, and JSON so many bytes.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/clients/go/npy"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 const runID = "000102030405060708090a0b0c0d0e0f"

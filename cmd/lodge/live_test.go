@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/coordinator"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/logs"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/logs"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/party"
-	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 // live is a cluster of a coordinator and two parties in this process, on real sockets.

@@ -16,7 +16,7 @@ func mkCommand() *cobra.Command {
 		Short: "Compute on bits that parties have encrypted under keys of their own",
 		Long: "Every party makes keys by itself, and publishes those that it takes to compute with bits under them. A netlist is\n" +
 			"computed on bits under several parties' keys, by any party; these parties decrypt the result together.\n" +
-			"docs/multikey.md says what it is worth.",
+			"docs/guides/multikey.md says what it is worth.",
 	}
 	cmd.AddCommand(mkNetlistCommand(), mkDecryptCommand(), mkAttestCommand(), mkSeedCommand())
 	for _, sub := range []func(*operator) *cobra.Command{

@@ -15,10 +15,10 @@ import (
 	mkclient "github.com/lodge-mpc/lodge/clients/go/multikey"
 	"github.com/lodge-mpc/lodge/clients/go/threshold"
 	engine "github.com/lodge-mpc/lodge/engine/multikey"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // mkDecrypting is what `lodge mk decrypt` does.

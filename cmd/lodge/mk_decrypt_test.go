@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	mkclient "github.com/lodge-mpc/lodge/clients/go/multikey"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // Two parties make keys and encrypt, one of them adds the numbers, and both decrypt the sum, by the commands alone.

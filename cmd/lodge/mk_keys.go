@@ -11,7 +11,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	mkclient "github.com/lodge-mpc/lodge/clients/go/multikey"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // withOwner connects to the party that was named, as its own client, and runs f.

@@ -31,7 +31,7 @@ func mkNetlistCommand() *cobra.Command {
 	check := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a netlist in Bristol Fashion, and say what it takes",
-		Long: "Read a netlist in Bristol Fashion, with gates of its own, as docs/multikey.md describes it, and say how many of its\n" +
+		Long: "Read a netlist in Bristol Fashion, with gates of its own, as docs/guides/multikey.md describes it, and say how many of its\n" +
 			"gates have to be computed, and how many bootstraps that takes: one a gate, and two a multiplexer.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -103,7 +103,7 @@ func readNetlist(path string) (*circuit.Netlist, error) {
 	}
 	n, err := circuit.Parse(text)
 	if err != nil {
-		return nil, invalid("docs/multikey.md says how netlists are written", "%s: %v", path, err)
+		return nil, invalid("docs/guides/multikey.md says how netlists are written", "%s: %v", path, err)
 	}
 	return n, nil
 }

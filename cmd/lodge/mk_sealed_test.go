@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/clients/go/threshold"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // Bits are decrypted for somebody else, where parties want the word of an attester.

@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/engine/multikey"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/enrol"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/pki"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/host/secretfile"
 	"github.com/lodge-mpc/lodge/services/multikey/toss"
-	"github.com/lodge-mpc/lodge/services/pki"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/secretfile"
+	"github.com/lodge-mpc/lodge/services/ops/enrol"
 )
 
 // seedRecord is the JSON of `lodge mk seed combine` and `lodge mk seed verify`.
@@ -367,7 +367,7 @@ func tossed(err error) error {
 	case errors.Is(err, toss.ErrOther):
 		return invalid("name files of one toss, all of the same label, set and founders", "%v", err)
 	case errors.Is(err, toss.ErrCeremony), errors.Is(err, toss.ErrFile):
-		return invalid("docs/multikey.md says how founders toss", "%v", err)
+		return invalid("docs/guides/multikey.md says how founders toss", "%v", err)
 	}
 	return err
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // founded is a directory with what `lodge enrol` makes for three parties and a coordinator, which becomes the current one.

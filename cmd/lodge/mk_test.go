@@ -12,8 +12,8 @@ import (
 	mkclient "github.com/lodge-mpc/lodge/clients/go/multikey"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // Two parties make keys and encrypt, and one of them computes: by the commands, but for the keys.

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // places says where the servers of a cluster are, and as whom they are called.

@@ -10,10 +10,10 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/doctor"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
+	"github.com/lodge-mpc/lodge/services/ops/doctor"
 )
 
 // A client's configuration stands for all other files.

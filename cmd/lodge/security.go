@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lodge-mpc/lodge/engine/hardness"
-	"github.com/lodge-mpc/lodge/services/plan"
+	"github.com/lodge-mpc/lodge/services/host/plan"
 )
 
 // securityRecords are estimates of log2 of the cost of an attack. Ring and Switch are the classical figures of a set's two

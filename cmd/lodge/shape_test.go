@@ -6,7 +6,7 @@ import (
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 func TestShapesInWordsAndJSON(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
-	"github.com/lodge-mpc/lodge/services/doctor"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/doctor"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // statusCommand is `lodge status`.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/coordinator"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/party"
-	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 // While a party is away the stock is the last that is known, and nothing where the coordinator started meanwhile. Once

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // Policies keep masks of a quorum, as tuples are kept, and lists show them.

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // stockAnswer is what GetStock and WatchStock answer alike.

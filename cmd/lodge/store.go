@@ -9,15 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lodge-mpc/lodge/services/audit"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/audit"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // errUnsound is the error of `lodge store check` when it could look at everything and something is wrong.
-var errUnsound = rpc.Errorf(checkFailed, "see docs/operate.md, or restore a backup", "the store is not sound")
+var errUnsound = rpc.Errorf(checkFailed, "see docs/operations/operate.md, or restore a backup", "the store is not sound")
 
 // lookAgain is how often --wait sees whether the party has stopped.
 const lookAgain = 200 * time.Millisecond

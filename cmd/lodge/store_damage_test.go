@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lodge-mpc/lodge/services/audit"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/audit"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // A damaged records.db ends `lodge party` and `lodge store check` with check_failed and what to do, and no panic.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/coordinator"
+	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/party"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // writeStore writes an outcome as JSON, or in columns.

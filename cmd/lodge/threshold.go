@@ -16,15 +16,15 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/plan"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/plan"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // passiveText says what threshold keys are secure against; every text about them begins with it.
 const passiveText = "Threshold keys are secure against parties that follow the protocols: of the holders a majority must be honest when they\n" +
 	"make the keys, and at most T of the T+1 that decrypt may collude. Parties refuse them unless their operators have set\n" +
-	"allow_passive_threshold. docs/threshold.md says more.\n\n"
+	"allow_passive_threshold. docs/guides/threshold.md says more.\n\n"
 
 // holders connects to all parties as the client that the flags name.
 func (o *operator) holders() (*threshold.Client, error) {

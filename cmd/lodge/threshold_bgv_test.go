@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // BGV keys are made, shown and fetched, and files of ciphertexts decrypted under masks and with flooding, also for a recipient.

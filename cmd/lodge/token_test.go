@@ -17,8 +17,8 @@ import (
 
 	jose "github.com/go-jose/go-jose/v4"
 
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // With --token-file the client needs no certificate, and the file may change between two calls.

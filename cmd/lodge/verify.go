@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/clients/go/verify"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // errUnverified is the error of `lodge verify` when the shares could be read and something in them is wrong.

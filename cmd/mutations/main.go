@@ -4,7 +4,7 @@
 //
 //	//lodge:check AREA/NAME [OPTION]... what goes wrong without the check
 //
-// docs/testing.md lists the options. A build overlay (go help build) puts a switch at every check of a
+// docs/internals/testing.md lists the options. A build overlay (go help build) puts a switch at every check of a
 // package, so that one test binary serves all its mutations: an environment variable turns one of them
 // on. The tree does not change.
 //

@@ -40,7 +40,7 @@ var guarded = []struct {
 	{"engine/protocol/threshold/bgvdecrypt/*.go", []string{"Blame", "Abort", "Malformed"}},
 	{"engine/protocol/threshold/internal/seeds/*.go", []string{"Blame", "Abort", "Malformed"}},
 	{"engine/protocol/threshold/internal/complaint/*.go", []string{"Blame", "Abort", "Malformed"}},
-	{"services/evidence/*.go", []string{"unproven", "unreadable", "problem"}},
+	{"services/session/evidence/*.go", []string{"unproven", "unreadable", "problem"}},
 	{"engine/multikey/*.go", []string{"ErrCiphertext", "ErrKeys", "ErrSecret", "ErrSet", "ErrCRS", "ErrOwner", "ErrUnknownKey",
 		"ErrParties", "ErrGate", "ErrRotation", "ErrTruncated", "ErrTrailing"}},
 	{"engine/codec/*.go", []string{"ErrTruncated", "ErrTrailing", "ErrRange"}},

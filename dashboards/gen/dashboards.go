@@ -1,6 +1,6 @@
 package main
 
-// dashboards lists all dashboards. Targets need the label process: see docs/metrics.md.
+// dashboards lists all dashboards. Targets need the label process: see docs/reference/metrics.md.
 var dashboards = []dashboard{overview, rounds, stock, party, decryption, multikey}
 
 const (
@@ -41,7 +41,7 @@ var overview = dashboard{
 			queries: []query{{`max by (kind) (sum by (kind, process) (rate(lodge_tuples_stored_total[$__rate_interval])))`, "{{kind}}"}}},
 		{kind: "timeseries", title: "Stock", about: "Tuples that can be reserved, by kind.", unit: "short", width: 8, height: 8,
 			queries: []query{{`sum by (kind) (lodge_stock_tuples{state="available"})`, "{{kind}}"}}},
-		{kind: "bargauge", title: "Conduct", about: "All values should be 0. docs/accusations.md explains them.", unit: "none", width: 8, height: 8,
+		{kind: "bargauge", title: "Conduct", about: "All values should be 0. docs/guides/accusations.md explains them.", unit: "none", width: 8, height: 8,
 			queries: []query{
 				{`round(sum(increase(lodge_blames_total[$__range])))`, "blames"},
 				{`round(sum(increase(lodge_mac_check_failures_total[$__range])))`, "failed MAC checks"},

@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/runner"
+	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
 // Every cheat over real connections between processes, with 2, 3 and 5 parties: the honest parties end the session as the

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/cheattest"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
-	"github.com/lodge-mpc/lodge/services/exchange"
+	"github.com/lodge-mpc/lodge/services/session/exchange"
 )
 
 // sends is around the streams to a peer.

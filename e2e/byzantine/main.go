@@ -25,7 +25,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/cheattest"
-	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/party"
 )
 

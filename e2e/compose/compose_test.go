@@ -293,7 +293,7 @@ func (c cluster) outside(user int) {
 	}
 }
 
-// commands runs the commands of docs/compose.md that run lodge in containers.
+// commands runs the commands of docs/guides/compose.md that run lodge in containers.
 func (c cluster) commands() {
 	inside := c.compose("run", "--rm", "--no-deps", "--no-TTY", "init", "compose", "--parties", "5")
 	if outside := c.run(*lodgeFlag, "compose", "--parties", "5"); inside != outside {

@@ -22,9 +22,9 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/rpc/rpctest"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc/rpctest"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 const (

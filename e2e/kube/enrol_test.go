@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // process is a release: a party or the coordinator.
@@ -45,7 +45,7 @@ var (
 // node is the address of the NodePorts.
 const node = "10.244.0.1"
 
-// enrolled makes the keys, the certificates and the roster with the commands of docs/kubernetes.md, and a
+// enrolled makes the keys, the certificates and the roster with the commands of docs/guides/kubernetes.md, and a
 // directory for commands that connect from outside. Its roster differs from the processes' roster only in
 // addresses.
 func (c cluster) enrolled() {

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/e2e/outside"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // process is one process of the cluster, which the test kills and restarts.

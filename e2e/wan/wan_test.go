@@ -20,7 +20,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/e2e/outside"
 	sets "github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 var (

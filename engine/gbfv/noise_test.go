@@ -20,7 +20,7 @@ import (
 
 // The noise study compares the phase error after every operation with the registry's terms, one by
 // one. Keys are made as honest parties make them; ciphertexts are the worst that a proof of
-// plaintext knowledge accepts. docs/noise.md describes the model and the results; "make noise" runs
+// plaintext knowledge accepts. docs/internals/noise.md describes the model and the results; "make noise" runs
 // the study at full size and writes the tables of that file.
 
 var write = flag.String("write", "", "file whose tables the noise study replaces; with -long all")

@@ -8,9 +8,9 @@ import (
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/traces"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/host/traces"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // lastEpoch returns the highest epoch that a job has made or tried to make.

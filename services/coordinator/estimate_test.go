@@ -12,7 +12,7 @@ import (
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 func (f *fakeNet) estimate(client string, q *coordinatorv1.JobRequest) (*coordinatorv1.EstimateJobResponse, error) {

@@ -3,7 +3,7 @@ package coordinator
 import (
 	"slices"
 
-	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // Limits on the number of jobs in the records. Above forgetAbove jobs, the oldest ended jobs are

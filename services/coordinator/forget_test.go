@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // Old jobs are deleted, also on disk, except jobs that made keys and jobs that have not ended.

@@ -18,8 +18,8 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // waitForReady makes a call wait for a party that has just restarted, within the deadline of its

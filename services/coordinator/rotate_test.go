@@ -12,7 +12,7 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // rotate requests a rotation as the given client.

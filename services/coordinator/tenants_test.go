@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // A client submits, sees and cancels only its tenants' jobs. All clients see jobs without a

@@ -11,10 +11,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/linear"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
-	"github.com/lodge-mpc/lodge/services/audit"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/audit"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // end is one client's end of a run, created from its header.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/lodge-mpc/lodge/services/keyring"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/offline/keyring"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // pair returns the two clients of a run, for which distances are summed.

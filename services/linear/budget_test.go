@@ -10,8 +10,8 @@ import (
 	client "github.com/lodge-mpc/lodge/clients/go/linear"
 	"github.com/lodge-mpc/lodge/engine/linear"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // small runs a product with a matrix of 2 x 2 between two clients, under the test set with proofs.

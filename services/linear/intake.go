@@ -6,7 +6,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // Time limits for uploads.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // sized returns parts of the given sizes, which are appended to got when they are complete.

@@ -24,12 +24,12 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/linear"
 	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
-	"github.com/lodge-mpc/lodge/services/audit"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/metrics"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/host/audit"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/session/job"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 const prefix = "/lodge.linear.v1.LinearService/"
@@ -91,7 +91,7 @@ func (s *Service) scheme(name string, hash []byte) (*linear.Scheme, error) {
 	//lodge:check linearservice/passive [run=TestPassiveIsRefused] passively secure products are
 	//  computed without the operator's permission
 	if !s.AllowPassive {
-		return nil, rpc.Errorf(rpc.PolicyRefused, "to accept that, the operator sets allow_passive_linear: true; docs/linear.md explains the consequences",
+		return nil, rpc.Errorf(rpc.PolicyRefused, "to accept that, the operator sets allow_passive_linear: true; docs/guides/linear.md explains the consequences",
 			"linear algebra is secure only against parties that follow the protocol, and this party does not allow that")
 	}
 	set, err := linear.Lookup(name)

@@ -14,9 +14,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/linear"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // Products of every shape and method equal the products of the plaintexts.

@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/lodge-mpc/lodge/engine/linear"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // refusal translates an error of the engine for the client.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 const runIDSize = 16

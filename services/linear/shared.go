@@ -9,8 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/linear"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
-	"github.com/lodge-mpc/lodge/services/metrics"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // Maximum number of entries of products on shares: of a matrix that is streamed, and of data that
@@ -40,7 +40,7 @@ func (s *Service) openShared(h *linearv1.RunHeader) (*shared, error) {
 	//lodge:check linearservice/unproved [run=TestUnprovedInputsAreRefused] a malformed input of a client tells it the matrix of the other
 	if !s.AllowUnproved && !scheme.HasProof() {
 		return nil, rpc.Errorf(rpc.PolicyRefused, fmt.Sprintf("name the parameter set %s at both ends; clients of protocol version %d and later do by default. "+
-			"To accept %s, the operator sets allow_unproved_linear: true in the party's file; docs/linear.md explains what such inputs reveal", linear.DefaultVector, ProvedSince, scheme.Name),
+			"To accept %s, the operator sets allow_unproved_linear: true in the party's file; docs/guides/linear.md explains what such inputs reveal", linear.DefaultVector, ProvedSince, scheme.Name),
 			"inputs under parameter set %s are not proved to be well formed, and this party requires proofs", scheme.Name)
 	}
 	tooLarge := func(what string, most uint64) error {
@@ -127,7 +127,7 @@ func (x *shared) decode(v []uint64, b []byte) error {
 	//lodge:check linearservice/residues [run=TestRunsRefuse] the matrix is accepted with several
 	//  encodings
 	if err := codec.DecodePoly([][]uint64{v}, []uint64{x.scheme.T}, b); err != nil {
-		return rpc.Errorf(rpc.Invalid, "pack residues modulo T as docs/linear.md says", "the upload contains invalid residues modulo %d: %v", x.scheme.T, err)
+		return rpc.Errorf(rpc.Invalid, "pack residues modulo T as docs/guides/linear.md says", "the upload contains invalid residues modulo %d: %v", x.scheme.T, err)
 	}
 	return nil
 }

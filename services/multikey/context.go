@@ -7,8 +7,8 @@ import (
 	"errors"
 
 	"github.com/lodge-mpc/lodge/engine/multikey"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // Context is the parameter set and the common reference string of all keys of a roster. It is
@@ -46,7 +46,7 @@ func newContext(set *multikey.Set, seed [multikey.SeedSize]byte) (*Context, erro
 
 // NotConfigured returns the error of calls that need a context.
 func NotConfigured() *rpc.Error {
-	return rpc.Errorf(rpc.Invalid, "add multikey, with set and seed, to the roster of all parties; docs/multikey.md says how",
+	return rpc.Errorf(rpc.Invalid, "add multikey, with set and seed, to the roster of all parties; docs/guides/multikey.md says how",
 		"the roster of this party has no context of multi-key ciphertexts")
 }
 

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
-	"github.com/lodge-mpc/lodge/services/accusations"
-	"github.com/lodge-mpc/lodge/services/evidence"
+	"github.com/lodge-mpc/lodge/services/session/accusations"
+	"github.com/lodge-mpc/lodge/services/session/evidence"
 )
 
 // openBook opens the book about the parties of the roster, once there are connections to them.

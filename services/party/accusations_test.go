@@ -20,12 +20,12 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/accusations/accusationstest"
-	"github.com/lodge-mpc/lodge/services/audit"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/evidence"
-	"github.com/lodge-mpc/lodge/services/exchange"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/audit"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/session/accusations/accusationstest"
+	"github.com/lodge-mpc/lodge/services/session/evidence"
+	"github.com/lodge-mpc/lodge/services/session/exchange"
 	"github.com/lodge-mpc/lodge/services/store/storetest"
 )
 

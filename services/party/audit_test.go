@@ -9,7 +9,7 @@ import (
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
-	"github.com/lodge-mpc/lodge/services/audit"
+	"github.com/lodge-mpc/lodge/services/host/audit"
 )
 
 // Who drew what is in the party's log before it has the first byte, replays, MAC keys and the end of epochs too; a party

@@ -9,8 +9,8 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/disk"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/store/disk"
 )
 
 // newWork are the methods that are refused while a disk is low. Fetching what is reserved, ending reservations and

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/audit"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/disk"
-	"github.com/lodge-mpc/lodge/services/disk/disktest"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/host/audit"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/store/disk"
+	"github.com/lodge-mpc/lodge/services/store/disk/disktest"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // soon waits until the party's look at its disks is of now.

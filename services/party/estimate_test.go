@@ -5,7 +5,7 @@ import (
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
-	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/host/config"
 )
 
 // Every party estimates what a session then makes and sends.

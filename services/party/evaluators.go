@@ -4,9 +4,9 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/lodge-mpc/lodge/services/audit"
-	"github.com/lodge-mpc/lodge/services/evaluator"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/audit"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/offline/evaluator"
 )
 
 // pool makes the pool of this party's evaluators.

@@ -16,11 +16,11 @@ import (
 
 	evaluatorv1 "github.com/lodge-mpc/lodge/proto/lodge/evaluator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/audit"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/evaluator"
-	"github.com/lodge-mpc/lodge/services/pki"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/audit"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/pki"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/offline/evaluator"
 )
 
 // liar changes one bit of a polynomial of every answer that an evaluator gives, while it is told to.

@@ -10,10 +10,10 @@ import (
 
 	engine "github.com/lodge-mpc/lodge/engine/multikey"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
-	"github.com/lodge-mpc/lodge/services/evaluator"
 	"github.com/lodge-mpc/lodge/services/multikey/evaluation"
 	"github.com/lodge-mpc/lodge/services/multikey/registry"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/offline/evaluator"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // openRegistry opens and serves the registry of public keys, if the roster pins a context.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lodge-mpc/lodge/services/evidence"
-	"github.com/lodge-mpc/lodge/services/runner"
+	"github.com/lodge-mpc/lodge/services/session/evidence"
+	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
 // accuseTime is how long making an accusation may take: as long as checking a proof, and reading and writing it.

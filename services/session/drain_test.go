@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // A party that stops begins no more sessions and waits for those that run. When its time is over it ends those that have not

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
-	"github.com/lodge-mpc/lodge/services/exchange"
-	"github.com/lodge-mpc/lodge/services/runner"
+	"github.com/lodge-mpc/lodge/services/session/exchange"
+	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
 // What the log has of a dispute is enough to check the signature of the party at fault.

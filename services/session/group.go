@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
-	"github.com/lodge-mpc/lodge/services/runner"
+	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
 // Group is who takes part in a session, in the order in which it numbers them, which is that of the roster.

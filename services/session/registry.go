@@ -21,13 +21,13 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/evidence"
-	"github.com/lodge-mpc/lodge/services/exchange"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/metrics"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/runner"
-	"github.com/lodge-mpc/lodge/services/traces"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/host/traces"
+	"github.com/lodge-mpc/lodge/services/session/evidence"
+	"github.com/lodge-mpc/lodge/services/session/exchange"
+	"github.com/lodge-mpc/lodge/services/session/job"
+	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
 // maxKept is how many ended sessions the registry remembers.
@@ -415,7 +415,7 @@ func (r *Registry) all() []*Session {
 
 // unchecked are the states of sessions that have not begun their MAC check.
 //
-//lodge:check session/cancel/verifying [swap=s < jobv1.JobState_JOB_STATE_VERIFYING=>!job.Final(s)] [tests=./services/triples] [run=TestADrainKeeps] draining an epoch cancels a session that is opening its MAC key, which burns the key
+//lodge:check session/cancel/verifying [swap=s < jobv1.JobState_JOB_STATE_VERIFYING=>!job.Final(s)] [tests=./services/offline/triples] [run=TestADrainKeeps] draining an epoch cancels a session that is opening its MAC key, which burns the key
 func unchecked(s jobv1.JobState) bool { return s < jobv1.JobState_JOB_STATE_VERIFYING }
 
 const reasonStopping = "the party is stopping"

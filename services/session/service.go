@@ -6,8 +6,8 @@ import (
 	"google.golang.org/grpc"
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // Service answers the calls that every protocol service has, and that each of them embeds.

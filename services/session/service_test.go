@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // watching is the server's side of Watch.

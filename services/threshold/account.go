@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lodge-mpc/lodge/services/audit"
-	"github.com/lodge-mpc/lodge/services/keyring"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/host/audit"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/offline/keyring"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // spendBudget durably counts n messages against the total of the request's rule before they are

@@ -13,14 +13,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/share"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
-	"github.com/lodge-mpc/lodge/services/exchange"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/keyring"
-	"github.com/lodge-mpc/lodge/services/plan"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/runner"
+	"github.com/lodge-mpc/lodge/services/host/plan"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/session/exchange"
+	"github.com/lodge-mpc/lodge/services/session/job"
+	"github.com/lodge-mpc/lodge/services/session/runner"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // Estimate returns the cost of a session that makes masks at this party. It rejects requests that

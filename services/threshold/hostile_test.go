@@ -14,8 +14,8 @@ import (
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // eventually waits for a condition.

@@ -4,8 +4,8 @@ import (
 	"crypto/sha256"
 	"hash"
 
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // intake receives the ciphertexts of a request. It hashes and decodes each ciphertext when it is
@@ -61,7 +61,7 @@ func (x *intake) add(chunk []byte) error {
 // decode decodes the next ciphertext, whose SHA-256 is sum, and computes its identifier.
 func (x *intake) decode(encoded []byte, sum [32]byte) error {
 	if err := x.batch.decode(encoded); err != nil {
-		return rpc.Errorf(rpc.BadCiphertext, "encode ciphertexts as docs/threshold.md says", "ciphertext %d is not valid under %s: %v", x.decoded, x.set, err)
+		return rpc.Errorf(rpc.BadCiphertext, "encode ciphertexts as docs/guides/threshold.md says", "ciphertext %d is not valid under %s: %v", x.decoded, x.set, err)
 	}
 	x.decoded++
 	name, err := x.name(sum)

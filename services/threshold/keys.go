@@ -17,14 +17,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/keygen"
-	"github.com/lodge-mpc/lodge/services/keyring"
-	"github.com/lodge-mpc/lodge/services/plan"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/plan"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/offline/keygen"
+	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/session/job"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // Security is the security level in the records of threshold keys.

@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	mkclient "github.com/lodge-mpc/lodge/clients/go/multikey"
 	mk "github.com/lodge-mpc/lodge/engine/multikey"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // The client of multi-key ciphertexts finds owners and group itself, and sends one request for the

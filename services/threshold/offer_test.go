@@ -11,8 +11,8 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // The oldest masks are proposed first, in at most the maximum number of spans. If that is not

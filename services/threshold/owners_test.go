@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	mk "github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
 	"github.com/lodge-mpc/lodge/services/multikey/keys"
-	"github.com/lodge-mpc/lodge/services/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	client "github.com/lodge-mpc/lodge/clients/go/threshold"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // A party whose store was restored from a backup counts its allowance for flooding as used up, and

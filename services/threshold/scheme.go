@@ -11,8 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 // scheme is the interface of the schemes of keys. A parameter set determines the scheme.

@@ -13,8 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 // multikeyScheme is the scheme of groups: parties that have their own keys for multi-key

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // The records of a request show exactly which messages were opened.

@@ -16,16 +16,16 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
-	"github.com/lodge-mpc/lodge/services/audit"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/keyring"
+	"github.com/lodge-mpc/lodge/services/host/audit"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/plan"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
 	"github.com/lodge-mpc/lodge/services/multikey/keys"
-	"github.com/lodge-mpc/lodge/services/plan"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/session/job"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 // Rules maps each method to the permission that a caller needs.

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // Alias and protobuf decode a part of a request to the same message.

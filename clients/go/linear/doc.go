@@ -14,5 +14,5 @@
 //
 // Under linear.Unproved no input is proved, and a client with malformed inputs learns the matrix
 // over thousands of products. Parties refuse this set unless their operators have set
-// allow_unproved_linear. docs/linear.md has details.
+// allow_unproved_linear. docs/guides/linear.md has details.
 package linear

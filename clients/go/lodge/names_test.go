@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lodge-mpc/lodge/services/pki"
+	"github.com/lodge-mpc/lodge/services/host/pki"
 )
 
 // A server whose DNS name looks like a party's URI is not accepted as that party.

@@ -17,7 +17,7 @@ import (
 )
 
 // Shares is a stream of one party's shares of a reservation. Read returns the bytes of the records
-// of docs/export-format.md; Tuples, Triples and similar methods return them as values. Use one or
+// of docs/reference/export-format.md; Tuples, Triples and similar methods return them as values. Use one or
 // the other. A broken stream is resumed where it ended, even after a restart of the party, as long
 // as the client's patience and the lease last.
 //

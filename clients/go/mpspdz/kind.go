@@ -20,7 +20,7 @@ const (
 // buffered is the number of shares that MP-SPDZ reads at a time. It fails if fewer are left.
 const buffered = 101
 
-// maxValues bounds the values of a record, as docs/export-format.md does.
+// maxValues bounds the values of a record, as docs/reference/export-format.md does.
 const maxValues = 1 << 24
 
 // ErrKind reports tuples for which MP-SPDZ has no file, or an inconsistent target.

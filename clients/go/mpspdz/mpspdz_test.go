@@ -306,7 +306,7 @@ func TestRefusals(t *testing.T) {
 
 // The document contains the same vectors and names as the code.
 func TestDocument(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "mp-spdz.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "guides", "mp-spdz.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

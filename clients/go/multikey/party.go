@@ -1,6 +1,6 @@
 // Package multikey is a client for multi-key ciphertexts. It lists and downloads the public keys of
 // all parties, and has netlists computed on bits that several parties encrypted under their own
-// keys (docs/multikey.md).
+// keys (docs/guides/multikey.md).
 package multikey
 
 import (

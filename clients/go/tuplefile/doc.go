@@ -1,5 +1,5 @@
 // Package tuplefile reads and writes exported share directories, the form in which one party's shares of a batch of
-// tuples leave Lodge. The format is specified in docs/export-format.md.
+// tuples leave Lodge. The format is specified in docs/reference/export-format.md.
 //
 // A directory holds one party's shares: manifest.json, which describes them, and one data file of
 // fixed-width little-endian canonical field elements. The data file is a sequence of records, one

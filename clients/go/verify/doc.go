@@ -1,5 +1,5 @@
 // Package verify is the independent checker of exported tuples. Given the share directories of all
-// parties (docs/export-format.md), it adds up the shares and checks the properties on which an
+// parties (docs/reference/export-format.md), it adds up the shares and checks the properties on which an
 // online phase relies:
 //
 //   - the parties agree on what they exported, and every party is there once;

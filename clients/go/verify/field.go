@@ -25,7 +25,7 @@ type formula struct {
 	m int64
 }
 
-// formulas is the documented table of fields, by log2 b (docs/export-format.md).
+// formulas is the documented table of fields, by log2 b (docs/reference/export-format.md).
 var formulas = map[uint]map[string]formula{
 	8: {"p64": {16, 8}, "p128": {8, 16}},
 	16: {

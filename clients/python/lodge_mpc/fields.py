@@ -1,4 +1,4 @@
-"""The primes of fields, and the layout of a tuple's elements (docs/export-format.md)."""
+"""The primes of fields, and the layout of a tuple's elements (docs/reference/export-format.md)."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class Tokens(unittest.TestCase):
 
 class Fields(unittest.TestCase):
     def test_table_is_the_documented_one(self) -> None:
-        text = (REPOSITORY / "docs" / "export-format.md").read_text()
+        text = (REPOSITORY / "docs" / "reference" / "export-format.md").read_text()
         rows = re.findall(r"^\| (p\d+) \|(.*)\|$", text, re.MULTILINE)
         found: dict[int, dict[str, tuple[int, int]]] = {}
         for name, cells in rows:

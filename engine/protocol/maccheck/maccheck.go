@@ -42,7 +42,7 @@
 // delta = alpha eps, b (delta - alpha eps) is uniform and independent of Y and m, so the views under all these alphas have
 // the same distribution. A failed check tells the adversary only that one guess of alpha was wrong, at most three guesses
 // in all. TestFailureHidesAlpha enumerates this over a field of five elements. Alpha and everything released under it
-// stay valid. services/vault counts the failures of a key, and retires it after too many of them.
+// stay valid. services/store/vault counts the failures of a key, and retires it after too many of them.
 //
 // # Conditions
 //
@@ -64,7 +64,7 @@
 //
 // A check triple may be unverified: errors in c and gamma(b) only enter E. But a and b must be uniform and unknown, which
 // malformed evaluation keys can break. Under unproved keys an error may depend on secrets, and a failure may then say more
-// than this package promises; services/triples burns such a MAC key.
+// than this package promises; services/offline/triples burns such a MAC key.
 package maccheck
 
 import (

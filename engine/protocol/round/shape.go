@@ -24,7 +24,7 @@ func Of(size int, decode func(b []byte) error) Shape {
 	}
 	return Shape{Frames: 1, Check: func(_ int, frame []byte) error {
 		//lodge:check round/shape/length [swap=len(frame) != size=>len(frame) > size]
-		//  [tests=./services/evidence] [run=TestRefereeOfShapes] an honest message is judged
+		//  [tests=./services/session/evidence] [run=TestRefereeOfShapes] an honest message is judged
 		//  malformed, or a malformed one honest
 		if len(frame) != size {
 			return fmt.Errorf("%d bytes, want %d", len(frame), size)

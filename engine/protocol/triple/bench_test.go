@@ -95,7 +95,7 @@ func BenchmarkConvolutions(b *testing.B) {
 }
 
 // BenchmarkKinds makes the smallest and the largest batch of each kind, of two parties in one process: time, on one core, and
-// bytes are of one party for one batch, and tuples is how many a batch gives. docs/performance.md compares two versions by it.
+// bytes are of one party for one batch, and tuples is how many a batch gives. docs/measurements/performance.md compares two versions by it.
 func BenchmarkKinds(b *testing.B) {
 	const n, keyDim = 2, 32
 	w := newNetwork(b, *benchSet, "p128", n, keyDim)

@@ -58,7 +58,7 @@ func (p *Plan) Digest(id, key round.Digest, count int, transcript round.Digest) 
 // Counts are the least and the largest number of tuples that a batch yields: of kinds that open products those of zero are
 // dropped.
 func (p *Plan) Counts() (least, most int) {
-	//lodge:check evidence/verdict/counts [tests=./services/evidence] [run=TestRefereeOfCounts] a
+	//lodge:check evidence/verdict/counts [tests=./services/session/evidence] [run=TestRefereeOfCounts] a
 	//  party is convicted for a batch without the tuples that opened to zero
 	if p.Kind.opens() {
 		return 0, p.Count

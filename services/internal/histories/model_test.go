@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lodge-mpc/lodge/services/quota"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/spans"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/host/quota"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/store/spans"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )

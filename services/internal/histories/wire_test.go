@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // process is a running process, from its start to its end.

@@ -16,14 +16,14 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/job"
-	"github.com/lodge-mpc/lodge/services/quota"
-	"github.com/lodge-mpc/lodge/services/rpc"
-	"github.com/lodge-mpc/lodge/services/stock"
+	"github.com/lodge-mpc/lodge/services/coordinator/stock"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/quota"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/offline/tuples"
+	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store"
-	"github.com/lodge-mpc/lodge/services/tuples"
-	"github.com/lodge-mpc/lodge/services/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 const (

@@ -22,11 +22,11 @@ import (
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
-	"github.com/lodge-mpc/lodge/services/job"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	service "github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
+	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // specific is a call that is rejected because of its content, and the expected code.

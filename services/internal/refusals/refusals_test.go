@@ -24,12 +24,12 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
-	"github.com/lodge-mpc/lodge/services/config"
 	"github.com/lodge-mpc/lodge/services/coordinator"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/pki"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/party"
-	"github.com/lodge-mpc/lodge/services/pki"
-	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 // Callers of a method. A client needs a permission if the name says so; the other names include all

@@ -1,6 +1,6 @@
 package refusals
 
-import "github.com/lodge-mpc/lodge/services/rpc"
+import "github.com/lodge-mpc/lodge/services/host/rpc"
 
 // partyTable lists the methods of a party.
 var partyTable = map[string]row{

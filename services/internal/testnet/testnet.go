@@ -18,10 +18,10 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
-	"github.com/lodge-mpc/lodge/services/exchange"
-	"github.com/lodge-mpc/lodge/services/metrics"
-	"github.com/lodge-mpc/lodge/services/pki"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
+	"github.com/lodge-mpc/lodge/services/host/pki"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/session/exchange"
 )
 
 // Party is one party's side of the network.

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/lodge-mpc/lodge/engine/multikey"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // cache holds keys that are loaded for computation, up to a limit. It evicts the least recently

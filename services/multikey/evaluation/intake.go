@@ -12,8 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/multikey/circuit"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	service "github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 const (

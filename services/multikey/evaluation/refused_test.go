@@ -9,8 +9,8 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/multikey/circuit"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/rpc"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // Requests that cannot be computed are rejected at their submission, with the right code, and leave

@@ -13,8 +13,8 @@ import (
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
-	"github.com/lodge-mpc/lodge/services/config"
-	"github.com/lodge-mpc/lodge/services/devnet"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/party"
 )
 

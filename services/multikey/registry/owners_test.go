@@ -11,8 +11,8 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	service "github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 // colliding returns two signing keys with the same OwnerNumber. They are the first such pair among

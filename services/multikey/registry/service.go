@@ -7,8 +7,8 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	service "github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/rpc"
 )
 
 // Rules maps each method to the permission that a caller needs.

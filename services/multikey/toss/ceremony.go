@@ -20,7 +20,7 @@ import (
 	"strings"
 
 	"github.com/lodge-mpc/lodge/engine/multikey"
-	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/host/config"
 )
 
 // Reasons for which messages are rejected. Some come in a *Fault, which names the responsible

@@ -4,7 +4,7 @@ import (
 	"crypto/ed25519"
 	"fmt"
 
-	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/host/config"
 )
 
 // A message is a line that identifies its kind, the ceremony, and one of these:

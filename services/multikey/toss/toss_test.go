@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/multikey"
-	"github.com/lodge-mpc/lodge/services/config"
+	"github.com/lodge-mpc/lodge/services/host/config"
 )
 
 const testSet = "insecure-M8-32"

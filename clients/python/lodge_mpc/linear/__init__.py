@@ -15,7 +15,7 @@ the party, so the party must be its own. The asking end proves that its key and 
 share, up to a statistical distance that results state (``log_distance``). Distances add up over products of the same
 two clients, and the party refuses products when their budget is used up ("burnt"). Every product uses a new key.
 Parties refuse inputs that are not proved (``UNPROVED``), unless their operators have set allow_unproved_linear.
-docs/linear.md has details.
+docs/guides/linear.md has details.
 
 **Not constant time**: numpy's times may depend on values, and copies of secrets stay in memory until Python reuses it.
 Where others can measure the machine closely, use the Go client or ``lodge linear``.

@@ -7,7 +7,7 @@
         bits = client.decrypt(result.ciphertexts).bits                         # by both
 
 A party that encrypts sees the bits, so use your own party. A result is only as trustworthy as the party that computed
-it, and decryption is secure against parties that follow the protocol (docs/multikey.md).
+it, and decryption is secure against parties that follow the protocol (docs/guides/multikey.md).
 """
 
 from ..threshold.multikey import Batch, MultikeyCiphertext, MultikeySet

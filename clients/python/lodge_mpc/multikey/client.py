@@ -191,7 +191,7 @@ class MultikeyClient:
 
         Args:
             party: place in the roster.
-            netlist: in Bristol Fashion, as described in docs/multikey.md. It is validated before it is sent.
+            netlist: in Bristol Fashion, as described in docs/guides/multikey.md. It is validated before it is sent.
             inputs: all input bits in order: batches, and ciphertexts such as those of other results.
             request_id: 16 bytes; a request with the same id returns the same job.
         """

@@ -25,7 +25,7 @@ class NetlistError(ConfigError):
 
     def __init__(self, what: str, line: int = 0) -> None:
         where = f"line {line}: " if line else ""
-        super().__init__(f"invalid netlist: {where}{what}", "docs/multikey.md describes netlists")
+        super().__init__(f"invalid netlist: {where}{what}", "docs/guides/multikey.md describes netlists")
         self.line = line
 
 

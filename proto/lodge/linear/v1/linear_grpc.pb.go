@@ -16,7 +16,7 @@
 // with malformed inputs learns the other client's matrix over thousands of products.
 // Parties refuse such sets unless their operators have set allow_unproved_linear,
 // and refuse all calls of this service unless they have set allow_passive_linear.
-// See docs/linear.md.
+// See docs/guides/linear.md.
 //
 // Retries: unavailable, timed_out, busy and rate_limited may be retried without
 // changes, rate_limited after the delay that it names, if any. For all other

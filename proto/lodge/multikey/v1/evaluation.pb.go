@@ -217,7 +217,7 @@ type EvaluationHeader struct {
 	RequestId  []byte `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	ParamsHash []byte `protobuf:"bytes,2,opt,name=params_hash,json=paramsHash,proto3" json:"params_hash,omitempty"`
 	CrsDigest  []byte `protobuf:"bytes,3,opt,name=crs_digest,json=crsDigest,proto3" json:"crs_digest,omitempty"`
-	// Size of the netlist's text, see docs/multikey.md.
+	// Size of the netlist's text, see docs/guides/multikey.md.
 	NetlistBytes uint64 `protobuf:"varint,4,opt,name=netlist_bytes,json=netlistBytes,proto3" json:"netlist_bytes,omitempty"`
 	// The netlist's input bits, in order; at most 512 groups.
 	Inputs        []*InputGroup `protobuf:"bytes,5,rep,name=inputs,proto3" json:"inputs,omitempty"`

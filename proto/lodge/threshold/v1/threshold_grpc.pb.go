@@ -11,7 +11,7 @@
 // threshold of them collude, out of more than 2 threshold parties. Decryption is
 // secure against threshold of the quorum's threshold + 1 parties. Parties that
 // deviate from the protocol are detected in most cases, and can spoil results; see
-// docs/threshold.md for the cases.
+// docs/guides/threshold.md for the cases.
 //
 // Retries: unavailable, timed_out, busy and rate_limited may be retried without
 // changes, rate_limited after the delay that it names, if any. For all other

@@ -1,0 +1,241 @@
+// Package config loads the strict YAML of Lodge's processes: the roster that
+// everybody pins, a party's file and the coordinator's. Unknown keys are errors,
+// secrets appear only as paths, and every refusal says what to write instead.
+// Paths in a file are relative to the directory of that file.
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+)
+
+// Duration is a time span as YAML writes it: "90s", "2m".
+type Duration time.Duration
+
+// UnmarshalYAML reads a positive span.
+func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
+	v, err := time.ParseDuration(n.Value)
+	if err != nil || v <= 0 {
+		return fmt.Errorf("line %d: %q is not a positive time span; write for example 30s or 2m", n.Line, n.Value)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalYAML writes it back.
+func (d Duration) MarshalYAML() (any, error) { return time.Duration(d).String(), nil }
+
+// Bytes is an amount of memory or data: "512MiB", "4GiB", or plain bytes.
+type Bytes uint64
+
+var units = []struct {
+	suffix string
+	size   uint64
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}, {"", 1}}
+
+// UnmarshalYAML reads an amount.
+func (b *Bytes) UnmarshalYAML(n *yaml.Node) error {
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(n.Value, u.suffix)
+		if !ok {
+			continue
+		}
+		var v uint64
+		if _, err := fmt.Sscanf(digits, "%d", &v); err != nil || fmt.Sprint(v) != digits || v > 1<<62/u.size {
+			break
+		}
+		*b = Bytes(v * u.size)
+		return nil
+	}
+	return fmt.Errorf("line %d: %q is not an amount of bytes; write for example 512MiB or 4GiB", n.Line, n.Value)
+}
+
+// MarshalYAML writes it back.
+func (b Bytes) MarshalYAML() (any, error) {
+	for _, u := range units[:3] {
+		if uint64(b) >= u.size && uint64(b)%u.size == 0 {
+			return fmt.Sprintf("%d%s", uint64(b)/u.size, u.suffix), nil
+		}
+	}
+	return fmt.Sprintf("%dB", uint64(b)), nil
+}
+
+// TLS names a process's TLS files.
+type TLS struct {
+	Certificate string `yaml:"certificate"`
+	Key         string `yaml:"key"`
+	CA          string `yaml:"ca"`
+	ClientCA    string `yaml:"client_ca,omitempty"`
+}
+
+// Files are the same for package rpc.
+func (t TLS) Files() rpc.Files {
+	return rpc.Files{Certificate: t.Certificate, Key: t.Key, CA: t.CA, ClientCA: t.ClientCA}
+}
+
+// The permissions of clients.
+const (
+	PermStatus   = "status"   // see sessions, epochs and batches
+	PermFetch    = "fetch"    // draw this party's tuple shares
+	PermMACKey   = "mac_key"  // draw this party's MAC-key share as well
+	PermProve    = "prove"    // prove and verify plaintext knowledge
+	PermDecrypt  = "decrypt"  // ask for decryption shares
+	PermApprove  = "approve"  // approve decryptions that others ask for
+	PermEncrypt  = "encrypt"  // have bits encrypted under this party's multi-key keys
+	PermEvaluate = "evaluate" // have netlists computed on multi-key ciphertexts
+	PermLinear   = "linear"   // multiply matrices and vectors, encrypted or shared
+	PermRetire   = "retire"   // revoke tuples of its tenants; for all tenants, drain and retire epochs and destroy multi-key keys
+	PermSubmit   = "submit"   // submit and cancel jobs at the coordinator
+	PermReserve  = "reserve"  // reserve tuples, and release reservations, at the coordinator
+	PermPolicy   = "policy"   // set the policies that keep the stock at the coordinator
+	PermOperate  = "operate"  // change how much a process logs, and make multi-key keys
+
+	// PermAccusations is to clear failures that nobody was named for, and to pardon a party that evidence convicts.
+	PermAccusations = "accusations"
+)
+
+// maxFile bounds a configuration file.
+const maxFile = 1 << 20
+
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("config: %w", err)
+	}
+	if len(b) > maxFile {
+		return nil, fmt.Errorf("config: %s is larger than 1 MiB", path)
+	}
+	return b, nil
+}
+
+// decode reads a YAML file strictly into out.
+func decode(path string, out any) error {
+	b, err := read(path)
+	if err != nil {
+		return err
+	}
+	if err := decodeBytes(b, out); err != nil {
+		return fmt.Errorf("config: %s: %w", path, err)
+	}
+	return nil
+}
+
+func decodeBytes(b []byte, out any) error {
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	d.KnownFields(true)
+	if err := d.Decode(out); err != nil {
+		if errors.Is(err, io.EOF) {
+			return errors.New("the file is empty")
+		}
+		return err
+	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return errors.New("more than one YAML document")
+	}
+	return nil
+}
+
+// check gathers everything that is wrong with a file.
+type check struct{ errs []error }
+
+func (c *check) failf(format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf(format, args...))
+}
+
+func (c *check) err(path string) error {
+	if len(c.errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("config: %s: %w", path, errors.Join(c.errs...))
+}
+
+// paths makes file paths absolute and requires those that are not optional.
+func (c *check) path(dir, key string, p *string, optional bool) {
+	switch {
+	case *p == "" && !optional:
+		c.failf("%s: missing; name a file", key)
+	case *p != "" && !filepath.IsAbs(*p):
+		*p = filepath.Join(dir, *p)
+	}
+}
+
+func (c *check) tls(dir string, t *TLS) {
+	c.path(dir, "tls.certificate", &t.Certificate, false)
+	c.path(dir, "tls.key", &t.Key, false)
+	c.path(dir, "tls.ca", &t.CA, false)
+	c.path(dir, "tls.client_ca", &t.ClientCA, true)
+}
+
+func (c *check) address(key, a string, optional bool) {
+	if a == "" && optional {
+		return
+	}
+	if _, port, err := net.SplitHostPort(a); err != nil || port == "" {
+		c.failf("%s: %q is not host:port", key, a)
+	}
+}
+
+// ValidHost reports whether h is an IP address, or a DNS name (RFC 1123): labels of letters, digits and '-', which neither
+// begin nor end with '-'.
+func ValidHost(h string) bool {
+	if net.ParseIP(h) != nil {
+		return true
+	}
+	labels := strings.Split(h, ".")
+	if len(h) > 253 || strings.Trim(labels[len(labels)-1], "0123456789") == "" { // or it looks like an address
+		return false
+	}
+	for _, l := range labels {
+		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.ContainsFunc(l, func(r rune) bool {
+			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' // which DNS does not take for hosts, and containers do
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *check) name(key, n string) {
+	if !ValidName(n) {
+		c.failf("%s: %q is not a name; use 1 to 64 of a-z, 0-9, '-', starting with a letter", key, n)
+	}
+}
+
+// ValidName says whether n can name a party, client, tenant or job: 1 to 64 of
+// a-z, 0-9 and '-', starting with a letter.
+func ValidName(n string) bool { return ValidID(n) && n[0] >= 'a' && n[0] <= 'z' }
+
+// ValidID says whether id can name a reservation: 1 to 64 of a-z, 0-9 and '-'.
+func ValidID(id string) bool {
+	for _, r := range id {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' {
+			return false
+		}
+	}
+	return len(id) > 0 && len(id) <= 64
+}
+
+func contains(list []string, s string) bool {
+	for _, l := range list {
+		if l == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,37 @@
+package rpc
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
+	"github.com/lodge-mpc/lodge/services/host/pki"
+)
+
+// Whoever calls methods that there are not does not choose the names under which calls are observed.
+func TestUnknownMethodsHaveOneName(t *testing.T) {
+	w := newWorld(t)
+	observed := make(chan string, 10)
+	addr, _ := w.serve(Options{
+		Observe: func(method string, _ Role, _ string, _ time.Duration) { observed <- method },
+	}, nil)
+	conn, err := Dial(addr, alice, w.credentials(w.ca, pki.Leaf{Identity: "spiffe://lodge/client/mpc"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, method := range []string{"/a.B/C", "/lodge.status.v1.StatusService/D"} {
+		if err := conn.Invoke(t.Context(), method, &statusv1.GetStatusRequest{}, &statusv1.GetStatusResponse{}); err == nil {
+			t.Errorf("%s is served", method)
+		}
+	}
+	close(observed)
+	var names []string
+	for name := range observed {
+		names = append(names, name)
+	}
+	if !slices.Equal(names, []string{"unknown", "unknown"}) {
+		t.Errorf("observed as %v", names)
+	}
+}

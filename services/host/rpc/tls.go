@@ -1,0 +1,275 @@
+package rpc
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// Files are the paths of a process's TLS material, all PEM.
+type Files struct {
+	Certificate string // this process's chain, leaf first; empty, with Key, for a client that has a token instead
+	Key         string // its private key
+	CA          string // authority of parties and coordinator
+	ClientCA    string // authority of clients; empty: the same as CA
+}
+
+// Credentials are loaded TLS material, which Reload brings up to date.
+type Credentials struct {
+	files   Files
+	current atomic.Pointer[material]
+}
+
+// material is what was in the files at one time.
+type material struct {
+	certificate *tls.Certificate // nil without one
+	members     *roots
+	clients     *roots
+	sum         [32]byte // of the files
+}
+
+// roots is a set of trust anchors that can say whether it contains one.
+type roots struct {
+	certs []*x509.Certificate
+	sums  map[[32]byte]bool
+}
+
+func parseRoots(pemBytes []byte) (*roots, error) {
+	r := &roots{sums: map[[32]byte]bool{}}
+	for {
+		var b *pem.Block
+		b, pemBytes = pem.Decode(pemBytes)
+		if b == nil {
+			break
+		}
+		if b.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("holds a %s, not only certificates", b.Type)
+		}
+		c, err := x509.ParseCertificate(b.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		r.certs = append(r.certs, c)
+		r.sums[sha256.Sum256(c.Raw)] = true
+	}
+	if len(r.certs) == 0 {
+		return nil, errors.New("holds no certificate")
+	}
+	return r, nil
+}
+
+func (r *roots) contains(c *x509.Certificate) bool { return r.sums[sha256.Sum256(c.Raw)] }
+
+func pool(rs ...*roots) *x509.CertPool {
+	p := x509.NewCertPool()
+	for _, r := range rs {
+		for _, c := range r.certs {
+			p.AddCert(c)
+		}
+	}
+	return p
+}
+
+// LoadCredentials reads TLS material from files.
+func LoadCredentials(f Files) (*Credentials, error) {
+	m, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	c := &Credentials{files: f}
+	c.current.Store(m)
+	return c, nil
+}
+
+// load reads each file once, so that what is taken is what was hashed.
+func (f Files) load() (*material, error) {
+	m, h := new(material), sha256.New()
+	read := func(path string) ([]byte, error) {
+		b, err := os.ReadFile(path)
+		fmt.Fprintf(h, "%d ", len(b))
+		h.Write(b)
+		return b, err
+	}
+	if f.Certificate != "" || f.Key != "" {
+		chain, err := read(f.Certificate)
+		if err != nil {
+			return nil, fmt.Errorf("rpc: certificate: %w", err)
+		}
+		key, err := read(f.Key)
+		if err != nil {
+			return nil, fmt.Errorf("rpc: key: %w", err)
+		}
+		cert, err := tls.X509KeyPair(chain, key)
+		if err != nil {
+			return nil, fmt.Errorf("rpc: certificate %s: %w", f.Certificate, err)
+		}
+		m.certificate = &cert
+	}
+	authority := func(path string) (*roots, error) {
+		b, err := read(path)
+		if err != nil {
+			return nil, fmt.Errorf("rpc: authority: %w", err)
+		}
+		r, err := parseRoots(b)
+		if err != nil {
+			return nil, fmt.Errorf("rpc: authority %s: %w", path, err)
+		}
+		return r, nil
+	}
+	var err error
+	if m.members, err = authority(f.CA); err != nil {
+		return nil, err
+	}
+	m.clients = m.members
+	if f.ClientCA != "" {
+		if m.clients, err = authority(f.ClientCA); err != nil {
+			return nil, err
+		}
+	}
+	m.sum = [32]byte(h.Sum(nil))
+	return m, nil
+}
+
+// Reload reads the files again and reports whether they are others than before. What cannot be used, such as a certificate
+// whose key has not been replaced yet, that names somebody else or that is not valid now, is refused, and what there was
+// stays. New connections use what is new; a call on an old one is held against the authorities that are trusted now.
+func (c *Credentials) Reload() (changed bool, err error) {
+	old := c.current.Load()
+	m, err := c.files.load()
+	if err != nil || m.sum == old.sum {
+		return false, err
+	}
+	if was, is := old.certificate, m.certificate; was != nil {
+		if a, b := Names(was.Leaf), Names(is.Leaf); !slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))) {
+			return false, fmt.Errorf("rpc: certificate %s: names %q, and the one in use %q: restart to become another", c.files.Certificate, b, a)
+		}
+		if now := time.Now(); now.Before(is.Leaf.NotBefore) || now.After(is.Leaf.NotAfter) {
+			return false, fmt.Errorf("rpc: certificate %s: valid from %s to %s", c.files.Certificate,
+				is.Leaf.NotBefore.UTC().Format(time.RFC3339), is.Leaf.NotAfter.UTC().Format(time.RFC3339))
+		}
+	}
+	c.current.Store(m)
+	return true, nil
+}
+
+// reloadEvery is how often Watch looks: soon for those who renew, and four small files to read.
+const reloadEvery = 10 * time.Second
+
+// Watch reloads what has changed until ctx is done. It logs that it did, and once for each fault why it did not.
+func (c *Credentials) Watch(ctx context.Context, log *slog.Logger) { c.watch(ctx, reloadEvery, log) }
+
+func (c *Credentials) watch(ctx context.Context, every time.Duration, log *slog.Logger) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	said := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		changed, err := c.Reload()
+		switch {
+		case err != nil && err.Error() != said:
+			said = err.Error()
+			log.Error("the certificate in use stays: what is in its files cannot take its place", "error", err)
+		case err == nil:
+			said = ""
+		}
+		if changed {
+			log.Info("certificate and authorities reloaded", "certificate_until", c.NotAfter().UTC().Format(time.RFC3339))
+		}
+	}
+}
+
+// NotAfter is until when this process's certificate is valid; zero without one.
+func (c *Credentials) NotAfter() time.Time {
+	if cert := c.current.Load().certificate; cert != nil {
+		return cert.Leaf.NotAfter
+	}
+	return time.Time{}
+}
+
+// Server is the TLS configuration of a server: TLS 1.3, and a verified
+// certificate from every caller. Where tokens are taken a caller may have none.
+func (c *Credentials) Server(tokens bool) *tls.Config {
+	//lodge:check rpc/server/caller [swap=tls.RequireAndVerifyClientCert=>tls.RequestClientCert]
+	//  [run=TestWhoMayCall|TestNoTLS|TestNoTokens|TestClient] a caller without a certificate is
+	//  accepted
+	auth := tls.RequireAndVerifyClientCert
+	if tokens {
+		auth = tls.VerifyClientCertIfGiven
+	}
+	config := &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		ClientAuth:             auth,
+		NextProtos:             []string{"h2"},
+		SessionTicketsDisabled: true,
+	}
+	out := config.Clone()
+	out.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		m := c.current.Load()
+		now := config.Clone()
+		now.Certificates, now.ClientCAs = []tls.Certificate{*m.certificate}, pool(m.members, m.clients)
+		return now, nil
+	}
+	return out
+}
+
+// Client is the TLS configuration for calling the member with this identity:
+// TLS 1.3, our certificate if we have one, and the chain and the pinned identity of the other
+// side verified. The address dialled plays no part: the roster pins the name.
+func (c *Credentials) Client(identity string) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if cert := c.current.Load().certificate; cert != nil {
+				return cert, nil
+			}
+			return new(tls.Certificate), nil
+		},
+		NextProtos: []string{"h2"},
+		// Chain and name are verified below; only the comparison with the
+		// host name that was dialled is replaced.
+		InsecureSkipVerify: true,
+		VerifyConnection: func(s tls.ConnectionState) error {
+			return verifyServer(s, pool(c.current.Load().members), identity)
+		},
+	}
+}
+
+func verifyServer(s tls.ConnectionState, members *x509.CertPool, identity string) error {
+	if len(s.PeerCertificates) == 0 {
+		return errors.New("rpc: the server has no certificate")
+	}
+	leaf := s.PeerCertificates[0]
+	intermediates := x509.NewCertPool()
+	for _, c := range s.PeerCertificates[1:] {
+		intermediates.AddCert(c)
+	}
+	_, err := leaf.Verify(x509.VerifyOptions{
+		Roots:         members,
+		Intermediates: intermediates,
+		KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	//lodge:check rpc/server/chain [tests=./services/session/exchange] [run=TestStrangers] a server
+	//  certificate of another authority is accepted
+	if err != nil {
+		return fmt.Errorf("rpc: the server's certificate: %w", err)
+	}
+	//lodge:check rpc/server/name [run=TestClientPins] a server other than the pinned one is
+	//  accepted
+	if !slices.Contains(Names(leaf), identity) {
+		return fmt.Errorf("rpc: the server's certificate names %q, not %q as the roster pins", Names(leaf), identity)
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+// Package popk serves proofs of plaintext knowledge at one party: it encrypts and proves values for the party's own
+// clients, verifies ciphertexts that clients bring, and runs the joint proof of all parties as a session of its own,
+// which shows that a roster's parties can prove to each other; its ciphertexts are dropped, only their hash is reported.
+package popk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/params"
+	protocol "github.com/lodge-mpc/lodge/engine/protocol/popk"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/sample"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	popkv1 "github.com/lodge-mpc/lodge/proto/lodge/popk/v1"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
+	"github.com/lodge-mpc/lodge/services/host/plan"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/offline/keyring"
+	"github.com/lodge-mpc/lodge/services/session"
+	"github.com/lodge-mpc/lodge/services/session/job"
+	"github.com/lodge-mpc/lodge/services/store/vault"
+)
+
+// Rules say who may call what.
+var Rules = session.Rules("/lodge.popk.v1.PopkService/", rpc.Rules{
+	"Prove":  rpc.Allow(rpc.Client).With(config.PermProve),
+	"Verify": rpc.Allow(rpc.Client).With(config.PermProve),
+})
+
+// Bounds of one request.
+const (
+	maxContext     = 1 << 10
+	maxCiphertexts = 64
+	chunk          = 1 << 20
+	uploadTime     = 2 * time.Minute
+)
+
+var errNoHeader = rpc.Errorf(rpc.Invalid, "send the header first", "no header")
+
+// Service implements lodge.popk.v1.
+type Service struct {
+	popkv1.UnsafePopkServiceServer
+	session.Service
+	ring    *keyring.Ring
+	vault   *vault.Vault
+	parties int
+}
+
+// New serves the proofs of n parties.
+func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, n int) *Service {
+	s := &Service{ring: ring, vault: v, parties: n}
+	s.Service = session.NewService(sessions, jobv1.Protocol_PROTOCOL_POPK, func(spec *jobv1.SessionSpec) session.Protocol {
+		return &run{Service: s, spec: spec}
+	})
+	return s
+}
+
+// config checks a header and gives what prover and verifier agree on, for an epoch that usable gives. The prover is the
+// caller.
+func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader, usable func(uint64, string) (vault.Epoch, error)) (*protocol.ClientConfig, error) {
+	caller, _ := rpc.Caller(ctx)
+	switch {
+	case h == nil:
+		return nil, errNoHeader
+	case len(h.GetContext()) > maxContext:
+		return nil, rpc.Errorf(rpc.TooLarge, "a context has at most 1024 bytes", "a context of %d bytes", len(h.GetContext()))
+	case h.GetCiphertexts() < 1 || h.GetCiphertexts() > maxCiphertexts:
+		return nil, rpc.Errorf(rpc.Invalid, "prove 1 to 64 ciphertexts at a time", "%d ciphertexts", h.GetCiphertexts())
+	case h.GetDiagonal():
+		return nil, rpc.Errorf(rpc.Invalid, "", "clients cannot prove that all slots are equal; only MAC keys are proved so")
+	}
+	e, err := s.vault.Epoch(h.GetEpoch())
+	if err != nil {
+		return nil, keyring.Refused(err, fmt.Sprintf("epoch %d", h.GetEpoch()))
+	}
+	if purpose := job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION); e.Purpose != purpose {
+		return nil, rpc.Errorf(rpc.KeyPurpose, "use an epoch that was made for decryption", "epoch %d was made for %s: clients do not encrypt under it", e.ID, e.Purpose)
+	}
+	if e, err = usable(e.ID, e.Purpose); err != nil {
+		return nil, err
+	}
+	key, hash, err := s.ring.PublicKey(e)
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := s.ring.Scheme(e.Params, h.GetField())
+	if err != nil {
+		return nil, err
+	}
+	instance, err := protocol.ClientInstance(keyring.SetOf(e, scheme), h.GetField(), s.parties, int(h.GetCiphertexts()))
+	if err != nil {
+		return nil, rpc.Errorf(rpc.Invalid, "", "%v", err)
+	}
+	return &protocol.ClientConfig{
+		Scheme: scheme, Instance: instance, Key: key, KeyHash: hash,
+		Prover: caller.Name, Context: h.GetContext(), Workers: s.ring.Workers(),
+	}, nil
+}
+
+// Prove implements the service: values are canonical field elements, slot by slot, ciphertext by ciphertext.
+func (s *Service) Prove(stream popkv1.PopkService_ProveServer) error {
+	var c *protocol.ClientConfig
+	var values []byte
+	var call *job.Call
+	defer func() {
+		call.Release()
+		clear(values[:cap(values)])
+	}()
+	err := rpc.Upload(uploadTime, stream.Recv, func(m *popkv1.ProveRequest) (err error) {
+		defer clear(m.GetValues())
+		if c == nil {
+			if c, err = s.config(stream.Context(), m.GetHeader(), s.ring.Epoch); err != nil {
+				return err
+			}
+			if call, err = s.Sessions.Gate.AdmitCall(c.Prover, uint64(c.MemoryBytes())); err != nil {
+				return err
+			}
+			values = make([]byte, 0, c.Instance.U*c.Scheme.Slots()*c.Scheme.Field.Size())
+		}
+		if len(values)+len(m.GetValues()) > cap(values) {
+			return rpc.Errorf(rpc.TooLarge, "", "%d ciphertexts take %d bytes of values", c.Instance.U, cap(values))
+		}
+		values = append(values, m.GetValues()...)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case c == nil:
+		return errNoHeader
+	}
+	if err := call.Compute(); err != nil {
+		return err
+	}
+	ciphertexts, proof, err := prove(stream.Context(), c, values)
+	if err != nil {
+		return err
+	}
+	for at := 0; at < len(ciphertexts); at += chunk {
+		if err := stream.Send(&popkv1.ProveResponse{Ciphertexts: ciphertexts[at:min(at+chunk, len(ciphertexts))]}); err != nil {
+			return err
+		}
+	}
+	for at := 0; at < len(proof); at += chunk {
+		if err := stream.Send(&popkv1.ProveResponse{Proof: proof[at:min(at+chunk, len(proof))]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prove decodes values and proves them with fresh randomness.
+func prove(ctx context.Context, c *protocol.ClientConfig, values []byte) (ciphertexts, proof []byte, err error) {
+	if len(values) != cap(values) {
+		return nil, nil, rpc.Errorf(rpc.Invalid, "fill every slot of every ciphertext", "%d bytes of values, want %d", len(values), cap(values))
+	}
+	f := c.Scheme.Field
+	size := f.Size() * c.Scheme.Slots()
+	messages := make([]field.Vec, c.Instance.U)
+	for i := range messages {
+		messages[i] = f.NewVec(c.Scheme.Slots())
+		defer messages[i].Wipe()
+		if err := f.DecodeVec(messages[i], values[i*size:(i+1)*size]); err != nil {
+			return nil, nil, rpc.Errorf(rpc.Invalid, "values are below the field's modulus, least significant byte first", "%v", err)
+		}
+	}
+	// With the values, even a seed that were drawn twice would not mask two statements alike.
+	source, err := session.Source("proof for a client", []byte(c.Prover), c.Context, c.KeyHash[:], values)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer source.Wipe()
+	return protocol.Prove(ctx, *c, messages, source)
+}
+
+// Verify implements the service. The proof is the caller's own.
+func (s *Service) Verify(stream popkv1.PopkService_VerifyServer) error {
+	var c *protocol.ClientConfig
+	var ciphertexts, proof []byte
+	var call *job.Call
+	defer func() { call.Release() }()
+	err := rpc.Upload(uploadTime, stream.Recv, func(m *popkv1.VerifyRequest) (err error) {
+		if c == nil {
+			if c, err = s.config(stream.Context(), m.GetHeader(), s.ring.Held); err != nil {
+				return err
+			}
+			if call, err = s.Sessions.Gate.AdmitCall(c.Prover, uint64(c.MemoryBytes())); err != nil {
+				return err
+			}
+		}
+		ciphertexts, proof = append(ciphertexts, m.GetCiphertexts()...), append(proof, m.GetProof()...)
+		if len(ciphertexts) > c.CiphertextSize() || len(proof) > c.ProofSize() {
+			return rpc.Errorf(rpc.TooLarge, "", "ciphertexts have %d bytes and their proof %d", c.CiphertextSize(), c.ProofSize())
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case c == nil:
+		return errNoHeader
+	}
+	if err := call.Compute(); err != nil {
+		return err
+	}
+	answer := &popkv1.VerifyResponse{Accepted: true}
+	_, err = protocol.Verify(stream.Context(), *c, ciphertexts, proof)
+	s.Sessions.Metrics.Proofs(metrics.ProofClient, err == nil, 1)
+	if err != nil {
+		if ctx := stream.Context().Err(); ctx != nil {
+			return ctx
+		}
+		answer = &popkv1.VerifyResponse{Check: "form", Reason: err.Error()}
+		if errors.Is(err, protocol.ErrProof) {
+			answer.Check = "proof"
+		}
+	}
+	return stream.SendAndClose(answer)
+}
+
+// run is one joint session. Its count is the number of ciphertexts that every party proves.
+type run struct {
+	*Service
+	spec     *jobv1.SessionSpec
+	keys     *keyring.Keys
+	scheme   *gbfv.Scheme
+	instance *params.Instance
+}
+
+// Memory implements session.Protocol.
+func (r *run) Memory() (uint64, error) {
+	epoch, err := r.ring.Epoch(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose()))
+	if err != nil {
+		return 0, err
+	}
+	if epoch.Params != r.spec.GetParams() {
+		return 0, rpc.Errorf(rpc.Invalid, "", "epoch %d was made with %s, not %s", r.spec.GetEpoch(), epoch.Params, r.spec.GetParams())
+	}
+	if r.scheme, err = r.ring.Scheme(r.spec.GetParams(), r.spec.GetField()); err != nil {
+		return 0, err
+	}
+	if r.spec.GetCount() > maxCiphertexts {
+		return 0, rpc.Errorf(rpc.Invalid, "", "%d ciphertexts in one proof; at most %d", r.spec.GetCount(), maxCiphertexts)
+	}
+	if r.instance, err = plan.Proof(r.spec, keyring.SetOf(epoch, r.scheme), r.parties); err != nil {
+		return 0, rpc.Errorf(rpc.Invalid, "", "%v", err)
+	}
+	return uint64(protocol.MemoryBytes(r.instance, r.parties, false, r.ring.Workers()) * 5 / 4), nil
+}
+
+// Run implements session.Protocol.
+func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+	var err error
+	if r.keys, err = r.ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {
+		return nil, err
+	}
+	defer r.keys.Release()
+	s.ProvedUnder(r.keys.ProofKey)
+	result, err := session.Drive(ctx, s, plan.Popk, plan.Terms(plan.Popk, r.instance, r.keys.PublicHash), func(rs round.Session, source *sample.Source) (round.Transition[protocol.Result], error) {
+		return protocol.Start(protocol.Config{
+			Session: rs, Step: plan.StepProof, Scheme: r.scheme, Instance: r.instance, Key: r.keys.Public.Public, KeyHash: r.keys.PublicHash,
+			Source: source, Workers: r.ring.Workers(),
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, x := range result.Shares {
+		x.Wipe()
+	}
+	return &session.Stored{
+		Digest: gbfv.Hash(result.Ciphertexts), Epoch: r.spec.GetEpoch(), Count: r.spec.GetCount(), Security: r.keys.Epoch.KeygenSecurity,
+		StatBits: r.instance.StatSecurityBits,
+	}, nil
+}

@@ -1,0 +1,73 @@
+package vault
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/lodge-mpc/lodge/services/host/secretfile"
+	"github.com/lodge-mpc/lodge/services/store"
+)
+
+// Place is where a vault lies: in a directory, or in the PostgreSQL database that a file has the connection string of.
+type Place struct {
+	Dir, PostgresDSNFile string
+}
+
+// OpenPlace opens or makes the vault at a place.
+func OpenPlace(ctx context.Context, p Place, key *Key) (*Vault, error) {
+	s, err := p.OpenStore(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("vault: %w", err)
+	}
+	return OpenIn(s, key)
+}
+
+// OpenStore opens or makes the store at a place, whose vault may be anything.
+func (p Place) OpenStore(ctx context.Context) (store.Store, error) {
+	if p.PostgresDSNFile == "" {
+		return store.OpenDir(p.Dir)
+	}
+	dsn, err := p.dsn()
+	if err != nil {
+		return nil, err
+	}
+	return store.OpenPostgres(ctx, dsn)
+}
+
+// LookAt connects to the database of a place that has one, and leaves what is in it alone; see store.LookAtPostgres.
+func (p Place) LookAt(ctx context.Context) error {
+	if p.PostgresDSNFile == "" {
+		return nil
+	}
+	dsn, err := p.dsn()
+	if err != nil {
+		return err
+	}
+	return store.LookAtPostgres(ctx, dsn)
+}
+
+// dsn reads the connection string, which others must not be able to.
+func (p Place) dsn() (string, error) {
+	info, err := os.Stat(p.PostgresDSNFile)
+	if err != nil {
+		return "", fmt.Errorf("connection string: %w", err)
+	}
+	if secretfile.Exposed(info) {
+		return "", fmt.Errorf("the connection string in %s can be read by others; chmod 600 it", p.PostgresDSNFile)
+	}
+	dsn, err := os.ReadFile(p.PostgresDSNFile)
+	if err != nil {
+		return "", fmt.Errorf("connection string: %w", err)
+	}
+	return strings.TrimSpace(string(dsn)), nil
+}
+
+// String names the place.
+func (p Place) String() string {
+	if p.PostgresDSNFile == "" {
+		return p.Dir
+	}
+	return "the database of " + p.PostgresDSNFile
+}
