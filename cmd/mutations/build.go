@@ -49,8 +49,12 @@ func writeOverlay(root, dir string, numbered map[int]mutation) (string, error) {
 	}
 	replace := map[string]string{}
 	add := func(name, text string) error {
+		name = filepath.Join(root, filepath.FromSlash(name))
+		if replace[name] != "" {
+			return nil // the switches of the package, for another file
+		}
 		replacement := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
-		replace[filepath.Join(root, filepath.FromSlash(name))] = replacement
+		replace[name] = replacement
 		return os.WriteFile(replacement, []byte(text), 0o600)
 	}
 	for file, numbers := range files {

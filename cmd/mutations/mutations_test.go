@@ -293,6 +293,31 @@ func TestHangs(t *testing.T) {
 	}
 }
 
+// The tests of one package can be those of mutations in several, with several files each.
+func TestSeveralPackages(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"go.mod": example["go.mod"]})
+	names := []string{}
+	uses := "package all\n\nimport (\n\t\"testing\"\n"
+	body := ""
+	for _, pkg := range []string{"a", "b", "c"} {
+		for _, name := range []string{"One", "Two", "Three"} {
+			mutation := "x/" + pkg + "/" + strings.ToLower(name)
+			names = append(names, mutation)
+			write(t, dir, map[string]string{pkg + "/" + name + ".go": "package " + pkg + "\n\nfunc " + name + "(x int) bool {\n" +
+				"\t//lodge:check " + mutation + " [tests=./all] zero passes\n\tif x == 0 {\n\t\treturn false\n\t}\n\treturn true\n}\n"})
+			body += "\tif " + pkg + "." + name + "(0) {\n\t\tt.Error(0)\n\t}\n"
+		}
+		uses += "\t\"example/" + pkg + "\"\n"
+	}
+	write(t, dir, map[string]string{"all/all_test.go": uses + ")\n\nfunc TestAll(t *testing.T) {\n" + body + "}\n"})
+	for _, r := range runExample(t, dir, time.Minute, names...) {
+		if r.Outcome != caught || r.By != "TestAll" {
+			t.Errorf("got %+v", r)
+		}
+	}
+}
+
 // A test that caught a mutation once and no longer does is no reason to skip the others.
 func TestKillersAreOnlyFirst(t *testing.T) {
 	dir := t.TempDir()
