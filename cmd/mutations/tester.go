@@ -59,7 +59,7 @@ type suite struct {
 	binary  string
 	broken  map[int]string // why mutations do not compile
 	unsound *verdict       // the tests fail without a mutation
-	limit   time.Duration  // for the tests of one mutation
+	hangs   time.Duration  // a time in which the tests end if no mutation makes them hang
 }
 
 // moduleRoot is the directory of the go.mod above the working directory.
@@ -149,7 +149,7 @@ func (t *tester) prepare(ctx context.Context, s *suite) (err error) {
 		s.unsound = &out
 	}
 	// The other jobs and the rest of the machine may be less idle than now.
-	s.limit = min(t.timeout, 30*time.Second+5*time.Since(start))
+	s.hangs = min(t.timeout, 30*time.Second+5*time.Since(start))
 	return nil
 }
 
@@ -194,13 +194,17 @@ func (t *tester) outcome(ctx context.Context, m mutation, r *result) {
 			r.Outcome, r.Detail = broken, reason
 			return
 		}
-		out, err := t.test(ctx, a.s, number, a.pattern, a.s.limit)
+		limit := t.timeout
+		if m.Hangs {
+			limit = a.s.hangs
+		}
+		out, err := t.test(ctx, a.s, number, a.pattern, limit)
 		switch {
 		case err != nil:
 			r.Outcome, r.Detail = broken, err.Error()
 			return
 		case out.timedOut && !m.Hangs:
-			r.Outcome, r.By, r.Detail = hung, out.running, "no end after "+a.s.limit.String()
+			r.Outcome, r.By, r.Detail = hung, out.running, "no end after "+limit.String()
 			return
 		case out.timedOut:
 			r.Outcome = caught
