@@ -37,8 +37,8 @@ func lodgePick[T any](mutated bool, edited, original T) T {
 }
 `
 
-// writeOverlay writes the sources with a switch for each of these mutations into dir, and a description
-// of the overlay, whose path it returns. The number of a switch is its key.
+// writeOverlay writes the sources with a switch for each of these mutations into dir, and a
+// description of the overlay, whose path it returns. The number of a switch is its key.
 func writeOverlay(root, dir string, numbered map[int]mutation) (string, error) {
 	files := map[string]map[string]int{}
 	for n, m := range numbered {
@@ -102,8 +102,8 @@ func (s *source) switched(numbers map[string]int) (string, error) {
 	return apply(s.text, all), nil
 }
 
-// build builds the test binary of a package, with a switch for every mutation. Mutations that do not
-// compile are left out; broken has the reasons.
+// build builds the test binary of a package, with a switch for every mutation. Mutations that do
+// not compile are left out; broken has the reasons.
 func (t *tester) build(ctx context.Context, pkg, binary string, numbered map[int]mutation) (broken map[int]string, err error) {
 	broken = map[int]string{}
 	numbered = maps.Clone(numbered)

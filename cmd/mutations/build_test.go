@@ -20,7 +20,8 @@ import (
 	"testing"
 )
 
-// Every file compiles with each switch alone and with all of them. go/types checks that in milliseconds.
+// Every file compiles with each switch alone and with all of them. go/types checks that in
+// milliseconds.
 func TestEditsBuild(t *testing.T) {
 	files, directories := map[string][]mutation{}, map[string]bool{}
 	for _, m := range verifications(t) {
@@ -148,8 +149,8 @@ func load(paths []string) (map[string]*sources, error) {
 	}
 }
 
-// check returns the type errors of f, which takes the place of the file called name. Of the package's other files it
-// reads only the declarations.
+// check returns the type errors of f, which takes the place of the file called name. Of the
+// package's other files it reads only the declarations.
 func (p *sources) check(name string, f *ast.File) error {
 	others := map[string]*ast.File{}
 	maps.Copy(others, p.declarations)

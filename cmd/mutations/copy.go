@@ -8,9 +8,9 @@ import (
 )
 
 // copied gives changes with the effect of edits that no condition can express, such as a dropped
-// argument. The end of the file receives an edited copy of the function, or of the initial value of a
-// package variable, and a condition chooses between the original and the copy. The copy has the line
-// numbers of the original.
+// argument. The end of the file receives an edited copy of the function, or of the initial value of
+// a package variable, and a condition chooses between the original and the copy. The copy has the
+// line numbers of the original.
 func (s *source) copied(chain []ast.Node, edits []change, number int) ([]change, error) {
 	switch d := chain[1].(type) {
 	case *ast.FuncDecl:
@@ -84,8 +84,8 @@ func (s *source) copiedValue(v *ast.ValueSpec, e ast.Expr, edits []change, numbe
 	}
 }
 
-// arguments gives an argument for each parameter. The function cannot use a parameter without a name, so
-// any value serves.
+// arguments gives an argument for each parameter. The function cannot use a parameter without a
+// name, so any value serves.
 func (s *source) arguments(params *ast.FieldList) (all []string) {
 	for _, f := range params.List {
 		names := f.Names

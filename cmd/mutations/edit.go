@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// A change puts before and after around the bytes [from, to) of a source, or, unless it keeps them, in
-// their place.
+// A change puts before and after around the bytes [from, to) of a source, or, unless it keeps them,
+// in their place.
 type change struct {
 	from, to      int
 	before, after string
@@ -28,8 +28,8 @@ func insert(at int, text string) change { return change{from: at, to: at, before
 // isOn is the Go expression that is true while the mutation with this number is on.
 func isOn(number int) string { return fmt.Sprintf("lodgeMutated(%d)", number) }
 
-// switchOff gives the source with one switch, numbered 1, for the check of the marker called name, and
-// the bytes of the original that the edit concerns.
+// switchOff gives the source with one switch, numbered 1, for the check of the marker called name,
+// and the bytes of the original that the edit concerns.
 func switchOff(file, text, name string) (edited string, span [2]int, err error) {
 	s, err := parseSource(file, []byte(text))
 	if err != nil {
@@ -45,9 +45,9 @@ func switchOff(file, text, name string) (edited string, span [2]int, err error) 
 }
 
 // change applies the operators of a marker to the code below it, or the default one when it has
-// none: an if never holds, a case never matches, an operand, element or argument is dropped, and any
-// other statement never runs. The edit only has an effect while the mutation with this number is on.
-// The changes of several markers can be applied together.
+// none: an if never holds, a case never matches, an operand, element or argument is dropped, and
+// any other statement never runs. The edit only has an effect while the mutation with this number
+// is on. The changes of several markers can be applied together.
 func (s *source) change(m marker, number int) ([]change, [2]int, error) {
 	chain := s.marked(m.below)
 	if chain == nil {
@@ -151,8 +151,8 @@ func (s *source) marked(line int) (chain []ast.Node) {
 	return chain
 }
 
-// leads reports whether nothing stands before a node on its line, except the end of the block before
-// an else.
+// leads reports whether nothing stands before a node on its line, except the end of the block
+// before an else.
 func (s *source) leads(n ast.Node) bool {
 	before := strings.Join(strings.Fields(s.lineBefore(n.Pos())), " ")
 	return before == "" || before == "} else"
@@ -170,8 +170,8 @@ func (s *source) textOf(n ast.Node) string {
 	return string(s.text[s.offset(n.Pos()):s.offset(n.End())])
 }
 
-// operate gives the changes of one operator to the last node of the chain. They keep the original code
-// where a condition can switch between it and the mutation.
+// operate gives the changes of one operator to the last node of the chain. They keep the original
+// code where a condition can switch between it and the mutation.
 func (s *source) operate(chain []ast.Node, o operator, on string) ([]change, error) {
 	n := chain[len(chain)-1]
 	switch o.name {
@@ -220,8 +220,8 @@ func (s *source) operate(chain []ast.Node, o operator, on string) ([]change, err
 	return []change{{from: s.offset(last.Pos()), to: s.offset(last.End()), before: text}}, nil
 }
 
-// bound reports whether the parent of the last node binds it as an operand, so that an expression in
-// its place wants parentheses.
+// bound reports whether the parent of the last node binds it as an operand, so that an expression
+// in its place wants parentheses.
 func bound(chain []ast.Node) bool {
 	switch p := chain[len(chain)-2].(type) {
 	case *ast.BinaryExpr, *ast.UnaryExpr, *ast.StarExpr, *ast.SelectorExpr:
@@ -282,7 +282,8 @@ func (s *source) never(e ast.Expr, on string) change {
 	return change{s.offset(e.Pos()), s.offset(e.End()), "!" + on + " && (", ")", true}
 }
 
-// drop removes the last node of the chain from the operands, arguments or elements that it is one of.
+// drop removes the last node of the chain from the operands, arguments or elements that it is one
+// of.
 func (s *source) drop(chain []ast.Node, on string) ([]change, error) {
 	last := len(chain) - 1
 	for last > 0 {

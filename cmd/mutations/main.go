@@ -4,9 +4,9 @@
 //
 //	//lodge:check AREA/NAME [OPTION]... what goes wrong without the check
 //
-// docs/internals/testing.md lists the options. A build overlay (go help build) puts a switch at every check of a
-// package, so that one test binary serves all its mutations: an environment variable turns one of them
-// on. The tree does not change.
+// docs/internals/testing.md lists the options. A build overlay (go help build) puts a switch at
+// every check of a package, so that one test binary serves all its mutations: an environment
+// variable turns one of them on. The tree does not change.
 //
 //	mutations                        all of them
 //	mutations -count 12 -seed 345    12 of them, others with every seed; prints what was left out

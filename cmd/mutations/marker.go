@@ -81,8 +81,8 @@ func parseMarker(text string) (marker, error) {
 	return m, nil
 }
 
-// cutOption cuts an option from the start of s: [option], or a bare hangs, tests=... or run=... that
-// ends at a space. Without an option at the start it returns "".
+// cutOption cuts an option from the start of s: [option], or a bare hangs, tests=... or run=...
+// that ends at a space. Without an option at the start it returns "".
 func cutOption(s string) (option, after string, err error) {
 	if !strings.HasPrefix(s, "[") {
 		word, after, _ := strings.Cut(s, " ")

@@ -65,8 +65,8 @@ func TestParseMarker(t *testing.T) {
 	}
 }
 
-// Each operator gives the text that is expected, which compiles: a condition around the code, or an edited
-// copy of the function.
+// Each operator gives the text that is expected, which compiles: a condition around the code, or an
+// edited copy of the function.
 func TestOperators(t *testing.T) {
 	for _, c := range []struct{ name, marker, code, want string }{
 		{"if", "", "if x < 0 {\n\t\treturn 1\n\t}", "if !lodgeMutated(1) && (x < 0) {\n\t\treturn 1\n\t}"},

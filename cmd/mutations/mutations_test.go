@@ -67,7 +67,8 @@ func testsOf(t *testing.T, pkg string) []string {
 	return list
 }
 
-// Successive seeds go through all mutations, each share is of the size asked for, and nothing is lost between.
+// Successive seeds go through all mutations, each share is of the size asked for, and nothing is
+// lost between.
 func TestSharesCoverAll(t *testing.T) {
 	all := verifications(t)
 	for _, count := range []int{1, 7, len(all) - 1, len(all), 0} {
@@ -91,7 +92,8 @@ func TestSharesCoverAll(t *testing.T) {
 	}
 }
 
-// A module with checks of every outcome. Switches are nested in others and stand in copied functions.
+// A module with checks of every outcome. Switches are nested in others and stand in copied
+// functions.
 var example = map[string]string{
 	"go.mod": "module example\n\ngo 1.26\n",
 	"a.go": `package a

@@ -9,9 +9,9 @@ import (
 )
 
 // share picks count of the mutations, or all when count is 0, and gives the names of the others.
-// Successive seeds take successive shares of one fixed order, so that as many seeds as there are shares go
-// through all. The order keeps the mutations of a package together, because most of the time of a
-// share goes into building test binaries.
+// Successive seeds take successive shares of one fixed order, so that as many seeds as there are
+// shares go through all. The order keeps the mutations of a package together, because most of the
+// time of a share goes into building test binaries.
 func share(all []mutation, count int, seed uint64) (chosen []mutation, left []string) {
 	if count <= 0 || count >= len(all) {
 		return all, nil

@@ -47,7 +47,8 @@ var guarded = []struct {
 	{"engine/linear/*.go", []string{"ErrShape", "ErrRange", "ErrNoise", "ErrKeys", "ErrForeign", "ErrCiphertext", "ErrAnswer"}},
 }
 
-// sitesOf finds the uses of these names in a file, apart from their declarations, one for each condition.
+// sitesOf finds the uses of these names in a file, apart from their declarations, one for each
+// condition.
 func sitesOf(t *testing.T, file string, names []string) []site {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -84,8 +85,8 @@ func sitesOf(t *testing.T, file string, names []string) []site {
 	return found
 }
 
-// refuses reports whether the name at the end of a path makes an error there: a literal, a call, or an argument of one.
-// Types in signatures and comparisons with errors that others made do not.
+// refuses reports whether the name at the end of a path makes an error there: a literal, a call, or
+// an argument of one. Types in signatures and comparisons with errors that others made do not.
 func refuses(path []ast.Node) bool {
 	for i := len(path) - 2; i >= 0; i-- {
 		switch n := path[i].(type) {
@@ -143,8 +144,8 @@ func functionName(fn *ast.FuncDecl) string {
 	}
 }
 
-// Every place where the guarded sources refuse something has a mutation that reaches its condition, or an
-// excuse, and every excuse is of a place that needs one.
+// Every place where the guarded sources refuse something has a mutation that reaches its condition,
+// or an excuse, and every excuse is of a place that needs one.
 func TestEveryRefusalIsMarked(t *testing.T) {
 	edits := map[string][][2]int{} // by file
 	for _, m := range verifications(t) {

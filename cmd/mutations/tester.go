@@ -231,7 +231,8 @@ func (m mutation) key() string {
 // killersFile keeps what caught each mutation, below the root.
 const killersFile = "bin/mutations.json"
 
-// loadKillers reads what caught each mutation. That file only saves time, so a damaged one does not matter.
+// loadKillers reads what caught each mutation. That file only saves time, so a damaged one does not
+// matter.
 func (t *tester) loadKillers() {
 	t.killers = map[string]killer{}
 	data, err := os.ReadFile(filepath.Join(t.root, killersFile))

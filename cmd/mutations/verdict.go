@@ -54,8 +54,8 @@ func (t *tester) test(ctx context.Context, s *suite, number int, pattern string,
 	return out, nil
 }
 
-// read reads the output of a test binary with -test.v=test2json, which marks the lines of the framework
-// with the character 0x16.
+// read reads the output of a test binary with -test.v=test2json, which marks the lines of the
+// framework with the character 0x16.
 func read(said string) (out verdict) {
 	crashed := false
 	lines := strings.Split(said, "\n")
