@@ -176,7 +176,7 @@ func TestFailuresAreNoted(t *testing.T) {
 func TestResults(t *testing.T) {
 	r, spec := newRegistry(nil)
 	defer r.Close()
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
 	begin := func() (*Entry, *work, *[]string) {
 		spec = proto.CloneOf(spec)

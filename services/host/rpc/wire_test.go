@@ -64,7 +64,21 @@ func TestUntakenResponses(t *testing.T) {
 	again("after one of them was reset", "")
 	conn.Close()
 	again("after their connection was closed", "")
-	for range most - 1 {
-		again("afterwards", "")
+	// All places are free again, so that as many calls can wait as before.
+	conn = a.dial(lone)
+	if err := conn.Window(0); err != nil {
+		t.Fatal(err)
+	}
+	end := time.Now().Add(5 * time.Second)
+	for waiting := 0; waiting < most; {
+		call := a.open(conn, statusMethod)
+		if err := call.Send(good, 1<<14, true); err != nil {
+			t.Fatal(err)
+		}
+		if st := call.Status(100 * time.Millisecond); st == nil {
+			waiting++
+		} else if time.Now().After(end) {
+			t.Fatalf("%d calls wait, want %d: %v", waiting, most, st)
+		}
 	}
 }

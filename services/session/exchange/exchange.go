@@ -308,7 +308,7 @@ func (s *Streams) compare(from round.Party, h *exchangev1.Hello) error {
 	//  specs connect
 	case !bytes.Equal(h.GetSpecDigest(), s.pins.SpecDigest[:]):
 		what = "another session spec"
-	//lodge:check exchange/hello/incarnation [run=TestPinsDiffer|TestStrangers|TestMalformed] a
+	//lodge:check exchange/hello/incarnation [run=FuzzHello] a
 	//  hello does not identify its process
 	case len(h.GetIncarnation()) != len(s.incarnation):
 		return rpc.Errorf(rpc.Invalid, "", "the incarnation has %d bytes", len(h.GetIncarnation()))
