@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// Errors of this package wrap one of these.
+// The errors that all errors of this package wrap.
 var (
 	ErrTruncated = errors.New("codec: too short")
 	ErrTrailing  = errors.New("codec: too long")

@@ -29,7 +29,7 @@ type Peer struct {
 	Conn grpc.ClientConnInterface
 }
 
-// reshareRun is a session that gives the secrets of an epoch new shares, in another epoch.
+// reshareRun is a session that reshares the secrets of an epoch, as another epoch.
 type reshareRun struct {
 	*Service
 	spec     *jobv1.SessionSpec

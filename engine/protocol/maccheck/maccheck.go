@@ -28,25 +28,29 @@
 //
 // # Why it is sound
 //
-// Let the cheating parties shift Y by eps and gamma(Y) by delta, shift c and gamma(b) by errors of their own, and send m
-// after they saw everybody else's. The sum is then b (delta - alpha eps) + E. E is fixed by the end of step 3, because z is
-// committed to before any other party's z is known, and b is uniform given everything seen until then: m hides gamma(Y)
-// behind a, and nothing else depends on b. If delta differs from alpha eps, the sum is zero for one value of b in p. If
-// delta equals alpha eps for eps other than 0, the adversary has guessed alpha, which succeeds for one value in p. The
-// weights add 1/p. So every fault passes with probability at most 3/p.
+// Let the cheating parties shift Y by eps and gamma(Y) by delta, shift c and gamma(b) by further
+// errors, and send m after they have seen the m of all other parties. The sum is then b (delta -
+// alpha eps) + E. E is fixed by the end of step 3, because z is committed to before any other
+// party's z is known, and b is uniform given everything seen until then: m hides gamma(Y) behind a,
+// and nothing else depends on b. If delta differs from alpha eps, the sum is zero for one of the p
+// values of b. If delta equals alpha eps for eps other than 0, the adversary has guessed alpha,
+// which succeeds for one of its p values. The weights add 1/p. So every fault passes with
+// probability at most 3/p.
 //
 // # Why a failure reveals nothing
 //
-// Everything that the adversary sees is Y (masked by rho, or zero), m (masked by a) and the sum of the honest parties' z.
-// Given the adversary's errors, the sum of all z is b (delta - alpha eps) + E. For every alpha except the one with
-// delta = alpha eps, b (delta - alpha eps) is uniform and independent of Y and m, so the views under all these alphas have
-// the same distribution. A failed check tells the adversary only that one guess of alpha was wrong, at most three guesses
-// in all. TestFailureHidesAlpha enumerates this over a field of five elements. Alpha and everything released under it
-// stay valid. services/store/vault counts the failures of a key, and retires it after too many of them.
+// Everything that the adversary sees is Y (masked by rho, or zero), m (masked by a) and the sum of
+// the honest parties' z. Given the adversary's errors, the sum of all z is b (delta - alpha eps) +
+// E. For every alpha except the one with delta = alpha eps, b (delta - alpha eps) is uniform and
+// independent of Y and m, so the views under all these alphas have the same distribution. A failed
+// check tells the adversary only that one guess of alpha was wrong, at most three guesses in all.
+// TestFailureHidesAlpha enumerates this over a field of five elements. Alpha and everything
+// released under it stay valid. services/store/vault counts the failures of a key, and retires it
+// after too many.
 //
 // # Conditions
 //
-// The proof needs each of these; the tests show the attack without it.
+// The proof needs each of these conditions. For each, a test shows the attack that it prevents.
 //
 //   - A check triple takes no part in the sacrifice, in openings, or in a release. A wrong opening of its masked factor
 //     leaks b, and z / b = delta - alpha eps reveals alpha.
@@ -79,7 +83,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// The checks. A failure drops the batch and names nobody.
+// The checks. A failure drops the batch and names no party.
 const (
 	CheckMAC  = "mac"  // values and MACs differ
 	CheckZero = "zero" // a value that must be zero is not
@@ -91,7 +95,7 @@ const (
 // Pair holds this party's shares of values and of their MACs, entry by entry.
 type Pair struct{ Value, MAC field.Vec }
 
-// Config is what all parties of a run agree on, and what is this party's own.
+// Config has the inputs that all parties of a run agree on, and this party's shares and randomness.
 type Config struct {
 	Session round.Session
 	Step    string
@@ -175,7 +179,7 @@ func combine(f *field.Field, value, mac field.Element, pairs []Pair, xof io.Read
 	return nil
 }
 
-// combined gives this party's shares of the combinations and of their MACs.
+// combined returns this party's shares of the combinations and of their MACs.
 func (c *Config) combined(coin round.Digest) (shares, macs field.Vec, err error) {
 	shares, macs = c.Field.NewVec(Combinations), c.Field.NewVec(Combinations)
 	c.Session.Secrets.Own(shares, macs)
@@ -227,7 +231,7 @@ func open(c Config, coin round.Digest) (round.Transition[Passed], error) {
 // opening waits for the other parties' shares of the combinations and of m.
 type opening struct {
 	Config
-	own      field.Vec // what this party broadcast: Y, then m
+	own      field.Vec // this party's broadcast: Y, then m
 	relation field.Vec // the opened combination of Sacrificed
 }
 
@@ -271,7 +275,7 @@ func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Passe
 	return round.Map(next, func(o round.Opened) (Passed, error) { return r.verdict(o) }), nil
 }
 
-// decode reads what a party broadcast or opened: one element for each combination, or two.
+// decode decodes a party's broadcast or opening: two elements or one for each combination.
 func (r opening) decode(t field.Vec, payload []byte) error {
 	if err := r.Field.DecodeVec(t, payload); err != nil {
 		return err
@@ -288,7 +292,7 @@ func (r opening) decode(t field.Vec, payload []byte) error {
 	return nil
 }
 
-// verdict adds up the z.
+// verdict adds up the opened z, and evaluates the checks.
 func (r opening) verdict(o round.Opened) (Passed, error) {
 	f := r.Field
 	sum, t := f.NewVec(Combinations), f.NewVec(Combinations)

@@ -171,8 +171,8 @@ func TestKeyRotation(t *testing.T) {
 	}
 }
 
-// Without the issuer there is no new trust: nobody gets in, and the error says why. Keys that it gave go on working, for
-// a day.
+// While the issuer is unreachable, no new key is trusted, and the error gives the reason. Known
+// keys continue to work, for a day.
 func TestIssuerDown(t *testing.T) {
 	i := newIssuer(t)
 	k := newKey(t, "1", jose.ES256)

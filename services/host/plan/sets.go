@@ -28,8 +28,9 @@ type Set struct {
 	Legacy error
 }
 
-// CheckNewKeys returns an *rpc.Error that names the successor if new keys of the set are refused: the set is legacy.
-// A group for multi-key ciphertexts is not refused. It has no keys of its own, and existing keys need it.
+// CheckNewKeys returns an *rpc.Error that names the successor if new keys of the set are refused:
+// the set is legacy. A group for multi-key ciphertexts is not refused. Such a group makes no keys,
+// and existing multi-key keys need it.
 func (s Set) CheckNewKeys() error {
 	var legacy *hardness.LegacyError
 	//lodge:check plan/legacy [tests=./services/threshold] run=TestLegacyKeys a legacy set makes threshold keys
@@ -39,7 +40,7 @@ func (s Set) CheckNewKeys() error {
 	return nil
 }
 
-// RefuseNewKeys is the refusal of new keys of a legacy set.
+// RefuseNewKeys returns the error for new keys of a legacy set.
 func RefuseNewKeys(legacy *hardness.LegacyError) *rpc.Error {
 	return rpc.Errorf(rpc.PolicyRefused, "make keys with "+legacy.Successor+", and pin it at every party first", "no new keys: %v", legacy)
 }

@@ -107,7 +107,7 @@ func TestRateOfAClient(t *testing.T) {
 	}
 }
 
-// Calls that are refused count: whoever is not allowed to call does not call without end.
+// Refused calls count towards the rate, so that a caller without permission is limited too.
 func TestRefusedCallsCount(t *testing.T) {
 	w := newWorld(t)
 	addr, _ := w.serve(Options{

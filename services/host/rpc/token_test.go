@@ -43,7 +43,7 @@ func (w *world) callWith(addr string, c *Credentials, token string) (*statusv1.G
 	return statusv1.NewStatusServiceClient(conn).GetStatus(ctx, &statusv1.GetStatusRequest{})
 }
 
-// bare are the credentials of a client without a certificate.
+// bare returns the credentials of a client without a certificate.
 func (w *world) bare() *Credentials {
 	w.t.Helper()
 	c, err := LoadCredentials(Files{CA: w.caFile})
@@ -142,7 +142,7 @@ func TestCertificateOrToken(t *testing.T) {
 	}
 }
 
-// Where this process accepts no tokens, one is refused, and nobody connects without a certificate.
+// A process without a token issuer refuses tokens, and connections without a certificate.
 func TestNoTokensAreTaken(t *testing.T) {
 	w := newWorld(t)
 	addr, _ := w.serve(Options{}, whoami)

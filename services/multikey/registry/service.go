@@ -49,7 +49,7 @@ func (r *Registry) Announce(_ context.Context, m *multikeyv1.AnnounceRequest) (*
 	return &multikeyv1.AnnounceResponse{}, nil
 }
 
-// refused gives the error of a rejected record its code.
+// refused converts the error of a rejected record to an *rpc.Error.
 func refused(err error) error {
 	switch {
 	case errors.Is(err, ErrConflict):

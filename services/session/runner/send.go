@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/exchange"
 )
 
-// post is a message with everything that its signature covers, but for the digest where it is not known yet.
+// post is a message with everything that its signature covers, except the digest if it is not known
+// yet.
 type post struct {
 	at        metrics.Place // the round in which it is sent
 	message   round.Message
@@ -54,7 +55,7 @@ func (q *sendQueue) signal() {
 	}
 }
 
-// take gives the next batch; nil when the queue is closed and empty.
+// take returns the next batch, or nil when the queue is closed and empty.
 func (q *sendQueue) take(ctx context.Context) ([]post, error) {
 	for {
 		q.mu.Lock()
