@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// The errors that all errors of this package wrap.
+// Every error of this package wraps one of these errors.
 var (
 	ErrTruncated = errors.New("codec: too short")
 	ErrTrailing  = errors.New("codec: too long")

@@ -13,7 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// Errors that callers can cause. Errors of this package wrap one of these, or are an *UnknownError.
+// Errors that callers can cause. Every error of this package wraps one of these errors, or is an
+// *UnknownError.
 var (
 	ErrShape      = errors.New("linear: wrong shape")
 	ErrRange      = errors.New("linear: value out of range")

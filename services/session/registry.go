@@ -60,7 +60,8 @@ type Config struct {
 
 // Conduct decides from the ends of earlier sessions whether a session may begin.
 type Conduct interface {
-	// Admit refuses a session with parties that cheat. It is called again just before the session begins.
+	// Admit returns an error if a party of the session is excluded, or no session may begin. It is
+	// called again just before the session begins.
 	Admit(*jobv1.SessionSpec) error
 	// Ended records how a session failed before the failure becomes visible elsewhere, and adds the parties that may be
 	// responsible to it.
@@ -233,7 +234,8 @@ func (r *Registry) admit(spec *jobv1.SessionSpec, memory uint64, p Protocol) (re
 		leave()
 		return nil, err
 	}
-	// The gate does not charge memory that earlier sessions left cached. This session reuses the part of its own degree.
+	// The gate does not charge memory that earlier sessions left cached. This session reuses the
+	// cached memory of its own ring degree.
 	degree := 0
 	if set, err := params.Lookup(spec.GetParams()); err == nil {
 		degree = set.N()

@@ -99,7 +99,7 @@ func New(sessions *session.Registry, c Config) *Service {
 var purpose = job.PurposeName(jobv1.Purpose_PURPOSE_THRESHOLD)
 
 // held returns the record of an epoch of threshold keys of which this party has a usable share.
-// fresh means that the caller makes new masks or answers under the epoch.
+// fresh means that the caller makes masks under the epoch.
 func (s *Service) held(id uint64, fresh bool) (vault.Epoch, error) {
 	name := fmt.Sprintf("epoch %d", id)
 	e, err := s.Vault.Epoch(id)

@@ -22,7 +22,7 @@ type Writer struct {
 	file     *os.File
 	buf      *bufio.Writer
 	sum      hash.Hash
-	kept     int64 // of n, what a checkpoint holds
+	kept     int64 // the part of n that the last checkpoint covers
 	resumes  bool  // there are checkpoints
 }
 
@@ -82,7 +82,7 @@ func (w *Writer) Close() error {
 	return w.removeCheckpoint()
 }
 
-// Abort removes what was written.
+// Abort removes the written files.
 func (w *Writer) Abort() error {
 	return errors.Join(w.file.Close(), os.Remove(filepath.Join(w.dir, DataName)), w.removeCheckpoint())
 }

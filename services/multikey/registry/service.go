@@ -18,7 +18,7 @@ var Rules = rpc.Rules{
 	"/lodge.multikey.v1.RegistryService/GetPublished":  rpc.Allow(rpc.Peer, rpc.Client),
 }
 
-// None is the service of a party whose roster pins no context.
+// None implements the service for a party whose roster pins no context.
 type None struct {
 	multikeyv1.UnsafeRegistryServiceServer
 }
