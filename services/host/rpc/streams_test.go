@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/pki"
 )
 
-// fetcher is a server whose Fetch is the test's; clients may call nothing else.
+// fetcher is a server with the test's Fetch, the only method that clients may call.
 type fetcher struct {
 	tuplesv1.UnimplementedTuplesServiceServer
 	fetch func(stream tuplesv1.TuplesService_FetchServer) error

@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/pki"
 )
 
-// issued are tokens by their text.
+// issued maps the text of tokens to their claims.
 type issued map[string]Token
 
 func (issued) Issuer() string { return "https://issuer.example" }
@@ -26,7 +26,7 @@ func (i issued) Verify(_ context.Context, raw string) (Token, *Error) {
 	return Token{}, Errorf(Unauthenticated, "", "no such token")
 }
 
-// callWith calls with a certificate, a token, or what there is of the two.
+// callWith calls with a certificate, a token, both or neither.
 func (w *world) callWith(addr string, c *Credentials, token string) (*statusv1.GetStatusResponse, error) {
 	w.t.Helper()
 	var more []DialOption
@@ -175,7 +175,7 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-// The file is read for every call, and errors about it do not show its content.
+// The token file is read for every call, and errors about it do not reveal its content.
 func TestTokenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	source := TokenFile(path)

@@ -216,7 +216,7 @@ func TestBackpressure(t *testing.T) {
 	sent := &body{frames: 50, size: 100_000}
 	done := make(chan error, 1)
 	go func() { done <- send(ctx, n, a, 1, "big", sent) }()
-	time.Sleep(300 * time.Millisecond) // nobody takes anything
+	time.Sleep(300 * time.Millisecond) // no party receives anything
 	sent.mu.Lock()
 	made := sent.made
 	sent.mu.Unlock()

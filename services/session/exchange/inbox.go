@@ -228,7 +228,7 @@ func (s *Session) push(st exchangev1.ExchangeService_ExchangeServer, from round.
 	case b.generation != generation:
 		return errSuperseded
 	case s.end != running:
-		return nil // nobody wants it any more
+		return nil // it is no longer wanted
 	}
 	s.taken += int64(size)
 	frame, err := b.accept(from, f)

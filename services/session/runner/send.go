@@ -20,8 +20,8 @@ type post struct {
 	signature []byte // of a broadcast
 }
 
-// sendQueue holds posts until they are sent, so that a party goes on to collect
-// and to step meanwhile. Bodies are made when they are sent.
+// sendQueue holds posts until they are sent, so that a party can collect messages and step
+// meanwhile. Bodies are made when they are sent.
 type sendQueue struct {
 	mu      sync.Mutex
 	batches [][]post
