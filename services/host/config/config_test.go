@@ -247,7 +247,7 @@ func TestMultikeyContext(t *testing.T) {
 	}
 }
 
-// The memory limit of a process with multi-key ciphertexts is the sum of both limits.
+// With multi-key ciphertexts the memory limit is that of the policy plus those of the service.
 func TestMemory(t *testing.T) {
 	f := &PartyFile{Roster: &Roster{}}
 	f.Policy.MaxMemory = 1000
