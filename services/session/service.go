@@ -45,7 +45,7 @@ func (s Service) Start(_ context.Context, r *jobv1.StartRequest) (*jobv1.StartRe
 
 // visible returns a session if the caller may see it. A client acts for its tenants: sessions that
 // make tuples for other tenants are not found. Sessions that make keys have no tenant.
-func (s Service) visible(ctx context.Context, ref *jobv1.SessionRef) (*Session, error) {
+func (s Service) visible(ctx context.Context, ref *jobv1.SessionRef) (*Entry, error) {
 	x, err := s.Sessions.Get(ref)
 	if err != nil {
 		return nil, err

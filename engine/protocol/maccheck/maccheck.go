@@ -39,18 +39,16 @@
 //
 // # Why a failure reveals nothing
 //
-// Everything that the adversary sees is Y (masked by rho, or zero), m (masked by a) and the sum of
-// the honest parties' z. Given the adversary's errors, the sum of all z is b (delta - alpha eps) +
-// E. For every alpha except the one with delta = alpha eps, b (delta - alpha eps) is uniform and
-// independent of Y and m, so the views under all these alphas have the same distribution. A failed
-// check tells the adversary only that one guess of alpha was wrong, at most three guesses in all.
-// TestFailureHidesAlpha enumerates this over a field of five elements. Alpha and everything
-// released under it stay valid. services/store/vault counts the failures of a key, and retires it
-// after too many.
+// Everything that the adversary sees is Y (masked by rho, or zero), m (masked by a) and the sum of the honest parties' z.
+// Given the adversary's errors, the sum of all z is b (delta - alpha eps) + E. For every alpha except the one with
+// delta = alpha eps, b (delta - alpha eps) is uniform and independent of Y and m, so the views under all these alphas have
+// the same distribution. A failed check tells the adversary only that one guess of alpha was wrong, at most three guesses
+// in all. TestFailureHidesAlpha enumerates this over a field of five elements. Alpha and everything released under it
+// stay valid. services/store/vault counts the failures of a key, and retires it after too many failures.
 //
 // # Conditions
 //
-// The proof needs each of these conditions. For each, a test shows the attack that it prevents.
+// The proof needs every condition below; the tests show the attack without it.
 //
 //   - A check triple takes no part in the sacrifice, in openings, or in a release. A wrong opening of its masked factor
 //     leaks b, and z / b = delta - alpha eps reveals alpha.
@@ -78,7 +76,6 @@ import (
 	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/field"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
@@ -95,7 +92,7 @@ const (
 // Pair holds this party's shares of values and of their MACs, entry by entry.
 type Pair struct{ Value, MAC field.Vec }
 
-// Config has the inputs that all parties of a run agree on, and this party's shares and randomness.
+// Config holds the data on which all parties of a run agree, and this party's own data.
 type Config struct {
 	Session round.Session
 	Step    string
@@ -222,7 +219,7 @@ func open(c Config, coin round.Digest) (round.Transition[Passed], error) {
 			return round.Transition[Passed]{}, err
 		}
 	}
-	byzantine.Apply(c.Session.Hooks, c.openName(), own)
+	round.Expose(c.Session, c.openName(), own)
 	payload := make([]byte, own.Len()*f.Size())
 	f.EncodeVec(payload, own)
 	return round.Next(round.Round[Passed](opening{Config: c, own: own}), round.Broadcast(c.openName(), payload)), nil
@@ -231,7 +228,7 @@ func open(c Config, coin round.Digest) (round.Transition[Passed], error) {
 // opening waits for the other parties' shares of the combinations and of m.
 type opening struct {
 	Config
-	own      field.Vec // this party's broadcast: Y, then m
+	own      field.Vec // the broadcast of this party: Y, then m
 	relation field.Vec // the opened combination of Sacrificed
 }
 
@@ -253,7 +250,7 @@ func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Passe
 		f.AddVec(sum, sum, t)
 	}
 	//lodge:check maccheck/zero padding and differences of opened values need not be zero
-	if !f.IsZero(sum.At(1)) && !r.Session.Hooks.Skips(CheckZero) {
+	if !f.IsZero(sum.At(1)) && !r.Session.Omits(CheckZero) {
 		return none, &round.Abort{
 			Check: CheckZero, Reason: "a value that must be zero is not: padding of a matrix, an opened value that differs from the shared one, or a window that is not of its image",
 		}
@@ -306,11 +303,11 @@ func (r opening) verdict(o round.Opened) (Passed, error) {
 	//lodge:check maccheck/mac a batch with a wrong MAC is released
 	//lodge:check maccheck/mac-all-combinations [swap=f.EqualVec(sum,
 	//  f.NewVec(Combinations))=>f.IsZero(sum.At(0))] only the first combination of MACs is verified
-	if !f.EqualVec(sum, f.NewVec(Combinations)) && !r.Session.Hooks.Skips(CheckMAC) {
+	if !f.EqualVec(sum, f.NewVec(Combinations)) && !r.Session.Omits(CheckMAC) {
 		return Passed{}, &round.Abort{Check: CheckMAC, Reason: "values and MACs of the batch differ"}
 	}
 	//lodge:check maccheck/sacrifice a batch with wrong products is released
-	if !f.IsZero(r.relation.At(0)) && !r.Session.Hooks.Skips(CheckSacrifice) {
+	if !f.IsZero(r.relation.At(0)) && !r.Session.Omits(CheckSacrifice) {
 		return Passed{}, &round.Abort{Check: CheckSacrifice, Reason: "products with right MACs are wrong: the evaluation keys are malformed"}
 	}
 	return Passed{Transcript: o.Transcript}, nil

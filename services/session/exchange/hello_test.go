@@ -94,7 +94,7 @@ func FuzzAbort(f *testing.F) {
 }
 
 // fuzzSession returns a running session between two parties.
-func fuzzSession(roster [32]byte, pins Pins) *Session {
-	x := &Exchange{cfg: Config{Peers: []Peer{{Name: "a"}, {Name: "b"}}, RosterHash: roster}}
-	return &Session{x: x, peers: x.cfg.Peers, pins: pins, changed: make(chan struct{}), broken: make(chan struct{})}
+func fuzzSession(roster [32]byte, pins Pins) *Streams {
+	x := &Exchange{cfg: Config{Peers: []rpc.PeerConn{{Name: "a"}, {Name: "b"}}, RosterHash: roster}}
+	return &Streams{x: x, peers: x.cfg.Peers, pins: pins, changed: make(chan struct{}), broken: make(chan struct{})}
 }
