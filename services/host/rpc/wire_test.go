@@ -7,8 +7,8 @@ import (
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 )
 
-// A call whose response the caller does not take keeps its place, on whichever connection it came, until its stream is
-// reset or its connection closed. A call whose response was received holds no place.
+// A call whose response the caller does not receive keeps its place until its stream is reset or
+// its connection is closed. A call whose response was received holds no place.
 func TestUntakenResponses(t *testing.T) {
 	const most = 8
 	a := attack(t, Options{Limits: Limits{CallsPerClient: most}}, nil)
