@@ -14,6 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // errUnsound is the error of `lodge store check` when it could look at everything and something is wrong.
@@ -99,7 +100,7 @@ func (o *storeFlags) examine(cmd *cobra.Command) (v *vault.Vault, key *vault.Key
 	if err != nil {
 		return nil, nil, err
 	}
-	if v, err = vault.Examine(s, key); errors.Is(err, vault.ErrWrongKey) {
+	if v, err = vault.Examine(s, key); errors.Is(err, vaulterr.ErrWrongKey) {
 		err = rpc.Errorf(rpc.Invalid, "name the key that seals this store as vault.key_file in "+o.config, "%v", err)
 	}
 	return v, key, err

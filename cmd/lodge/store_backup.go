@@ -10,6 +10,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // backupReport is the outcome of `lodge store backup`.
@@ -165,9 +166,9 @@ func (o *storeFlags) restore(cmd *cobra.Command, file string, r *restoreReport) 
 
 func explainRestore(err error) error {
 	switch {
-	case errors.Is(err, vault.ErrWrongKey):
+	case errors.Is(err, vaulterr.ErrWrongKey):
 		return rpc.Errorf(rpc.Invalid, "name the key of the store at the time of the backup as vault.key_file", "%v", err)
-	case errors.Is(err, vault.ErrExists):
+	case errors.Is(err, vaulterr.ErrExists):
 		return rpc.Errorf(rpc.Conflict, "name an empty place for vault.dir, or move away what is there", "%v", err)
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // stoppedParty is a party of a cluster that does not run, and has an epoch, a MAC key and a batch.
@@ -181,7 +182,7 @@ func TestStoreBackupAndRestore(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		p.check(os.RemoveAll(p.file.Vault.Dir))
 		for _, args := range [][]string{{"restore", "--in", cut}, {"restore", "--in", cut, "--dry-run"}} {
-			if _, err := p.run(args...); !errors.Is(err, vault.ErrBackup) {
+			if _, err := p.run(args...); !errors.Is(err, vaulterr.ErrBackup) {
 				t.Errorf("%s: %v", args, err)
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"math"
 
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // pair returns the two clients of a run, for which distances are summed.
@@ -46,7 +46,7 @@ func (s *Service) spend(x *end) (vault.Distance, error) {
 func (s *Service) refusedDistance(x *end, err error) error {
 	var over *vault.DistanceError
 	if !errors.As(err, &over) {
-		return keyring.Refused(err, "this product")
+		return vaulterr.RPC(err, "this product")
 	}
 	who, limit := x.pair(), s.Policy.LogDistanceBudget
 	next := fmt.Sprintf("have the operator raise linear.log_distance_budget above %.4g, if the owner of the matrices accepts that client %s may learn correspondingly more about them", limit, who.AsksName)

@@ -13,8 +13,8 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // approvalTime limits how long a request waits for approval, and how long the approval may be used.
@@ -32,7 +32,7 @@ func (s *Service) approved(q *request) error {
 		Expires: time.Now().Add(approvalTime),
 	})
 	if err != nil {
-		return keyring.Refused(err, "this decryption")
+		return vaulterr.RPC(err, "this decryption")
 	}
 	needs := max(q.rule.Approvals, a.Needs) // the number when the request was first made, if the rule has changed
 	if len(a.By) >= needs {
@@ -64,7 +64,7 @@ func (s *Service) ApproveDecryption(ctx context.Context, r *thresholdv1.ApproveD
 	defer release()
 	a, err := s.Vault.Approve([32]byte(r.GetRequest()), caller.Name)
 	if err != nil {
-		return nil, keyring.Refused(err, "request "+hex.EncodeToString(r.GetRequest()))
+		return nil, vaulterr.RPC(err, "request "+hex.EncodeToString(r.GetRequest()))
 	}
 	_, err = s.Audit.Append(approvalEntry(caller, a))
 	return &thresholdv1.ApproveDecryptionResponse{Approval: wireApproval(&a)}, err

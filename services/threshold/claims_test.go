@@ -11,6 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // A ciphertext belongs to one request at a time.
@@ -164,10 +165,10 @@ func TestRefusedFloods(t *testing.T) {
 		code rpc.Code
 		says string
 	}{
-		{vault.ErrSpent, rpc.Burnt, "as many ciphertexts with flooding as they may"},
-		{vault.ErrDelivered, rpc.Delivered, "another client"},
+		{vaulterr.ErrSpent, rpc.Burnt, "as many ciphertexts with flooding as they may"},
+		{vaulterr.ErrDelivered, rpc.Delivered, "another client"},
 		{&vault.QuorumError{Quorum: []uint32{0, 2}}, rpc.WrongQuorum, "[0 2] of epoch 7"},
-		{vault.ErrReleased, rpc.Conflict, "has left"},
+		{vaulterr.ErrReleased, rpc.Conflict, "has left"},
 	} {
 		if e := rpc.FromError(q.refusedFlood(c.err)); e == nil || e.Code != c.code || !strings.Contains(e.What, c.says) || e.Next == "" {
 			t.Errorf("%v: %v", c.err, e)

@@ -15,12 +15,12 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/exchange"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/session/runner"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const (
@@ -140,7 +140,7 @@ func (s *Service) answer(ctx context.Context, q *request) ([]byte, error) {
 func (s *Service) answered(q *request) ([][]vault.Answer, error) {
 	held, err := s.Vault.ThresholdAnswers(q.epoch.ID, q.quorum, q.all())
 	if err != nil {
-		return nil, keyring.Refused(err, fmt.Sprintf("epoch %d", q.epoch.ID))
+		return nil, vaulterr.RPC(err, fmt.Sprintf("epoch %d", q.epoch.ID))
 	}
 	for i, list := range held {
 		for _, a := range list {
@@ -385,7 +385,7 @@ func (r *run) spend(at []decrypt.Span) (*masks.Batch, error) {
 	batches := make([]vault.Batch, len(at))
 	for i, x := range at {
 		b, err := r.Vault.Batch(x.Batch)
-		if errors.Is(err, vault.ErrNotFound) || err == nil && (b.Kind != vault.KindMasks || b.Epoch != r.epoch.ID || b.Params != r.epoch.Params || b.Form != job.FormName(r.form()) || b.TupleBytes != uint64(r.params.Kind.RecordSize()) || !sameQuorum(b.Quorum, r.quorum)) {
+		if errors.Is(err, vaulterr.ErrNotFound) || err == nil && (b.Kind != vault.KindMasks || b.Epoch != r.epoch.ID || b.Params != r.epoch.Params || b.Form != job.FormName(r.form()) || b.TupleBytes != uint64(r.params.Kind.RecordSize()) || !sameQuorum(b.Quorum, r.quorum)) {
 			return nil, wrong("the proposed masks are not of this quorum, epoch and form")
 		}
 		if err != nil {
@@ -397,12 +397,12 @@ func (r *run) spend(at []decrypt.Span) (*masks.Batch, error) {
 	for i, x := range at {
 		records, err := r.Vault.SpendMasks(x.Batch, vault.Span{First: x.First, Count: x.Count})
 		switch {
-		case errors.Is(err, vault.ErrRange):
+		case errors.Is(err, vaulterr.ErrRange):
 			err = wrong("the proposed masks are not in batch %s", x.Batch)
-		case errors.Is(err, vault.ErrTaken):
+		case errors.Is(err, vaulterr.ErrTaken):
 			err = rpc.Errorf(rpc.MaskSpent, "repeat the request: other masks are proposed then", "masks %d to %d of batch %s are spent at party %d", x.First, x.First+x.Count-1, x.Batch, r.Sessions.Self)
 		case err != nil:
-			err = keyring.Refused(err, "batch "+x.Batch)
+			err = vaulterr.RPC(err, "batch "+x.Batch)
 		}
 		var b *masks.Batch
 		if err == nil {
@@ -453,7 +453,7 @@ func (s *Service) record(q *request, r *run, out []decrypt.Part) error {
 		}
 		defer clear(t.Answers)
 		if err := s.Vault.RecordThreshold(t, q.approval()...); err != nil {
-			return keyring.Refused(err, "this decryption")
+			return vaulterr.RPC(err, "this decryption")
 		}
 	}
 	s.Sessions.Metrics.Decryption(outcome)

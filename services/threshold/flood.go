@@ -16,10 +16,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Whole ciphertexts are decrypted with flooding by one quorum, for one client and recipient. A run:
@@ -105,23 +105,16 @@ func (c *claims) claim(digests [][32]byte) (done func(), err error) {
 // spentNext is the next step when a key has decrypted its limit.
 const spentNext = "open coefficients under masks, or make other keys with `lodge keys generate`"
 
-// refusedFlood translates an error of the ledger for the caller.
+// refusedFlood translates an error of the ledger for the caller, and says which allowance is spent.
 func (q *request) refusedFlood(err error) error {
-	switch {
-	case errors.Is(err, vault.ErrSpent):
+	if errors.Is(err, vaulterr.ErrSpent) {
 		if q.epoch.Limit == 0 {
 			return rpc.Errorf(rpc.Burnt, "use a quorum of holders that held shares when the keys were made, or open coefficients under masks",
 				"this party may not decrypt with flooding under the keys of epoch %d: new shares bring none of the allowance", q.epoch.ID)
 		}
 		return rpc.Errorf(rpc.Burnt, spentNext, "the keys of epoch %d have answered for as many ciphertexts with flooding as they may at this party", q.epoch.ID)
-	case errors.Is(err, vault.ErrDelivered):
-		return rpc.Errorf(rpc.Delivered, "a ciphertext is decrypted for only one client and recipient", "one of these ciphertexts was decrypted for another client or recipient")
 	}
-	var quorum *vault.QuorumError
-	if errors.As(err, &quorum) {
-		return rpc.Errorf(rpc.WrongQuorum, "use that quorum, or encrypt again", "a ciphertext is decrypted with flooding by only one quorum, and one of these was decrypted by the holders %v of epoch %d", quorum.Quorum, q.epoch.ID)
-	}
-	return keyring.Refused(err, "this decryption")
+	return vaulterr.RPC(err, "this decryption")
 }
 
 // flood returns this party's answers to ciphertexts that are decrypted with flooding.

@@ -21,10 +21,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/offline/keygen"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Security is the security level in the records of threshold keys.
@@ -118,7 +118,7 @@ func (s *Service) store(spec *jobv1.SessionSpec, scheme scheme, id round.Digest,
 	}
 	w, err := s.Vault.NewEpoch(e)
 	if err != nil {
-		return nil, keyring.Refused(err, "this epoch")
+		return nil, vaulterr.RPC(err, "this epoch")
 	}
 	defer w.Abort()
 	for _, part := range parts {
@@ -130,7 +130,7 @@ func (s *Service) store(spec *jobv1.SessionSpec, scheme scheme, id round.Digest,
 		return nil, err
 	}
 	if err := w.Commit(); err != nil {
-		return nil, keyring.Refused(err, "this epoch")
+		return nil, vaulterr.RPC(err, "this epoch")
 	}
 	return keygen.Locked(s.Vault, e), nil
 }
@@ -152,7 +152,7 @@ func writeWords(w io.Writer, words []uint64) error {
 func (s *Service) readShares(id uint64, parts []part) (list []share.Vec, err error) {
 	in, err := s.Vault.OpenEpochSecret(id)
 	if err != nil {
-		return nil, keyring.Refused(err, fmt.Sprintf("epoch %d", id))
+		return nil, vaulterr.RPC(err, fmt.Sprintf("epoch %d", id))
 	}
 	defer in.Close()
 	for _, p := range parts {
@@ -180,7 +180,7 @@ func readWords(in io.Reader, words []uint64, q uint64) error {
 	}
 	for i := range words {
 		if words[i] = binary.LittleEndian.Uint64(b[8*i:]); words[i] >= q {
-			return vault.ErrCorrupt
+			return vaulterr.ErrCorrupt
 		}
 	}
 	return nil
@@ -205,7 +205,7 @@ func writeKeys(w io.Writer, keys *publicKeys) error {
 func (s *Service) chunks(e *vault.Epoch, l layout, first, count int, header func(head []byte, digests [][]byte) error, f func(i int, chunk []byte) error) error {
 	in, err := s.Vault.OpenEpochPublic(e.ID)
 	if err != nil {
-		return keyring.Refused(err, fmt.Sprintf("epoch %d", e.ID))
+		return vaulterr.RPC(err, fmt.Sprintf("epoch %d", e.ID))
 	}
 	defer in.Close()
 	buffered := bufio.NewReaderSize(in, 1<<20)

@@ -13,10 +13,10 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // sacrificed is the number of additional records that are made, opened and checked.
@@ -80,7 +80,7 @@ func (r *masksRun) Run(ctx context.Context, s *session.Session) (*session.Stored
 	}
 	w, err := r.Vault.NewBatch(b)
 	if err != nil {
-		return nil, keyring.Refused(err, "this batch")
+		return nil, vaulterr.RPC(err, "this batch")
 	}
 	defer w.Abort()
 	records, err := batch.Export()
@@ -92,7 +92,7 @@ func (r *masksRun) Run(ctx context.Context, s *session.Session) (*session.Stored
 		return nil, err
 	}
 	if err := w.Commit(nil); err != nil {
-		return nil, keyring.Refused(err, "this batch")
+		return nil, vaulterr.RPC(err, "this batch")
 	}
 	return LockedMasks(r.Vault, b, r.Sessions), nil
 }
@@ -101,7 +101,7 @@ func (r *masksRun) Run(ctx context.Context, s *session.Session) (*session.Stored
 func LockedMasks(v *vault.Vault, b vault.Batch, of *session.Registry) *session.Stored {
 	return &session.Stored{
 		Digest: b.Digest, Epoch: b.Epoch, BatchID: b.ID, Count: b.Count, Security: Security,
-		Activate:   func() error { return keyring.Refused(v.ActivateBatch(b.ID), "batch "+b.ID) },
+		Activate:   func() error { return vaulterr.RPC(v.ActivateBatch(b.ID), "batch "+b.ID) },
 		Discard:    func(reason string) error { return v.RevokeBatch(b.ID, reason) },
 		OnActivate: func() { of.Metrics.Stored(b.Kind, b.Form, b.Count) },
 	}

@@ -22,10 +22,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
 	"github.com/lodge-mpc/lodge/services/multikey/keys"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Rules maps each method to the permission that a caller needs.
@@ -105,7 +105,7 @@ func (s *Service) held(id uint64, fresh bool) (vault.Epoch, error) {
 	e, err := s.Vault.Epoch(id)
 	switch {
 	case err != nil:
-		return e, keyring.Refused(err, name)
+		return e, vaulterr.RPC(err, name)
 	//lodge:check threshold/purpose [run=TestPurposes] keys of another purpose decrypt
 	case e.Purpose != purpose:
 		return e, rpc.Errorf(rpc.KeyPurpose, "`lodge keys list` lists the threshold keys", "%s was made for %s, not for %s", name, e.Purpose, purpose)

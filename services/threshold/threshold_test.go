@@ -29,6 +29,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 var want = []uint64{0, 1, 2, 3, 15, 14, 13, 12, 5}
@@ -785,7 +786,7 @@ func TestMasksAreUsedOnce(t *testing.T) {
 	if _, err := v.SpendMasks(batch, vault.Span{First: 2, Count: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.SpendMasks(batch, vault.Span{First: 0, Count: 4}); !errors.Is(err, vault.ErrTaken) {
+	if _, err := v.SpendMasks(batch, vault.Span{First: 0, Count: 4}); !errors.Is(err, vaulterr.ErrTaken) {
 		t.Errorf("spent again: %v", err)
 	}
 	if err := v.Close(); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const field, params = "p128", "set"
@@ -90,7 +91,7 @@ func (p *party) keep(b *batch) error {
 	if !p.running() {
 		return errors.New("the party is not running")
 	}
-	if _, err := v.Epoch(b.epoch); errors.Is(err, vault.ErrNotFound) {
+	if _, err := v.Epoch(b.epoch); errors.Is(err, vaulterr.ErrNotFound) {
 		e, err := v.NewEpoch(vault.Epoch{ID: b.epoch, Purpose: "triples", Params: params})
 		if err != nil {
 			return err
@@ -115,7 +116,7 @@ func (p *party) keep(b *batch) error {
 		}
 	}
 	var fresh *vault.NewMACKey
-	if _, err := v.MACKey(b.macKey); errors.Is(err, vault.ErrNotFound) {
+	if _, err := v.MACKey(b.macKey); errors.Is(err, vaulterr.ErrNotFound) {
 		fresh = &vault.NewMACKey{MACKey: vault.MACKey{ID: b.macKey, Epoch: b.epoch, Params: params, Field: field, Tenant: b.class.GetTenant()},
 			Secret: []byte("share of " + b.macKey)}
 	}

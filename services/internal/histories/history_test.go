@@ -10,6 +10,7 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // manner selects the events that may occur in a history.
@@ -302,7 +303,7 @@ func (w *world) actCheck() {
 		return
 	}
 	err := v.BeginCheck(b.macKey, "session")
-	if errors.Is(err, vault.ErrCheckUnended) { // the end of an earlier check failed to be recorded
+	if errors.Is(err, vaulterr.ErrCheckUnended) { // the end of an earlier check failed to be recorded
 		w.calm = false
 		w.renew()
 	}

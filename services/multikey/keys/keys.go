@@ -19,9 +19,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const prefix = "/lodge.multikey.v1.KeysService/"
@@ -176,7 +176,7 @@ func (s *Store) load(k *vault.MultikeyKey) (*mk.Secret, error) {
 	}
 	in, err := s.Vault.OpenMultikeySecret(k.Version)
 	if err != nil {
-		return nil, keyring.Refused(err, s.name(k.Version))
+		return nil, vaulterr.RPC(err, s.name(k.Version))
 	}
 	defer in.Close()
 	b := make([]byte, s.Context.SecretSize())
@@ -187,7 +187,7 @@ func (s *Store) load(k *vault.MultikeyKey) (*mk.Secret, error) {
 	secret, err := s.Context.DecodeSecret(b)
 	if err == nil && secret.ID() != k.Key {
 		secret.Wipe()
-		err = vault.ErrCorrupt
+		err = vaulterr.ErrCorrupt
 	}
 	return secret, err
 }

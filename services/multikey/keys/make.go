@@ -15,10 +15,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const requestIDSize = 16
@@ -124,7 +124,7 @@ func (s *Store) makeKeys(m *making) (k vault.MultikeyKey, err error) {
 	}
 	w, err := s.Vault.NewMultikey(s.Known.Latest())
 	if err != nil {
-		return k, keyring.Refused(err, "a version of the multi-key keys")
+		return k, vaulterr.RPC(err, "a version of the multi-key keys")
 	}
 	defer w.Abort()
 	var salt [32]byte
@@ -147,7 +147,7 @@ func (s *Store) makeKeys(m *making) (k vault.MultikeyKey, err error) {
 		return k, err
 	}
 	if err := w.Commit(k); err != nil {
-		return k, keyring.Refused(err, s.name(k.Version))
+		return k, vaulterr.RPC(err, s.name(k.Version))
 	}
 	return k, s.note(m.caller, audit.MultikeyMade, &k, k.Params)
 }
@@ -184,14 +184,14 @@ type Public struct {
 func (s *Store) Published(version uint64) (*Public, error) {
 	k, err := s.Vault.MultikeyKey(version)
 	if err != nil {
-		return nil, keyring.Refused(err, s.name(version))
+		return nil, vaulterr.RPC(err, s.name(version))
 	}
 	if err := s.Usable(&k); err != nil {
 		return nil, err
 	}
 	in, err := s.Vault.OpenMultikeyPublic(version)
 	if err != nil {
-		return nil, keyring.Refused(err, s.name(version))
+		return nil, vaulterr.RPC(err, s.name(version))
 	}
 	p := &Public{
 		Header: make([]byte, mk.HeaderSize), ChunkDigests: make([][32]byte, s.Context.Chunks()),
@@ -204,7 +204,7 @@ func (s *Store) Published(version uint64) (*Public, error) {
 		}
 	}
 	if err == nil && mk.IDOf(p.Header, p.ChunkDigests) != k.Key {
-		err = vault.ErrCorrupt
+		err = vaulterr.ErrCorrupt
 	}
 	if err != nil {
 		in.Close()
@@ -229,7 +229,7 @@ func (p *Public) Close() error { return p.in.Close() }
 func readFull(in io.Reader, b []byte) error {
 	_, err := io.ReadFull(in, b)
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return vault.ErrCorrupt
+		return vaulterr.ErrCorrupt
 	}
 	return err
 }
@@ -241,7 +241,7 @@ func readAll(in io.Reader, b []byte) error {
 	}
 	var more [1]byte
 	if n, err := in.Read(more[:]); n > 0 || err != nil && err != io.EOF {
-		return vault.ErrCorrupt
+		return vaulterr.ErrCorrupt
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 func (s *Store) wire(k *vault.MultikeyKey) *multikeyv1.MultikeyKeys {
@@ -53,11 +53,11 @@ func (s *Store) DestroyKeys(ctx context.Context, r *multikeyv1.DestroyKeysReques
 	}
 	k, err := s.Vault.MultikeyKey(r.GetVersion())
 	if err != nil {
-		return nil, keyring.Refused(err, s.name(r.GetVersion()))
+		return nil, vaulterr.RPC(err, s.name(r.GetVersion()))
 	}
 	before := k.State
 	if err := s.Vault.RetireMultikey(k.Version, r.GetReason(), s.record(&k, s.Vault.Now().Truncate(time.Second), true)); err != nil {
-		return nil, keyring.Refused(err, s.name(k.Version))
+		return nil, vaulterr.RPC(err, s.name(k.Version))
 	}
 	if k, err = s.Vault.MultikeyKey(k.Version); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ const encryptedBit = 1 + 8 + 4 + 4 + 8
 func (s *Store) choose(version uint64) (vault.MultikeyKey, error) {
 	if version > 0 {
 		k, err := s.Vault.MultikeyKey(version)
-		return k, keyring.Refused(err, s.name(version))
+		return k, vaulterr.RPC(err, s.name(version))
 	}
 	all, err := s.Own()
 	if err != nil {

@@ -31,6 +31,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const prefix = "/lodge.decryption.v1.DecryptionService/"
@@ -209,7 +210,7 @@ func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, 
 	defer release()
 	var fresh []byte
 	switch _, err = s.Vault.Decryption(key); {
-	case errors.Is(err, vault.ErrNotFound):
+	case errors.Is(err, vaulterr.ErrNotFound):
 		if fresh, err = s.share(q, key, doubled[0]); err != nil {
 			return key, nil, err
 		}
@@ -221,7 +222,7 @@ func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, 
 	//  ledger
 	held, first, err := s.Vault.RecordDecryption(key, q.caller, fresh) // gives what is held to the client that it went to
 	if err != nil {
-		return key, nil, keyring.Refused(err, "this decryption")
+		return key, nil, vaulterr.RPC(err, "this decryption")
 	}
 	if !first {
 		entry.Note = "repeated"
@@ -262,7 +263,7 @@ func (s *Service) GetDecryption(ctx context.Context, r *decryptionv1.GetDecrypti
 		quorum[i] = int(p)
 	}
 	e, err := s.Vault.Decryption(vault.LedgerKey{Epoch: r.GetEpoch(), Digest: [32]byte(r.GetCiphertextDigest()), Quorum: quorum})
-	if errors.Is(err, vault.ErrNotFound) {
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		return &decryptionv1.GetDecryptionResponse{}, nil
 	}
 	if err != nil {

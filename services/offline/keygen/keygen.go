@@ -22,6 +22,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Rules say who may call what.
@@ -68,7 +69,7 @@ func (s *Service) ListEpochs(context.Context, *keygenv1.ListEpochsRequest) (*key
 func (s *Service) GetPublicKey(r *keygenv1.GetPublicKeyRequest, stream keygenv1.KeygenService_GetPublicKeyServer) error {
 	e, err := s.vault.Epoch(r.GetEpoch())
 	if err != nil {
-		return keyring.Refused(err, fmt.Sprintf("epoch %d", r.GetEpoch()))
+		return vaulterr.RPC(err, fmt.Sprintf("epoch %d", r.GetEpoch()))
 	}
 	if e.Purpose == job.PurposeName(jobv1.Purpose_PURPOSE_THRESHOLD) {
 		return rpc.Errorf(rpc.KeyPurpose, "`lodge keys fetch` gets them, `lodge keys encrypt` encrypts under them", "epoch %d has threshold keys", e.ID)
@@ -122,7 +123,7 @@ func (s *Service) MayEnd(ctx context.Context, epoch uint64) error {
 func (s *Service) Retire(ctx context.Context, epoch uint64, reason string) (batches int, err error) {
 	batches, err = s.vault.RetireEpoch(epoch, reason)
 	if err != nil {
-		return 0, keyring.Refused(err, fmt.Sprintf("epoch %d", epoch))
+		return 0, vaulterr.RPC(err, fmt.Sprintf("epoch %d", epoch))
 	}
 	s.Sessions.CancelEpoch(ctx, epoch, fmt.Sprintf("epoch %d is retired", epoch))
 	s.ring.Forget(epoch)
@@ -208,10 +209,10 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 	}
 	w, err := keyring.Store(r.vault, e, scheme, result)
 	if err != nil {
-		return nil, keyring.Refused(err, "this epoch")
+		return nil, vaulterr.RPC(err, "this epoch")
 	}
 	if err := w.Commit(); err != nil {
-		return nil, keyring.Refused(err, "this epoch")
+		return nil, vaulterr.RPC(err, "this epoch")
 	}
 	return Locked(r.vault, e), nil
 }
@@ -224,7 +225,7 @@ func Locked(v *vault.Vault, e vault.Epoch) *session.Stored {
 	}
 	return &session.Stored{
 		Digest: e.Digest, Epoch: e.ID, Security: e.KeygenSecurity, StatBits: bits,
-		Activate: func() error { return keyring.Refused(v.ActivateEpoch(e.ID), fmt.Sprintf("epoch %d", e.ID)) },
+		Activate: func() error { return vaulterr.RPC(v.ActivateEpoch(e.ID), fmt.Sprintf("epoch %d", e.ID)) },
 		Discard: func(reason string) error {
 			_, err := v.RetireEpoch(e.ID, reason)
 			return err

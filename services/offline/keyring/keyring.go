@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
@@ -18,6 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Keys are the keys of an active epoch at this party. Whoever loads them releases them.
@@ -175,7 +175,7 @@ func (r *Ring) Held(id uint64, purpose string) (vault.Epoch, error) {
 	e, err := r.vault.Epoch(id)
 	switch {
 	case err != nil:
-		return e, Refused(err, fmt.Sprintf("epoch %d", id))
+		return e, vaulterr.RPC(err, fmt.Sprintf("epoch %d", id))
 	//lodge:check keyring/purpose [tests=./services/party,./services/offline/keyring]
 	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
 	//  keys serve a purpose they were not made for
@@ -194,7 +194,7 @@ func (r *Ring) Held(id uint64, purpose string) (vault.Epoch, error) {
 	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
 	//  keys of another roster are used
 	case r.vault.Standing(&e) != vault.SameRoster:
-		return e, Refused(fmt.Errorf("%w: epoch %d", vault.ErrRoster, id), "")
+		return e, vaulterr.RPC(fmt.Errorf("%w: epoch %d", vaulterr.ErrRoster, id), "")
 	//lodge:check keyring/passive [tests=./services/party,./services/offline/keyring]
 	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
 	//  unproved keys are used although the operator does not allow them
@@ -299,7 +299,7 @@ func (r *Ring) load(e vault.Epoch) (*Keys, error) {
 		return nil, err
 	}
 	if k.Public.Digest(s, r.workers) != round.Digest(e.Digest) {
-		return nil, fmt.Errorf("keyring: stored keys of epoch %d differ from their digest: %w", e.ID, vault.ErrCorrupt)
+		return nil, fmt.Errorf("keyring: stored keys of epoch %d differ from their digest: %w", e.ID, vaulterr.ErrCorrupt)
 	}
 	k.PublicHash = k.Public.PublicHash(s)
 	if k.Secret, err = r.loadSecret(e.ID, s); err != nil {
@@ -343,7 +343,7 @@ func (r *Ring) PublicKey(e vault.Epoch) (*gbfv.PublicKey, round.Digest, error) {
 func (r *Ring) PublicFrames(id uint64) (seed, polynomial []byte, err error) {
 	in, err := r.vault.OpenEpochPublic(id)
 	if err != nil {
-		return nil, nil, Refused(err, fmt.Sprintf("epoch %d", id))
+		return nil, nil, vaulterr.RPC(err, fmt.Sprintf("epoch %d", id))
 	}
 	defer in.Close()
 	frames, _, err := readFrames(in)
@@ -373,7 +373,7 @@ func readPublic(in io.Reader, s *gbfv.Scheme) (*keygen.PublicKeys, error) {
 		return nil, err
 	}
 	if dim < 1 || dim > s.N()/2 || dim&(dim-1) != 0 {
-		return nil, vault.ErrCorrupt
+		return nil, vaulterr.ErrCorrupt
 	}
 	return keygen.Decode(s, dim, frames)
 }
@@ -393,7 +393,7 @@ func readFrames(in io.Reader) (next func() ([]byte, error), dim int, err error) 
 		}
 		size := binary.LittleEndian.Uint32(n[:])
 		if size > maxFrame {
-			return nil, vault.ErrCorrupt
+			return nil, vaulterr.ErrCorrupt
 		}
 		if int(size) > cap(frame) {
 			frame = make([]byte, size)
@@ -423,44 +423,10 @@ func readSecret(in io.Reader, s *gbfv.Scheme) (ring.NTT, error) {
 		return ring.NTT{}, err
 	}
 	if n, err := in.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
-		return ring.NTT{}, vault.ErrCorrupt
+		return ring.NTT{}, vaulterr.ErrCorrupt
 	}
 	for i := range secret {
 		secret[i] = int64(int16(binary.LittleEndian.Uint16(b[2*i:])))
 	}
 	return keygen.Lift(s, secret), nil
-}
-
-// Refused turns a vault's refusal into an error for the caller.
-func Refused(err error, what string) error {
-	switch {
-	case errors.Is(err, vault.ErrNotFound):
-		return rpc.Errorf(rpc.NotFound, "", "no %s at this party", what)
-	case errors.Is(err, vault.ErrExists):
-		return rpc.Errorf(rpc.Conflict, "", "%s exists already", what)
-	case errors.Is(err, vault.ErrErased):
-		return rpc.Errorf(rpc.Burnt, "", "%s is erased", what)
-	case errors.Is(err, vault.ErrDelivered):
-		return rpc.Errorf(rpc.Delivered, "tuples go to one client, once", "%s went to another client", what)
-	case errors.Is(err, vault.ErrSpent):
-		return rpc.Errorf(rpc.Burnt, "generate new keys: `lodge jobs submit --kind keys`", "%s: %v", what, err)
-	case errors.Is(err, vault.ErrQuarantine):
-		return rpc.Errorf(rpc.Quarantined, "the operator runs `lodge store quarantine` at this party", "%v", err)
-	case errors.Is(err, vault.ErrRoster):
-		return rpc.Errorf(rpc.PinMismatch, "`lodge keys rotate` makes an epoch under the present roster", "%s",
-			strings.TrimPrefix(err.Error(), "vault: "))
-	case errors.Is(err, vault.ErrQuorum):
-		return rpc.Errorf(rpc.WrongQuorum, "ask those", "%s: %s", what, strings.TrimPrefix(err.Error(), "vault: "))
-	case errors.Is(err, vault.ErrReleased):
-		return rpc.Errorf(rpc.Conflict, "encrypt it anew", "%s: the answer to a ciphertext has left this party, and another party of the quorum has lost its own", what)
-	case errors.Is(err, vault.ErrApproval):
-		return rpc.Errorf(rpc.ApprovalNeeded, "other clients approve it first", "%s: %s", what, strings.TrimPrefix(err.Error(), "vault: "))
-	case errors.Is(err, vault.ErrOwn):
-		return rpc.Errorf(rpc.Forbidden, "another client approves it", "%s is this client's own", what)
-	case errors.Is(err, vault.ErrWaiting):
-		return rpc.Errorf(rpc.RateLimited, "have some approved, or let them expire", "%s", strings.TrimPrefix(err.Error(), "vault: "))
-	case errors.Is(err, vault.ErrState):
-		return rpc.Errorf(rpc.Conflict, "", "%s is not in the state for this", what)
-	}
-	return err
 }

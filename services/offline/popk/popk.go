@@ -25,6 +25,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Rules say who may call what.
@@ -77,7 +78,7 @@ func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader, usable func
 	}
 	e, err := s.vault.Epoch(h.GetEpoch())
 	if err != nil {
-		return nil, keyring.Refused(err, fmt.Sprintf("epoch %d", h.GetEpoch()))
+		return nil, vaulterr.RPC(err, fmt.Sprintf("epoch %d", h.GetEpoch()))
 	}
 	if purpose := job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION); e.Purpose != purpose {
 		return nil, rpc.Errorf(rpc.KeyPurpose, "use an epoch that was made for decryption", "epoch %d was made for %s: clients do not encrypt under it", e.ID, e.Purpose)

@@ -12,6 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/runner"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // name is how the session appears in the records of MAC keys.
@@ -31,7 +32,7 @@ func (r *run) beginCheck() error {
 // recordBegin records durably that a check has begun, and audits a MAC key that this burns.
 func (r *run) recordBegin() error {
 	err := r.vault.BeginCheck(r.macID, r.name())
-	if errors.Is(err, vault.ErrCheckUnended) {
+	if errors.Is(err, vaulterr.ErrCheckUnended) {
 		r.note(audit.MACKeyBurnt, err.Error())
 	}
 	return err

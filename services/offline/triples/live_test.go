@@ -31,6 +31,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/session/runner"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const (
@@ -245,7 +246,7 @@ func TestAPeerThatWithholdsItsOpening(t *testing.T) {
 			_, _, err := s.vault.Deliver("r", "client", 0)
 			if proved := security == params.Proved; proved && (err != nil || k.State != vault.MACActive || k.Failed != 1 || len(k.Checks) > 0) {
 				t.Errorf("%+v, %v", k, err)
-			} else if !proved && (!errors.Is(err, vault.ErrErased) || k.State != vault.MACBurnt) {
+			} else if !proved && (!errors.Is(err, vaulterr.ErrErased) || k.State != vault.MACBurnt) {
 				t.Errorf("%+v, %v", k, err)
 			}
 			if n.batches(0) != before {

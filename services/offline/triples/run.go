@@ -25,6 +25,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/session/runner"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // run is one session: a batch, and the MAC key that it needs if there is none.
@@ -105,7 +106,7 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 	defer r.keys.Release()
 	s.ProvedUnder(r.keys.ProofKey)
 	if err := r.vault.SpendDecryptions(r.spec.GetEpoch(), uint64(r.plan.Decryptions())); err != nil {
-		return nil, keyring.Refused(err, "this batch")
+		return nil, vaulterr.RPC(err, "this batch")
 	}
 	defer func() { r.mac.Share.Wipe() }()
 	held, err := r.findMACKey()
@@ -148,7 +149,7 @@ func (r *run) terms() round.Digest {
 func (r *run) findMACKey() (round.Digest, error) {
 	var err error
 	r.held, err = r.vault.FindMACKey(r.spec.GetEpoch(), r.spec.GetField(), r.spec.GetTenant())
-	if errors.Is(err, vault.ErrNotFound) {
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		return round.Digest{}, nil
 	}
 	if err != nil {
@@ -222,7 +223,7 @@ func (r *run) store(result *triple.Result, accepted []runner.Broadcast) (*sessio
 	}
 	w, err := r.vault.NewBatch(b)
 	if err != nil {
-		return nil, keyring.Refused(err, "this batch")
+		return nil, vaulterr.RPC(err, "this batch")
 	}
 	if err := writeShares(w, r.scheme.Field, r.plan, result); err != nil {
 		w.Abort()
@@ -234,10 +235,10 @@ func (r *run) store(result *triple.Result, accepted []runner.Broadcast) (*sessio
 		defer clear(fresh.Secret)
 	}
 	if err := w.Commit(fresh); err != nil {
-		if _, gone := r.ring.Epoch(b.Epoch, job.PurposeName(r.spec.GetPurpose())); errors.Is(err, vault.ErrState) && gone != nil {
+		if _, gone := r.ring.Epoch(b.Epoch, job.PurposeName(r.spec.GetPurpose())); errors.Is(err, vaulterr.ErrState) && gone != nil {
 			return nil, session.Refuse(rpc.FromError(gone)) // it drains since the session began
 		}
-		return nil, keyring.Refused(r.unlessGone(err), "this batch")
+		return nil, vaulterr.RPC(r.unlessGone(err), "this batch")
 	}
 	return Locked(r.vault, b, r.Sessions), nil
 }
@@ -259,7 +260,7 @@ func Locked(v *vault.Vault, b vault.Batch, of *session.Registry) *session.Stored
 			if err := accepted(&b, of.Keys); err != nil {
 				return errors.Join(err, v.RevokeBatch(b.ID, "not all parties of this roster have signed that they accept it"))
 			}
-			return keyring.Refused(v.ActivateBatch(b.ID), "batch "+b.ID)
+			return vaulterr.RPC(v.ActivateBatch(b.ID), "batch "+b.ID)
 		},
 		Discard:    func(reason string) error { return v.RevokeBatch(b.ID, reason) },
 		OnActivate: func() { of.Metrics.Stored(b.Kind, b.Field, b.Count) },
@@ -330,7 +331,7 @@ func newMACKey(r *run, b vault.Batch) *vault.NewMACKey {
 func loadMACKey(v *vault.Vault, id string, s *gbfv.Scheme) (triple.MACKey, error) {
 	in, err := v.OpenMACKey(id)
 	if err != nil {
-		return triple.MACKey{}, keyring.Refused(err, "such MAC key")
+		return triple.MACKey{}, vaulterr.RPC(err, "such MAC key")
 	}
 	defer in.Close()
 	b, err := io.ReadAll(in)
@@ -347,13 +348,13 @@ func decodeMACKey(b []byte, s *gbfv.Scheme) (m triple.MACKey, err error) {
 	//  decoder of the polynomials after the share checks their length] a stored MAC key of the
 	//  wrong length is loaded
 	if len(b) < size || (len(b)-size)%2 != 0 {
-		return m, vault.ErrCorrupt
+		return m, vaulterr.ErrCorrupt
 	}
 	m.Share = s.Field.NewVec(1)
 	//lodge:check triples/stored-share [run=Fuzz] a stored MAC key share that is not canonical is
 	//  loaded
 	if err := s.Field.DecodeVec(m.Share, b[:size]); err != nil {
-		return m, vault.ErrCorrupt
+		return m, vaulterr.ErrCorrupt
 	}
 	half := (len(b) - size) / 2
 	m.Ciphertext, err = triple.DecodeCiphertext(s, [2][]byte{b[size : size+half], b[size+half:]})

@@ -25,6 +25,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const oldSet = "insecure-6"
@@ -82,7 +83,7 @@ func TestUpgradeFromVersion12(t *testing.T) {
 	if len(keys) != 1 || keys[0].State != vault.MACBurnt {
 		t.Errorf("an exposed key: %+v", keys)
 	}
-	if _, _, err := exposed.Deliver("kept", "client", 0); !errors.Is(err, vault.ErrErased) {
+	if _, _, err := exposed.Deliver("kept", "client", 0); !errors.Is(err, vaulterr.ErrErased) {
 		t.Errorf("a tuple under an exposed key is given: %v", err)
 	}
 

@@ -11,6 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const (
@@ -45,7 +46,7 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 	}
 	//lodge:check tuples/erased run=TestFetchErased a client that discarded its tuples is told that their lease has ended
 	if x.State == vault.Erased && s.Vault.Now().Before(x.Lease) {
-		return refused(vault.ErrGone, what)
+		return vaulterr.RPC(vaulterr.ErrGone, what)
 	}
 	//lodge:check tuples/fetch/confirmed [run=TestFetch] shares leave before every peer has recorded
 	//  the reservation
@@ -70,7 +71,7 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 	//  the delivery could not be recorded
 	x, first, err := s.Vault.DeliverCharged(x.ID, p.Name, s.Peers.Self, s.Quota)
 	if err != nil {
-		return refused(err, what)
+		return vaulterr.RPC(err, what)
 	}
 	if first {
 		s.Metrics.Delivered(x.Class.Kind, x.Class.Field, x.Count())
@@ -80,7 +81,7 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 	}
 	in, size, err := s.Vault.Shares(&x, r.GetFrom())
 	if err != nil {
-		return refused(err, what)
+		return vaulterr.RPC(err, what)
 	}
 	defer in.Close()
 	if err := stream.Send(&tuplesv1.FetchResponse{Reservation: s.wire(&x), TupleBytes: size}); err != nil {
@@ -132,9 +133,9 @@ func (s *Service) find(p rpc.Principal, id string) (vault.Reservation, error) {
 	//  [run=TestFetch|TestNamedClients|TestLease|TestConfirm|TestNonsense] a client sees the
 	//  reservations of other tenants
 	if err == nil && !sees(p, x.Class.Tenant) {
-		err = vault.ErrNotFound
+		err = vaulterr.ErrNotFound
 	}
-	if errors.Is(err, vault.ErrNotFound) {
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		return x, rpc.Errorf(rpc.NotFound, "reserve at the coordinator first, and ask the parties' clients of the same tenant",
 			"no reservation %q at this party", id)
 	}
@@ -148,7 +149,7 @@ func (s *Service) send(in io.Reader, stream tuplesv1.TuplesService_FetchServer, 
 	for left > 0 {
 		piece = piece[:min(uint64(len(piece)), left)]
 		if _, err := io.ReadFull(in, piece); err != nil {
-			return refused(err, "the reservation's data")
+			return vaulterr.RPC(err, "the reservation's data")
 		}
 		//lodge:check tuples/fetch/lease [run=TestLease] [redundant=the vault stops reading when the
 		//  lease ends; this checks again before sending] shares leave after the lease has expired

@@ -27,6 +27,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const parties = 3
@@ -257,7 +258,7 @@ func (x *node) share(batch string, tuple, size uint64) []byte {
 func (x *node) fill(t testing.TB, id string, count, size uint64) {
 	t.Helper()
 	var fresh *vault.NewMACKey
-	if _, err := x.vault.Epoch(1); errors.Is(err, vault.ErrNotFound) {
+	if _, err := x.vault.Epoch(1); errors.Is(err, vaulterr.ErrNotFound) {
 		e, err := x.vault.NewEpoch(vault.Epoch{ID: 1, Purpose: "triples"})
 		must(t, err)
 		must(t, e.Commit())

@@ -16,6 +16,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Peer is another party.
@@ -401,7 +402,7 @@ func (s *Service) Confirm(ctx context.Context, r *tuplesv1.ConfirmRequest) (*tup
 		answer := tuplesv1.Answer_ANSWER_UNKNOWN
 		x, err := s.Vault.Reservation(item.GetId())
 		switch {
-		case errors.Is(err, vault.ErrNotFound):
+		case errors.Is(err, vaulterr.ErrNotFound):
 		case err != nil:
 			return nil, err
 		//lodge:check tuples/confirm/digest [run=TestConfirm|TestFetchNeeds] a peer confirms another

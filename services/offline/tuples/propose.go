@@ -9,6 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // maxItems bounds what one call of the coordinator or of a peer asks.
@@ -29,7 +30,7 @@ func each(n int, do func(i int) (vault.Reservation, error), name func(i int) str
 			out[i] = o
 			r, err := do(i)
 			if err != nil {
-				e := rpc.FromError(refused(err, "reservation "+name(i)))
+				e := rpc.FromError(vaulterr.RPC(err, "reservation "+name(i)))
 				o.Code, o.What = string(e.Code), e.What
 			}
 			if r.State != "" && o.Code != string(rpc.Internal) { // which leaves it in doubt
@@ -51,7 +52,7 @@ func (s *Service) Propose(_ context.Context, r *tuplesv1.ProposeRequest) (*tuple
 			return vault.Reservation{}, err
 		}
 		x, err := s.Vault.Reserve(reservationOf(list[i]))
-		if err != nil && !errors.Is(err, vault.ErrExists) {
+		if err != nil && !errors.Is(err, vaulterr.ErrExists) {
 			return vault.Reservation{}, err // nothing is recorded
 		}
 		return x, err

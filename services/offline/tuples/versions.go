@@ -14,6 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // version is that of this party's store now, signed for a peer.
@@ -87,11 +88,11 @@ func (s *Service) Acknowledge(ctx context.Context, r *tuplesv1.AcknowledgeReques
 		return nil, err
 	}
 	seen, err := s.Vault.Acknowledge(p.Party, version)
-	if errors.Is(err, vault.ErrRolledBack) {
+	if errors.Is(err, vaulterr.ErrRolledBack) {
 		s.Log.Error("a peer's store was put back", "peer", p.Name, "error", err)
 		return &tuplesv1.AcknowledgeResponse{Reason: err.Error(), Seen: wireVersion(seen)}, nil
 	}
-	return &tuplesv1.AcknowledgeResponse{Accepted: err == nil}, refused(err, "the version of a store")
+	return &tuplesv1.AcknowledgeResponse{Accepted: err == nil}, vaulterr.RPC(err, "the version of a store")
 }
 
 // hello introduces this party's store to a peer until it is acknowledged.

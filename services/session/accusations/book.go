@@ -42,6 +42,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/session/runner"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Verify returns the finding that a file proves to a reader who has only the roster;
@@ -323,7 +324,7 @@ func (b *Book) audit(e audit.Entry) {
 func (b *Book) Found(found *evidence.Finding, file io.Reader) {
 	_, _, err := b.Accuse(context.Background(), file)
 	switch {
-	case errors.Is(err, vault.ErrFull):
+	case errors.Is(err, vaulterr.ErrFull):
 		b.Log.Warn("more evidence is not kept", "party", found.Culprit.Name, "session", found.Job.String(), "error", err)
 	case err != nil:
 		b.Log.Error("keeping evidence", "party", found.Culprit.Name, "session", found.Job.String(), "error", err)

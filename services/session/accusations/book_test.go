@@ -22,6 +22,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/exchange"
 	"github.com/lodge-mpc/lodge/services/session/runner"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 func must(t testing.TB, err error) {
@@ -182,7 +183,7 @@ func TestMuchEvidence(t *testing.T) {
 			t.Errorf("file %d is known", i)
 		}
 	}
-	if _, _, err := p.find(p.accuses(t, 100)); !errors.Is(err, vault.ErrFull) {
+	if _, _, err := p.find(p.accuses(t, 100)); !errors.Is(err, vaulterr.ErrFull) {
 		t.Errorf("one more file: %v", err)
 	}
 	if a, fresh, err := p.find(file); err != nil || fresh || a.When.IsZero() {

@@ -18,6 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/evidence"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Peer is another party.
@@ -136,7 +137,7 @@ func (s *Service) offer(stream accusationsv1.AccusationsService_OfferServer) (kn
 	if err == nil {
 		return true, nil
 	}
-	if !errors.Is(err, vault.ErrNotFound) {
+	if !errors.Is(err, vaulterr.ErrNotFound) {
 		return false, err
 	}
 	l := b.limits[caller.Party]
@@ -155,7 +156,7 @@ func (s *Service) offer(stream accusationsv1.AccusationsService_OfferServer) (kn
 	err = b.take(stream, first, caller.Name)
 	var nothing *evidence.Error
 	switch {
-	case errors.Is(err, vault.ErrFull): // the file is proof, but more evidence against its accused party is not kept
+	case errors.Is(err, vaulterr.ErrFull): // the file is proof, but more evidence against its accused party is not kept
 		proof = true
 		return true, nil
 	case errors.As(err, &nothing):

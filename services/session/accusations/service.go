@@ -14,6 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const prefix = "/lodge.accusations.v1.AccusationsService/"
@@ -125,12 +126,12 @@ func (s *Service) GetEvidence(r *accusationsv1.GetEvidenceRequest, stream accusa
 // refused translates an error of the vault for the caller.
 func refused(err error) error {
 	switch {
-	case errors.Is(err, vault.ErrNotFound) || errors.Is(err, vault.ErrErased):
+	case errors.Is(err, vaulterr.ErrNotFound) || errors.Is(err, vaulterr.ErrErased):
 		return rpc.Errorf(rpc.NotFound, "`lodge accusations list` lists the accusations", "no such accusation at this party")
-	case errors.Is(err, vault.ErrState):
+	case errors.Is(err, vaulterr.ErrState):
 		return rpc.Errorf(rpc.Conflict, "review them with `lodge accusations list`, and clear again", "there are later failures than the given ones")
 	}
-	return err
+	return vaulterr.RPC(err, "this accusation")
 }
 
 // acting returns the audit record of an operator's action, which requires a reason.

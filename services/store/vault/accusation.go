@@ -12,12 +12,10 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const accusationPrefix = "accusation/"
-
-// ErrFull is the refusal of evidence for which there is no room.
-var ErrFull = errors.New("vault: there is no room for more evidence")
 
 // Accusation is a cheat that is proved. Its evidence is an object of its own.
 type Accusation struct {
@@ -109,10 +107,10 @@ func (v *Vault) Accuse(a Accusation, e *Evidence, room EvidenceRoom) (fresh bool
 	var dropped []string
 	err = v.update(func(tx store.Tx) error {
 		fresh, dropped = false, nil
-		//lodge:check vault/accusation/once [swap=!errors.Is(err, ErrNotFound)=>err != nil &&
-		//  !errors.Is(err, ErrNotFound)] [run=TestConductIsDurable] the same evidence undoes a
+		//lodge:check vault/accusation/once [swap=!errors.Is(err, vaulterr.ErrNotFound)=>err != nil &&
+		//  !errors.Is(err, vaulterr.ErrNotFound)] [run=TestConductIsDurable] the same evidence undoes a
 		//  pardon
-		if _, err := get[Accusation](v, tx, key); !errors.Is(err, ErrNotFound) {
+		if _, err := get[Accusation](v, tx, key); !errors.Is(err, vaulterr.ErrNotFound) {
 			return err
 		}
 		all, err := list[Accusation](v, tx, accusationPrefix)
@@ -153,7 +151,7 @@ func (r EvidenceRoom) spare(all []*Accusation, a *Accusation) (spare []*Accusati
 	//  r.Bytes)=>of[a.Key] >= r.PerCulprit] [run=TestRoomForEvidence] evidence exceeds its storage
 	//  limit
 	if !first && (of[a.Key] >= r.PerCulprit || total > r.Bytes) {
-		return nil, fmt.Errorf("%w: there are %d accusations of %s", ErrFull, of[a.Key], a.Culprit)
+		return nil, fmt.Errorf("%w: there are %d accusations of %s", vaulterr.ErrFull, of[a.Key], a.Culprit)
 	}
 	slices.SortFunc(all, func(x, y *Accusation) int { return y.When.Compare(x.When) })
 	for _, x := range all {

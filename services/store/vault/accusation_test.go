@@ -12,6 +12,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/storetest"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // accuse records evidence against a culprit, and gives the accusation's id.
@@ -101,7 +102,7 @@ func conductIn(t *testing.T, open func() (store.Store, error)) {
 		_, err = v.Pardon(id, Act{By: "op", Reason: "again"})
 		must(t, err)
 		_, err = v.Pardon("b", Act{})
-		refused(t, err, ErrNotFound)
+		refused(t, err, vaulterr.ErrNotFound)
 	})
 	few := Tolerance{Most: 2, Within: time.Hour}
 	for i, check := range []string{"mac", "sacrifice", "mac"} {
@@ -127,7 +128,7 @@ func conductIn(t *testing.T, open func() (store.Store, error)) {
 			t.Errorf("%+v of one roster, %+v of another", c.Stopped, other.Stopped)
 		}
 		_, err = v.ClearUnnamed([32]byte{1}, 2, Act{})
-		refused(t, err, ErrState)
+		refused(t, err, vaulterr.ErrState)
 		n, err := v.ClearUnnamed([32]byte{1}, 3, Act{By: "op", Reason: "found"})
 		must(t, err)
 		if n != 3 {
@@ -198,9 +199,9 @@ func TestRoomForEvidence(t *testing.T) {
 	}
 	must(t, add("a", "p1", 50))
 	must(t, add("b", "p1", 40))
-	refused(t, add("c", "p1", 1), ErrFull)  // of one culprit
-	must(t, add("d", "p2", 30))             // which b makes room for
-	refused(t, add("e", "p2", 30), ErrFull) // in all
+	refused(t, add("c", "p1", 1), vaulterr.ErrFull)  // of one culprit
+	must(t, add("d", "p2", 30))                      // which b makes room for
+	refused(t, add("e", "p2", 30), vaulterr.ErrFull) // in all
 	must(t, add("f", "p3", 100))
 	for range maxUnnamed + 3 {
 		_, _, err := v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), Tolerance{Most: 1, Within: time.Hour})

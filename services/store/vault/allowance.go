@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // A key decrypts so many ciphertexts with flooding over its whole life, L, of which each holder has a part: with n holders
@@ -67,7 +68,7 @@ func floodsLeft(epochs []*Epoch) uint64 {
 // mayFlood refuses with ErrSpent if the keys of an epoch, which the others are of too, do not answer for n more ciphertexts.
 func mayFlood(epoch *Epoch, others []*Epoch, n int) error {
 	if left := floodsLeft(append([]*Epoch{epoch}, others...)); uint64(n) > left {
-		return fmt.Errorf("%w: %d left under epoch %d, and %d more are asked for", ErrSpent, left, epoch.ID, n)
+		return fmt.Errorf("%w: %d left under epoch %d, and %d more are asked for", vaulterr.ErrSpent, left, epoch.ID, n)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // A party may want others to approve a client's request for decryption first. The request waits until enough of them have,
@@ -22,13 +23,6 @@ const (
 	MaxApprovalTime = 30 * 24 * time.Hour
 
 	maxNote = 1000 // bytes
-)
-
-// The refusals about approvals.
-var (
-	ErrApproval = errors.New("vault: not approved")
-	ErrOwn      = errors.New("vault: nobody approves a request of one's own")
-	ErrWaiting  = errors.New("vault: too many requests wait for approval")
 )
 
 // Approval is a client's request for decryption, and who has approved it.
@@ -60,13 +54,13 @@ func (a *Approval) check(now time.Time) error {
 	//lodge:check vault/approval/note [drop=len(a.Note) > maxNote] [drop=!utf8.ValidString(a.Note)]
 	//  [run=TestApprovalRefuses] the note of a request has any size, or invalid text
 	case a.Client == "" || !validName(a.Client) || len(a.Note) > maxNote || !utf8.ValidString(a.Note):
-		return fmt.Errorf("%w: a request for approval without a proper client or note", ErrRange)
+		return fmt.Errorf("%w: a request for approval without a proper client or note", vaulterr.ErrRange)
 	//lodge:check vault/approval/needs [run=TestApprovalRefuses] a request needs no approval
 	case a.Needs < 1 || a.Needs > maxClients:
-		return fmt.Errorf("%w: %d approvals", ErrRange, a.Needs)
+		return fmt.Errorf("%w: %d approvals", vaulterr.ErrRange, a.Needs)
 	//lodge:check vault/approval/expires [run=TestApprovalRefuses] a request waits forever
 	case !now.Before(a.Expires) || a.Expires.After(now.Add(MaxApprovalTime)):
-		return fmt.Errorf("%w: a request for approval expires within %s", ErrRange, MaxApprovalTime)
+		return fmt.Errorf("%w: a request for approval expires within %s", vaulterr.ErrRange, MaxApprovalTime)
 	}
 	return nil
 }
@@ -96,10 +90,10 @@ func (v *Vault) RequestApproval(a Approval) (out Approval, err error) {
 			//lodge:check vault/approval/another [drop=old.Client != a.Client] [run=TestApproval$] a
 			//  client takes over another client's request
 			if out = *old; old.Client != a.Client || old.Epoch != a.Epoch {
-				return fmt.Errorf("%w: such a request, of another client or epoch", ErrExists)
+				return fmt.Errorf("%w: such a request, of another client or epoch", vaulterr.ErrExists)
 			}
 			return nil
-		case err != nil && !errors.Is(err, ErrNotFound):
+		case err != nil && !errors.Is(err, vaulterr.ErrNotFound):
 			return err
 		}
 		waiting := 0
@@ -115,7 +109,7 @@ func (v *Vault) RequestApproval(a Approval) (out Approval, err error) {
 		//lodge:check vault/approval/many [run=TestApprovalRefuses] one client's requests fill the
 		//  store
 		if waiting >= MaxWaiting {
-			return fmt.Errorf("%w: %d of client %s", ErrWaiting, waiting, a.Client)
+			return fmt.Errorf("%w: %d of client %s", vaulterr.ErrWaiting, waiting, a.Client)
 		}
 		out = a
 		return put(v, tx, approvalKey(a.Digest), &a)
@@ -128,7 +122,7 @@ func (v *Vault) Approve(digest [32]byte, by string) (out Approval, err error) {
 	//lodge:check vault/approval/nobody [run=TestApproval] an approver has no name, or one that
 	//  cannot be recorded
 	if by == "" || !validName(by) {
-		return out, fmt.Errorf("%w: nobody approves", ErrRange)
+		return out, fmt.Errorf("%w: nobody approves", vaulterr.ErrRange)
 	}
 	err = v.update(func(tx store.Tx) error {
 		//lodge:check vault/approval/quarantine [run=TestApprovalsAndBackups] requests are approved
@@ -144,14 +138,14 @@ func (v *Vault) Approve(digest [32]byte, by string) (out Approval, err error) {
 		switch {
 		//lodge:check vault/approval/own [run=TestApproval$] a client approves its own request
 		case a.Client == by:
-			return fmt.Errorf("%w: client %s", ErrOwn, by)
+			return fmt.Errorf("%w: client %s", vaulterr.ErrOwn, by)
 		//lodge:check vault/approval/used-closed [run=TestApproval$] a used request is approved
 		//  again
 		case !a.Used.IsZero():
-			return fmt.Errorf("%w: this request was used", ErrState)
+			return fmt.Errorf("%w: this request was used", vaulterr.ErrState)
 		//lodge:check vault/approval/late [run=TestApprovalExpires] an expired request is approved
 		case !a.waits(v.now()):
-			return fmt.Errorf("%w: this request, at %s", ErrExpired, a.Expires.Format(time.RFC3339))
+			return fmt.Errorf("%w: this request, at %s", vaulterr.ErrExpired, a.Expires.Format(time.RFC3339))
 		//lodge:check vault/approval/twice [drop=slices.Contains(a.By, by)] [run=TestApproval$] one
 		//  approver counts twice
 		case slices.Contains(a.By, by) || len(a.By) >= maxClients:
@@ -180,7 +174,7 @@ func (v *Vault) Approved(digest [32]byte) (names []string, ok bool, err error) {
 		}
 		return err
 	})
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		err = nil
 	}
 	return names, ok, err
@@ -194,8 +188,8 @@ func UseApproval(digest [32]byte, client string) Also {
 	return Also{func(v *Vault, tx store.Tx) error {
 		a, err := v.approval(tx, digest)
 		switch {
-		case errors.Is(err, ErrNotFound):
-			return fmt.Errorf("%w: nobody has asked for it", ErrApproval)
+		case errors.Is(err, vaulterr.ErrNotFound):
+			return fmt.Errorf("%w: nobody has asked for it", vaulterr.ErrApproval)
 		case err != nil:
 			return err
 		//lodge:check vault/approval/use-client [drop=a.Client != client] [run=TestApproval$] a
@@ -203,7 +197,7 @@ func UseApproval(digest [32]byte, client string) Also {
 		//lodge:check vault/approval/use-waits [drop=!a.waits(v.now())] [run=TestApproval] an
 		//  approval is used twice, or after it expired
 		case a.Client != client || !a.approved() || !a.waits(v.now()):
-			return fmt.Errorf("%w: %d of %d have, or it was used, or has expired, or is another client's", ErrApproval, len(a.By), a.Needs)
+			return fmt.Errorf("%w: %d of %d have, or it was used, or has expired, or is another client's", vaulterr.ErrApproval, len(a.By), a.Needs)
 		}
 		//lodge:check vault/approval/use-durable [run=TestApproval] a used approval is not recorded
 		//  as used

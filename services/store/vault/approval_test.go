@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // wish is a request of alice's that two others must approve within an hour.
@@ -41,7 +42,7 @@ func TestApproval(t *testing.T) {
 	d, k := newDisk(), &Key{}
 	v := d.open(t, k)
 	addThreshold(t, v, 1)
-	refused(t, use(v, 1, "alice"), ErrApproval)
+	refused(t, use(v, 1, "alice"), vaulterr.ErrApproval)
 	bold := wish(v, 0)
 	bold.By = []string{"bob", "carol"}
 	asked, err := v.RequestApproval(bold)
@@ -55,13 +56,13 @@ func TestApproval(t *testing.T) {
 	}
 	again.Client = "bob"
 	_, err = v.RequestApproval(again)
-	refused(t, err, ErrExists)
+	refused(t, err, vaulterr.ErrExists)
 	_, err = v.Approve(digestOf(0), "alice")
-	refused(t, err, ErrOwn)
+	refused(t, err, vaulterr.ErrOwn)
 	_, err = v.Approve(digestOf(0), "")
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	_, err = v.Approve(digestOf(1), "bob")
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 	is := func(ok bool, names ...string) {
 		t.Helper()
 		got, yes, err := v.Approved(digestOf(0))
@@ -75,7 +76,7 @@ func TestApproval(t *testing.T) {
 		must(t, err)
 	}
 	is(false, "bob")
-	refused(t, use(v, 1, "alice"), ErrApproval)
+	refused(t, use(v, 1, "alice"), vaulterr.ErrApproval)
 	must(t, v.Close())
 	v = d.open(t, k)
 	out, err := v.Approve(digestOf(0), "carol")
@@ -84,17 +85,17 @@ func TestApproval(t *testing.T) {
 	}
 	is(true, "bob", "carol")
 	noFindings(t, v)
-	refused(t, use(v, 1, "bob"), ErrApproval)
+	refused(t, use(v, 1, "bob"), vaulterr.ErrApproval)
 	if n, err := v.ThresholdCount(1); n != 0 || err != nil {
 		t.Errorf("%d are answered, %v", n, err)
 	}
 	must(t, use(v, 1, "alice"))
 	holds(t, v, 1, 100, 3)
 	is(false, "bob", "carol")
-	refused(t, use(v, 2, "alice"), ErrApproval)
+	refused(t, use(v, 2, "alice"), vaulterr.ErrApproval)
 	holds(t, v, 0, 200, 3)
 	_, err = v.Approve(digestOf(0), "dora")
-	refused(t, err, ErrState)
+	refused(t, err, vaulterr.ErrState)
 	all, err := v.Approvals()
 	if must(t, err); len(all) != 1 || all[0].Used.IsZero() {
 		t.Errorf("%+v", all)
@@ -120,16 +121,16 @@ func TestApprovalInOneStep(t *testing.T) {
 	must(t, storeMasks(v, masksOf("m", 10, 0, 1)))
 	must(t, v.ActivateBatch("m"))
 	_, err := v.SpendMasks("m", span(0, 11), UseApproval(digestOf(0), "alice"))
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	_, err = v.SpendMasks("m", span(0, 1), UseApproval(digestOf(0), "bob"))
-	refused(t, err, ErrApproval)
+	refused(t, err, vaulterr.ErrApproval)
 	if b := mustBatch(t, v, "m"); len(b.Taken) > 0 {
 		t.Errorf("%+v", b)
 	}
 	_, err = v.SpendMasks("m", span(0, 1), UseApproval(digestOf(0), "alice"))
 	must(t, err)
 	_, _, err = flooded(v, floodRun(1, digestOf(9), []uint32{0, 1}, "alice"), canary, UseApproval(digestOf(0), "alice"))
-	refused(t, err, ErrApproval)
+	refused(t, err, vaulterr.ErrApproval)
 	if e, err := v.Epoch(1); err != nil || e.Decrypted != 1 {
 		t.Errorf("%+v, %v", e, err)
 	}
@@ -176,15 +177,15 @@ func TestApprovalExpires(t *testing.T) {
 	if _, ok, err := v.Approved(digestOf(0)); ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}
-	refused(t, use(v, 1, "alice"), ErrApproval)
+	refused(t, use(v, 1, "alice"), vaulterr.ErrApproval)
 	_, err = v.Approve(digestOf(0), "dora")
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 	if again, err := v.RequestApproval(wish(v, 0)); err != nil || len(again.By) != 0 {
 		t.Errorf("%+v, %v", again, err)
 	}
 	c.pass(time.Hour)
 	spoil(t, v, approvalPrefix+"00")
-	refused(t, v.Sweep(), ErrCorrupt)
+	refused(t, v.Sweep(), vaulterr.ErrCorrupt)
 	must(t, v.store.Update(func(tx store.Tx) error { return tx.Delete(approvalPrefix + "00") }))
 	all, err := v.Approvals()
 	if must(t, err); len(all) != 1 || all[0].Digest != digestOf(1) {
@@ -203,16 +204,16 @@ func TestApprovalRefuses(t *testing.T) {
 		change func(*Approval)
 		want   error
 	}{
-		"no client":      {func(a *Approval) { a.Client = "" }, ErrRange},
-		"a long client":  {func(a *Approval) { a.Client = strings.Repeat("a", maxName+1) }, ErrRange},
-		"a long note":    {func(a *Approval) { a.Note = strings.Repeat("a", maxNote+1) }, ErrRange},
-		"a note of any":  {func(a *Approval) { a.Note = "\xff" }, ErrRange},
-		"nobody needed":  {func(a *Approval) { a.Needs = 0 }, ErrRange},
-		"all needed":     {func(a *Approval) { a.Needs = maxClients + 1 }, ErrRange},
-		"expired":        {func(a *Approval) { a.Expires = v.now() }, ErrRange},
-		"never expires":  {func(a *Approval) { a.Expires = v.now().Add(MaxApprovalTime + time.Minute) }, ErrRange},
-		"for decryption": {func(a *Approval) { a.Epoch = 2 }, ErrState},
-		"no epoch":       {func(a *Approval) { a.Epoch = 3 }, ErrNotFound},
+		"no client":      {func(a *Approval) { a.Client = "" }, vaulterr.ErrRange},
+		"a long client":  {func(a *Approval) { a.Client = strings.Repeat("a", maxName+1) }, vaulterr.ErrRange},
+		"a long note":    {func(a *Approval) { a.Note = strings.Repeat("a", maxNote+1) }, vaulterr.ErrRange},
+		"a note of any":  {func(a *Approval) { a.Note = "\xff" }, vaulterr.ErrRange},
+		"nobody needed":  {func(a *Approval) { a.Needs = 0 }, vaulterr.ErrRange},
+		"all needed":     {func(a *Approval) { a.Needs = maxClients + 1 }, vaulterr.ErrRange},
+		"expired":        {func(a *Approval) { a.Expires = v.now() }, vaulterr.ErrRange},
+		"never expires":  {func(a *Approval) { a.Expires = v.now().Add(MaxApprovalTime + time.Minute) }, vaulterr.ErrRange},
+		"for decryption": {func(a *Approval) { a.Epoch = 2 }, vaulterr.ErrState},
+		"no epoch":       {func(a *Approval) { a.Epoch = 3 }, vaulterr.ErrNotFound},
 	} {
 		a := wish(v, 0)
 		c.change(&a)
@@ -221,13 +222,13 @@ func TestApprovalRefuses(t *testing.T) {
 		}
 	}
 	_, err := v.Approve(digestOf(0), strings.Repeat("a", maxName+1))
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	for i := range MaxWaiting {
 		_, err := v.RequestApproval(wish(v, i))
 		must(t, err)
 	}
 	_, err = v.RequestApproval(wish(v, MaxWaiting))
-	refused(t, err, ErrWaiting)
+	refused(t, err, vaulterr.ErrWaiting)
 	_, err = v.RequestApproval(wish(v, 5)) // which waits already
 	must(t, err)
 	other := wish(v, MaxWaiting)
@@ -260,9 +261,9 @@ func TestApprovalsAndBackups(t *testing.T) {
 	_, err := Restore(&memory{disk: r}, bytes.NewReader(backupOf(t, v)), k, RestoreOptions{KeepDecryption: true})
 	must(t, err)
 	restored := r.open(t, k)
-	refused(t, func() error { _, err := restored.RequestApproval(wish(v, 1)); return err }(), ErrQuarantine)
+	refused(t, func() error { _, err := restored.RequestApproval(wish(v, 1)); return err }(), vaulterr.ErrQuarantine)
 	must(t, restored.LeaveQuarantine())
-	refused(t, use(restored, 1, "alice"), ErrApproval)
+	refused(t, use(restored, 1, "alice"), vaulterr.ErrApproval)
 	if all, err := restored.Approvals(); err != nil || len(all) != 0 {
 		t.Errorf("%d are left, %v", len(all), err)
 	}
@@ -275,7 +276,7 @@ func TestApprovalsAndBackups(t *testing.T) {
 		return err
 	}))
 	_, err = v.Approve(digestOf(0), "dora")
-	refused(t, err, ErrQuarantine)
+	refused(t, err, vaulterr.ErrQuarantine)
 	must(t, v.LeaveQuarantine())
 	if all, err := v.Approvals(); err != nil || len(all) != 0 {
 		t.Errorf("%d are left, %v", len(all), err)
@@ -340,7 +341,7 @@ func TestApprovalCrashAtEveryWrite(t *testing.T) {
 			}
 		}
 		do(func() error {
-			if err := storeEpoch(v, thresholdEpoch(1)); err != nil && !errors.Is(err, ErrExists) {
+			if err := storeEpoch(v, thresholdEpoch(1)); err != nil && !errors.Is(err, vaulterr.ErrExists) {
 				return err
 			}
 			return v.ActivateEpoch(1)
@@ -351,13 +352,13 @@ func TestApprovalCrashAtEveryWrite(t *testing.T) {
 		}
 		do(func() error {
 			err := use(v, 1, "alice")
-			if errors.Is(err, ErrExists) {
+			if errors.Is(err, vaulterr.ErrExists) {
 				return nil
 			}
 			return err
 		})
 		holds(t, v, 1, 100, 3)
-		if err := use(v, 2, "alice"); !errors.Is(err, ErrApproval) {
+		if err := use(v, 2, "alice"); !errors.Is(err, vaulterr.ErrApproval) {
 			t.Fatalf("%s: it is used twice: %v", name, err)
 		}
 		noFindings(t, v)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const auditKey = "audit"
@@ -14,7 +15,7 @@ const auditKey = "audit"
 func (v *Vault) AuditHead() (hash string, err error) {
 	err = v.store.View(func(tx store.Tx) error {
 		h, err := get[string](v, tx, auditKey)
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, vaulterr.ErrNotFound) {
 			return nil
 		}
 		if err == nil {

@@ -1,6 +1,8 @@
 package vault
 
-import "testing"
+import (
+	"testing"
+)
 
 // The head of the audit log is remembered across restarts, and is no generation.
 func TestAuditHead(t *testing.T) {

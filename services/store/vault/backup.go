@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // A backup is a stream of frames after a head. The head is the magic, the header record of the vault, and the stream's
@@ -41,9 +42,6 @@ const (
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// ErrBackup is a stream that is no backup, or not as it was written.
-var ErrBackup = errors.New("vault: not a backup, or damaged")
 
 // BackupInfo is what a backup says about itself.
 type BackupInfo struct {
@@ -207,7 +205,7 @@ func (b *backup) begin(tx store.Tx) error {
 	}
 	b.head = append(append([]byte(backupMagic), header...), b.v.seal(backupPlace, key)...)
 	if len(b.head) != headLen {
-		return ErrCorrupt
+		return vaulterr.ErrCorrupt
 	}
 	_, err = b.out.Write(b.head)
 	return err

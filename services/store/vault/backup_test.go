@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // furnished is a vault with something of everything.
@@ -119,23 +121,23 @@ func checkRestored(t *testing.T, r *Vault, keep bool) {
 			t.Errorf("%s is %s, %v", id, b.State, err)
 		}
 		_, err = r.Reserve(reservation(r, "new", Range{id, Span{First: 0, Count: 1}}))
-		refused(t, err, ErrErased)
+		refused(t, err, vaulterr.ErrErased)
 		if err := r.ActivateBatch(id); b.State == BatchRevoked {
-			refused(t, err, ErrErased)
+			refused(t, err, vaulterr.ErrErased)
 		}
 	}
 	_, err := r.OpenMACKey("mac-1")
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	for _, id := range []uint64{1, 4} { // how much was decrypted under them since is not known
 		_, err = r.OpenEpochSecret(id)
-		refused(t, err, ErrErased)
+		refused(t, err, vaulterr.ErrErased)
 	}
 	e, err := r.Epoch(2)
 	must(t, err)
 	answer := LedgerKey{Epoch: 2, Digest: [32]byte{1}}
 	held, first, err := r.RecordDecryption(answer, "alice", []byte("another"))
 	if !keep {
-		refused(t, err, ErrErased)
+		refused(t, err, vaulterr.ErrErased)
 		if e.State != EpochRetired || objects(t, r) != 0 {
 			t.Errorf("%+v, %d objects", e, objects(t, r))
 		}
@@ -151,7 +153,7 @@ func checkRestored(t *testing.T, r *Vault, keep bool) {
 		t.Errorf("it is %s", e.State)
 	}
 	_, _, err = r.RecordDecryption(answer, "bob", nil)
-	refused(t, err, ErrDelivered)
+	refused(t, err, vaulterr.ErrDelivered)
 }
 
 // frameStarts are the places of the frames in a backup.
@@ -210,7 +212,7 @@ func TestDamagedBackup(t *testing.T) {
 	for name, bad := range cases {
 		d := newDisk()
 		_, err := Restore(&memory{disk: d}, bytes.NewReader(bad), k, RestoreOptions{})
-		if !errors.Is(err, ErrBackup) && !errors.Is(err, ErrWrongKey) {
+		if !errors.Is(err, vaulterr.ErrBackup) && !errors.Is(err, vaulterr.ErrWrongKey) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if len(d.records) != 0 || len(d.blobs) != 0 {
@@ -221,7 +223,7 @@ func TestDamagedBackup(t *testing.T) {
 		}
 	}
 	_, err := Restore(&memory{disk: newDisk()}, bytes.NewReader(stream), newKey(t), RestoreOptions{})
-	refused(t, err, ErrWrongKey)
+	refused(t, err, vaulterr.ErrWrongKey)
 	_, err = Restore(nil, bytes.NewReader(stream), k, RestoreOptions{Check: true})
 	must(t, err)
 }
@@ -237,7 +239,7 @@ func TestBackupAndRotation(t *testing.T) {
 		stream []byte
 		key    *Key
 		err    error
-	}{{first, old, nil}, {first, fresh, ErrWrongKey}, {second, fresh, nil}, {second, old, ErrWrongKey}} {
+	}{{first, old, nil}, {first, fresh, vaulterr.ErrWrongKey}, {second, fresh, nil}, {second, old, vaulterr.ErrWrongKey}} {
 		_, err := Restore(&memory{disk: newDisk()}, bytes.NewReader(c.stream), c.key, RestoreOptions{})
 		refused(t, err, c.err)
 	}
@@ -248,7 +250,7 @@ func TestRestoreIntoSomething(t *testing.T) {
 	stream := backupOf(t, v)
 	records, blobs := len(d.records), len(d.blobs)
 	_, err := Restore(&memory{disk: d}, bytes.NewReader(stream), k, RestoreOptions{})
-	refused(t, err, ErrExists)
+	refused(t, err, vaulterr.ErrExists)
 	if len(d.records) != records || len(d.blobs) != blobs {
 		t.Error("it was changed")
 	}
@@ -256,11 +258,11 @@ func TestRestoreIntoSomething(t *testing.T) {
 	lone := newDisk()
 	lone.blobs["x"] = nil
 	_, err = Restore(&memory{disk: lone}, bytes.NewReader(stream), k, RestoreOptions{})
-	refused(t, err, ErrExists)
+	refused(t, err, vaulterr.ErrExists)
 	bare := newDisk()
 	must(t, bare.open(t, k).Close()) // a vault without blobs
 	_, err = Restore(&memory{disk: bare}, bytes.NewReader(stream), k, RestoreOptions{})
-	refused(t, err, ErrExists)
+	refused(t, err, vaulterr.ErrExists)
 }
 
 // A restore that a crash ends, wherever, is no vault, and the next one begins again.
@@ -339,7 +341,7 @@ func opensTo(t *testing.T, stream []byte, k *Key) []byte {
 	f.aead, err = chunkCipher(key)
 	must(t, err)
 	all, err := io.ReadAll(f)
-	if !errors.Is(err, ErrBackup) || !strings.Contains(err.Error(), "ends within") {
+	if !errors.Is(err, vaulterr.ErrBackup) || !strings.Contains(err.Error(), "ends within") {
 		t.Fatal(err)
 	}
 	return all
@@ -355,10 +357,10 @@ func TestBackupOfDamage(t *testing.T) {
 	bad[len(bad)-1] ^= 1
 	d.blobs[e.secretObject()] = bad
 	_, err = v.Backup(io.Discard)
-	refused(t, err, ErrCorrupt)
+	refused(t, err, vaulterr.ErrCorrupt)
 	delete(d.blobs, e.secretObject())
 	_, err = v.Backup(io.Discard)
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	d.blobs[e.secretObject()] = good
 	_, err = v.Backup(io.Discard)
 	must(t, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // BatchState of a batch of tuples.
@@ -126,10 +127,10 @@ func (v *Vault) NewBatch(b Batch) (*BatchWriter, error) {
 	//lodge:check vault/batch/begun [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel]
 	//  an existing batch is written again
 	if _, err := v.Batch(b.ID); err == nil {
-		return nil, fmt.Errorf("%w: batch %s", ErrExists, b.ID)
+		return nil, fmt.Errorf("%w: batch %s", vaulterr.ErrExists, b.ID)
 	}
 	if b.Count == 0 || b.TupleBytes == 0 {
-		return nil, fmt.Errorf("%w: batch %s has no tuples", ErrState, b.ID)
+		return nil, fmt.Errorf("%w: batch %s has no tuples", vaulterr.ErrState, b.ID)
 	}
 	if err := b.checkKind(); err != nil {
 		return nil, err
@@ -155,7 +156,7 @@ func (w *BatchWriter) Commit(fresh *NewMACKey) error {
 	//lodge:check vault/masks/fresh-mac-key [run=TestMasksOfAQuorum] a MAC key is stored under a
 	//  threshold key
 	if fresh != nil && w.batch.masks() {
-		return fmt.Errorf("%w: masks have no MAC key", ErrRange)
+		return fmt.Errorf("%w: masks have no MAC key", vaulterr.ErrRange)
 	}
 	release, err := v.claim(batchPrefix + w.batch.ID)
 	if err != nil {
@@ -165,14 +166,14 @@ func (w *BatchWriter) Commit(fresh *NewMACKey) error {
 	//lodge:check vault/batch/exists [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel]
 	//  one identifier names two batches
 	if _, err := v.Batch(w.batch.ID); err == nil {
-		return fmt.Errorf("%w: batch %s", ErrExists, w.batch.ID)
+		return fmt.Errorf("%w: batch %s", vaulterr.ErrExists, w.batch.ID)
 	}
 	if fresh != nil {
 		//lodge:check vault/batch/fresh-mac-key
 		//  [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel] a batch is stored under a
 		//  fresh MAC key that is not for it
 		if !fresh.fits(&w.batch) {
-			return fmt.Errorf("%w: MAC key %s is not for batch %s", ErrState, fresh.ID, w.batch.ID)
+			return fmt.Errorf("%w: MAC key %s is not for batch %s", vaulterr.ErrState, fresh.ID, w.batch.ID)
 		}
 		release, err := v.claim(macPrefix + fresh.ID)
 		if err != nil {
@@ -199,7 +200,7 @@ func (w *BatchWriter) Commit(fresh *NewMACKey) error {
 		//lodge:check vault/drain/batch [drop=e.State != EpochActive] [run=TestDrainEpoch] a batch
 		//  is stored under an epoch that drains
 		if err != nil || e.State != EpochActive {
-			return fmt.Errorf("%w: epoch %d is not active", ErrState, w.batch.Epoch)
+			return fmt.Errorf("%w: epoch %d is not active", vaulterr.ErrState, w.batch.Epoch)
 		}
 		//lodge:check vault/roster/batch [run=TestStanding] a batch is stored under keys of another
 		//  roster
@@ -254,11 +255,11 @@ func (v *Vault) usable(tx store.Tx, b *Batch) error {
 	//  [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel|TestBurn] a batch is stored
 	//  under a burnt MAC key
 	case k.State != MACActive:
-		return fmt.Errorf("%w: MAC key %s is %s", ErrState, b.MACKey, k.State)
+		return fmt.Errorf("%w: MAC key %s is %s", vaulterr.ErrState, b.MACKey, k.State)
 	//lodge:check vault/batch/fits [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel] a
 	//  batch is stored under another batch's MAC key
 	case !k.fits(b):
-		return fmt.Errorf("%w: MAC key %s belongs to another epoch, field or tenant", ErrState, b.MACKey)
+		return fmt.Errorf("%w: MAC key %s belongs to another epoch, field or tenant", vaulterr.ErrState, b.MACKey)
 	}
 	return nil
 }
@@ -315,7 +316,7 @@ func (v *Vault) ActivateBatch(id string) error {
 			//lodge:check vault/batch/activate-revoked
 			//  [run=TestBatch|TestTwoWriters|TestEpochs|TestRetire|TestModel] a revoked batch
 			//  becomes available
-			return fmt.Errorf("%w: batch %s", ErrErased, id)
+			return fmt.Errorf("%w: batch %s", vaulterr.ErrErased, id)
 		case b.State != BatchLocked:
 			return nil
 		}

@@ -4,32 +4,34 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 func TestBatchUnderWrongMACKey(t *testing.T) {
 	v := inMemory(t)
 	addEpoch(t, v, 1, "triples")
 	base := batchOf("a", 3)
-	refused(t, storeBatch(v, base, macKey("mac-1")), ErrState) // epoch locked
+	refused(t, storeBatch(v, base, macKey("mac-1")), vaulterr.ErrState) // epoch locked
 	must(t, v.ActivateEpoch(1))
-	refused(t, storeBatch(v, base, nil), ErrNotFound)
-	refused(t, storeBatch(v, base, macKey("mac-2")), ErrState) // not the batch's
+	refused(t, storeBatch(v, base, nil), vaulterr.ErrNotFound)
+	refused(t, storeBatch(v, base, macKey("mac-2")), vaulterr.ErrState) // not the batch's
 	must(t, storeBatch(v, base, macKey("mac-1")))
 	other := base
 	other.ID = "b"
-	refused(t, storeBatch(v, other, nil), ErrState) // MAC key locked
+	refused(t, storeBatch(v, other, nil), vaulterr.ErrState) // MAC key locked
 	must(t, v.ActivateBatch("a"))
 	must(t, storeBatch(v, other, nil))
 	other.ID = "c"
-	refused(t, storeBatch(v, other, macKey("mac-1")), ErrExists)
+	refused(t, storeBatch(v, other, macKey("mac-1")), vaulterr.ErrExists)
 	other.Tenant = "else"
-	refused(t, storeBatch(v, other, nil), ErrState)
+	refused(t, storeBatch(v, other, nil), vaulterr.ErrState)
 	other.Tenant, other.Field = base.Tenant, "p64"
-	refused(t, storeBatch(v, other, nil), ErrState)
+	refused(t, storeBatch(v, other, nil), vaulterr.ErrState)
 	addEpoch(t, v, 2, "triples")
 	must(t, v.ActivateEpoch(2))
 	other.Field, other.Epoch = base.Field, 2
-	refused(t, storeBatch(v, other, nil), ErrState)
+	refused(t, storeBatch(v, other, nil), vaulterr.ErrState)
 	if n := objects(t, v); n != 2*2+1+4 {
 		t.Fatalf("%d objects; refused ones were left", n)
 	}
@@ -48,11 +50,11 @@ func TestBatchLife(t *testing.T) {
 	stocked(t, v)
 	addBatch(t, v, "batch-0", 10, macKey("mac-1"))
 	_, err := v.Reserve(reservation(v, "r", in(0, 0, 5)))
-	refused(t, err, ErrState)
+	refused(t, err, vaulterr.ErrState)
 	_, err = v.OpenMACKey("mac-1")
-	refused(t, err, ErrState)
+	refused(t, err, vaulterr.ErrState)
 	_, err = v.FindMACKey(1, "p128", "demo")
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 	must(t, v.ActivateBatch("batch-0"))
 	must(t, v.ActivateBatch("batch-0"))
 	if k, err := v.FindMACKey(1, "p128", "demo"); err != nil || k.ID != "mac-1" {
@@ -66,9 +68,9 @@ func TestBatchLife(t *testing.T) {
 	must(t, v.RevokeBatch("batch-0", "over"))
 	must(t, v.RevokeBatch("batch-0", "again"))
 	_, err = fetch(v, "r", "alice")
-	refused(t, err, ErrErased)
-	refused(t, v.ActivateBatch("batch-0"), ErrErased)
-	if _, err := v.NewBatch(batchOf("batch-0", 1)); !errors.Is(err, ErrExists) {
+	refused(t, err, vaulterr.ErrErased)
+	refused(t, v.ActivateBatch("batch-0"), vaulterr.ErrErased)
+	if _, err := v.NewBatch(batchOf("batch-0", 1)); !errors.Is(err, vaulterr.ErrExists) {
 		t.Fatalf("a tombstone's id was used again: %v", err)
 	}
 	// Four were free, one discarded; five are lost when their reservation ends.
@@ -86,7 +88,7 @@ func TestBatchLife(t *testing.T) {
 	if _, err := v.OpenMACKey("mac-1"); err != nil {
 		t.Fatalf("the MAC key went with its batch: %v", err)
 	}
-	refused(t, v.RevokeBatch("none", ""), ErrNotFound)
+	refused(t, v.RevokeBatch("none", ""), vaulterr.ErrNotFound)
 }
 
 // The shares of a batch are as many as it says.
@@ -98,10 +100,10 @@ func TestBatchOfAnotherSize(t *testing.T) {
 		must(t, err)
 		_, err = w.Write(make([]byte, n))
 		must(t, err)
-		refused(t, w.Commit(nil), ErrState)
+		refused(t, w.Commit(nil), vaulterr.ErrState)
 	}
 	_, err := v.NewBatch(batchOf("b", 0))
-	refused(t, err, ErrState)
+	refused(t, err, vaulterr.ErrState)
 	if n := objects(t, v); n != 2+1+2 {
 		t.Errorf("%d objects", n)
 	}
@@ -120,7 +122,7 @@ func TestTwoWritersOfABatch(t *testing.T) {
 		must(t, err)
 	}
 	must(t, ws[1].Commit(nil))
-	refused(t, ws[0].Commit(nil), ErrExists)
+	refused(t, ws[0].Commit(nil), vaulterr.ErrExists)
 	must(t, v.ActivateBatch("batch-1"))
 	reserve(t, v, "r", in(1, 0, 5))
 	got, err := fetch(v, "r", "alice")
@@ -137,7 +139,7 @@ func TestBatchesWithoutSacrifice(t *testing.T) {
 	must(t, storeBatch(v, plain, nil))
 	must(t, v.ActivateBatch("batch-1"))
 	_, err := v.Reserve(reservation(v, "r", in(1, 0, 10)))
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	own := reservation(v, "r", in(1, 0, 10))
 	own.Class.NoSacrifice = true
 	r, err := v.Reserve(own)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // A party counts the messages that it decrypts for a client under a key, for rules with a total. The count belongs to the key's
@@ -33,13 +34,13 @@ type BudgetError struct {
 
 func (e *BudgetError) Error() string {
 	if e.FromABackup {
-		return fmt.Sprintf("%v: the store was restored from a backup, and the budget of keys %.8x counts as used up", ErrSpent, e.Key)
+		return fmt.Sprintf("%v: the store was restored from a backup, and the budget of keys %.8x counts as used up", vaulterr.ErrSpent, e.Key)
 	}
-	return fmt.Sprintf("%v: %d of %d messages under keys %.8x for client %s, and %d more are requested", ErrSpent, e.Spent, e.Most, e.Key, e.Client, e.Wanted)
+	return fmt.Sprintf("%v: %d of %d messages under keys %.8x for client %s, and %d more are requested", vaulterr.ErrSpent, e.Spent, e.Most, e.Key, e.Client, e.Wanted)
 }
 
 // Unwrap gives ErrSpent.
-func (e *BudgetError) Unwrap() error { return ErrSpent }
+func (e *BudgetError) Unwrap() error { return vaulterr.ErrSpent }
 
 func budgetKey(key [32]byte, client string) string {
 	return fmt.Sprintf("%s%x/%s", budgetPrefix, key, client)
@@ -50,7 +51,7 @@ func budgetKey(key [32]byte, client string) string {
 // would be too large or the store comes from a backup; then nothing is counted.
 func (v *Vault) SpendBudget(client string, keys [][32]byte, n, most uint64) (total uint64, err error) {
 	if client == "" || !validName(client) || len(keys) == 0 || n == 0 {
-		return 0, fmt.Errorf("%w: a budget without a proper client, keys or messages", ErrRange)
+		return 0, fmt.Errorf("%w: a budget without a proper client, keys or messages", vaulterr.ErrRange)
 	}
 	err = v.advance(func(tx store.Tx) error {
 		total = 0
@@ -80,7 +81,7 @@ func (v *Vault) SpendBudget(client string, keys [][32]byte, n, most uint64) (tot
 // budget gives what is counted for a client under a key. The error is a *BudgetError if the budget is closed.
 func (v *Vault) budget(tx store.Tx, key [32]byte, client string) (*Budget, error) {
 	closed, err := get[Budget](v, tx, budgetKey(key, ""))
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, vaulterr.ErrNotFound) {
 		return nil, err
 	}
 	//lodge:check vault/budget-of-restored-store [run=TestBudgetsAreClosedByRestore] restoring a backup gives a client its budget anew
@@ -88,7 +89,7 @@ func (v *Vault) budget(tx store.Tx, key [32]byte, client string) (*Budget, error
 		return nil, &BudgetError{Key: key, Client: client, FromABackup: true}
 	}
 	b, err := get[Budget](v, tx, budgetKey(key, client))
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		return &Budget{Key: key, Client: client}, nil
 	}
 	return b, err

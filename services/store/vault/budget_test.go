@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // A budget counts each client's messages under each key. What does not fit is refused and not counted.
@@ -17,7 +19,7 @@ func TestBudgets(t *testing.T) {
 		got, err := v.SpendBudget(client, keys, n, most)
 		if want == 0 {
 			var e *BudgetError
-			if !errors.As(err, &e) || e.FromABackup || !errors.Is(err, ErrSpent) {
+			if !errors.As(err, &e) || e.FromABackup || !errors.Is(err, vaulterr.ErrSpent) {
 				t.Errorf("%d of %d for %s: %d, %v", n, most, client, got, err)
 			}
 			return
@@ -45,7 +47,7 @@ func TestBudgets(t *testing.T) {
 		n      uint64
 		keys   [][32]byte
 	}{{"", 1, [][32]byte{a}}, {"alice\xff", 1, [][32]byte{a}}, {"alice", 0, [][32]byte{a}}, {"alice", 1, nil}} {
-		if _, err := v.SpendBudget(c.client, c.keys, c.n, 100); !errors.Is(err, ErrRange) {
+		if _, err := v.SpendBudget(c.client, c.keys, c.n, 100); !errors.Is(err, vaulterr.ErrRange) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -89,7 +91,7 @@ func TestBudgetsAreClosedByRestore(t *testing.T) {
 			t.Errorf("under keys made since: %d, %v", n, err)
 		}
 		sharesOf(t, v, 2, 1, 1)
-		if _, err := v.SpendBudget("alice", [][32]byte{{5}}, 1, 10); !errors.Is(err, ErrSpent) {
+		if _, err := v.SpendBudget("alice", [][32]byte{{5}}, 1, 10); !errors.Is(err, vaulterr.ErrSpent) {
 			t.Errorf("under new shares: %v", err)
 		}
 		noFindings(t, v)

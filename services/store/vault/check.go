@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Finding is something in a store that should not be so.
@@ -213,7 +214,7 @@ func (c *checking) deep(there []string, progress func(done, total int)) error {
 		case !tuples && named[name] != "":
 			err = c.object(name)
 		}
-		if err != nil && !errors.Is(err, ErrErased) && !errors.Is(err, ErrCorrupt) {
+		if err != nil && !errors.Is(err, vaulterr.ErrErased) && !errors.Is(err, vaulterr.ErrCorrupt) {
 			return err
 		}
 		if err != nil {
@@ -258,7 +259,7 @@ func (c *checking) segments(b *Batch, progress func(int)) error {
 				c.zeros(b, i, span, plain)
 				continue
 			}
-			if erased := errors.Is(err, ErrErased); !erased && !errors.Is(err, ErrCorrupt) {
+			if erased := errors.Is(err, vaulterr.ErrErased); !erased && !errors.Is(err, vaulterr.ErrCorrupt) {
 				return err
 			} else if !erased || b.Gone.Within(span) != span.Count {
 				c.find(batchPrefix+b.ID, "segment %d, tuples from %d on: %v", i, span.First, err)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // ledgerCheck is what a check knows of the runs of one epoch.
@@ -116,7 +117,7 @@ func (l *ledgerCheck) deep() (err error) {
 	if l.epoch.State == EpochRetired || !l.some {
 		return nil
 	}
-	if l.aead, err = l.v.answersCipher(l.epoch); record(err) || errors.Is(err, ErrErased) {
+	if l.aead, err = l.v.answersCipher(l.epoch); record(err) || errors.Is(err, vaulterr.ErrErased) {
 		return nil // what is wrong with the object is found by itself
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // findings are what a check says, with a mark before what a start mends.
@@ -216,9 +217,9 @@ func TestExamineLeavesAlone(t *testing.T) {
 		t.Errorf("%d writes", d.writes)
 	}
 	_, err = Examine(&memory{disk: newDisk()}, k)
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 	_, err = Examine(&memory{disk: d}, newKey(t))
-	refused(t, err, ErrWrongKey)
+	refused(t, err, vaulterr.ErrWrongKey)
 }
 
 func TestStats(t *testing.T) {

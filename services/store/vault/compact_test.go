@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // A released reservation keeps a record of constant size, whatever ranges it had, until an hour after its lease. While the
@@ -45,7 +46,7 @@ func TestReleasedIsCompacted(t *testing.T) {
 	other := r
 	other.Lease = r.Lease.Add(time.Second)
 	_, err = v.Reserve(other)
-	refused(t, err, ErrExists)
+	refused(t, err, vaulterr.ErrExists)
 	if n := free(); n != now || n != 200 {
 		t.Errorf("a proposal of a released reservation holds tuples: %d are free, and were %d", n, now)
 	}
@@ -57,9 +58,9 @@ func TestReleasedIsCompacted(t *testing.T) {
 	c.Time = r.Lease.Add(clockSlack + time.Second)
 	must(t, v.Sweep())
 	_, err = v.Reservation("r")
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 	_, err = v.Reserve(r)
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 }
 
 func recordSize(t *testing.T, v *Vault, id string) (n int) {

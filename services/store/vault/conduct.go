@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const (
@@ -67,7 +68,7 @@ func (u *Unnamed) key() string { return fmt.Sprintf("%s%020d", unnamedOf(u.Roste
 
 func (v *Vault) conduct(tx store.Tx, roster [32]byte) (*Conduct, error) {
 	c, err := get[Conduct](v, tx, conductKey(roster))
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		return &Conduct{Roster: roster}, nil
 	}
 	return c, err
@@ -189,7 +190,7 @@ func (v *Vault) ClearUnnamed(roster [32]byte, last uint64, act Act) (n int, err 
 		//lodge:check vault/conduct/last [run=TestConductIsDurable] an operator clears failures that
 		//  it has not seen
 		if last != 0 && last < c.Last {
-			return fmt.Errorf("%w: there are failures after %d, up to %d", ErrState, last, c.Last)
+			return fmt.Errorf("%w: there are failures after %d, up to %d", vaulterr.ErrState, last, c.Last)
 		}
 		all, err := list[Unnamed](v, tx, unnamedOf(roster))
 		if err != nil {
@@ -217,7 +218,7 @@ func (v *Vault) ClearUnnamed(roster [32]byte, last uint64, act Act) (n int, err 
 // that is not active yet nothing was made.
 func (v *Vault) suspect(tx store.Tx, id uint64, reason string) (fresh bool, err error) {
 	e, err := v.drainable(tx, id)
-	if errors.Is(err, ErrErased) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrState) {
+	if errors.Is(err, vaulterr.ErrErased) || errors.Is(err, vaulterr.ErrNotFound) || errors.Is(err, vaulterr.ErrState) {
 		return false, nil
 	}
 	if err != nil || e.State == EpochDraining && e.Reason != "" {

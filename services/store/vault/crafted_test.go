@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // crafted is a stream under a vault's key, as a program makes one that does not do as this does.
@@ -88,10 +89,10 @@ func TestCraftedBackup(t *testing.T) {
 		},
 	} {
 		stream := crafted(t, v, write)
-		refused(t, check(stream), ErrBackup)
+		refused(t, check(stream), vaulterr.ErrBackup)
 		d := newDisk()
 		_, err := Restore(&memory{disk: d}, bytes.NewReader(stream), k, RestoreOptions{})
-		if !errors.Is(err, ErrBackup) || len(d.records)+len(d.blobs) > 0 {
+		if !errors.Is(err, vaulterr.ErrBackup) || len(d.records)+len(d.blobs) > 0 {
 			t.Errorf("%s: %v, and %d records and %d blobs are left", what, err, len(d.records), len(d.blobs))
 		}
 	}
@@ -107,7 +108,7 @@ func TestBackupWithoutItsLastFrame(t *testing.T) {
 		n = b.out.(*bytes.Buffer).Len()
 	})
 	_, err := Restore(nil, bytes.NewReader(stream[:n]), k, RestoreOptions{Check: true})
-	refused(t, err, ErrBackup)
+	refused(t, err, vaulterr.ErrBackup)
 }
 
 // A frame is read into no more memory than one has, whatever its length says.
@@ -117,7 +118,7 @@ func TestFramesAreBounded(t *testing.T) {
 	b := append(bytes.Clone(stream[:headLen]), make([]byte, frameHead+chunkSize+gcmOverhead+1)...)
 	binary.LittleEndian.PutUint32(b[headLen:], chunkSize+gcmOverhead+1)
 	_, err := Restore(nil, bytes.NewReader(b), k, RestoreOptions{Check: true})
-	if refused(t, err, ErrBackup); !strings.Contains(err.Error(), "of 65") && !strings.Contains(err.Error(), "bytes") {
+	if refused(t, err, vaulterr.ErrBackup); !strings.Contains(err.Error(), "of 65") && !strings.Contains(err.Error(), "bytes") {
 		t.Error(err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // history is what clients saw of a vault, over all of its starts.
@@ -76,7 +78,7 @@ func (h *history) tooLate(v *Vault) error {
 	if spent := v.SpendDecryptions(1, 1); spent == nil {
 		h.fail("a session began under an epoch that drains")
 	}
-	if errors.Is(err, ErrState) {
+	if errors.Is(err, vaulterr.ErrState) {
 		return nil
 	}
 	return err
@@ -111,7 +113,7 @@ func steps(h *history, late *time.Duration) []func(*Vault) error {
 			if fresh {
 				key = macKey("mac-1")
 			}
-			if err := storeBatch(v, batchOf(id, count), key); err != nil && !errors.Is(err, ErrExists) {
+			if err := storeBatch(v, batchOf(id, count), key); err != nil && !errors.Is(err, vaulterr.ErrExists) {
 				return err
 			}
 			return v.ActivateBatch(id)
@@ -123,7 +125,7 @@ func steps(h *history, late *time.Duration) []func(*Vault) error {
 			if err == nil {
 				err = w.Commit()
 			}
-			if err != nil && !errors.Is(err, ErrExists) {
+			if err != nil && !errors.Is(err, vaulterr.ErrExists) {
 				return err
 			}
 			return v.ActivateEpoch(1)
@@ -229,7 +231,7 @@ func (h *history) healed(v *Vault) {
 		all := Reservation{Ranges: []Range{{b.ID, Span{First: 0, Count: b.Count}}}, Lease: v.now().Add(time.Hour)}
 		for _, gone := range b.Gone {
 			all.Ranges[0].Span = Span{First: gone.First, Count: 1}
-			if _, err := readAll(v, &all, 0); !errors.Is(err, ErrErased) {
+			if _, err := readAll(v, &all, 0); !errors.Is(err, vaulterr.ErrErased) {
 				h.fail("tuple %d of %s is gone, and reads: %v", gone.First, b.ID, err)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/host/quota"
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Deliver records durably that a reservation goes to a client of this party, whose index in Clients is party, and gives
@@ -23,7 +24,7 @@ func (v *Vault) DeliverCharged(id, client string, party int, book *quota.Book) (
 	//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
 	//  tuples are delivered to a client without a name
 	if client == "" {
-		return out, false, fmt.Errorf("%w: no client", ErrState)
+		return out, false, fmt.Errorf("%w: no client", vaulterr.ErrState)
 	}
 	//lodge:check vault/deliver/generation [swap=v.advance=>v.update]
 	//  [run=TestGeneration|TestReplay] an old copy of the store can deliver the same tuples again
@@ -90,12 +91,12 @@ func (v *Vault) deliverable(held *openBatches, r *Reservation, client string, pa
 	//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
 	//  tuples that one client has received are delivered to another
 	case named != client || r.State == Consumed && r.Client != client:
-		return fmt.Errorf("%w: reservation %s", ErrDelivered, r.ID)
+		return fmt.Errorf("%w: reservation %s", vaulterr.ErrDelivered, r.ID)
 	//lodge:check vault/deliver/withdrawn
 	//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
 	//  withdrawn tuples are delivered
 	case r.State == Withdrawn || r.State == Released:
-		return fmt.Errorf("%w: reservation %s is %s", ErrWithdrawn, r.ID, r.State)
+		return fmt.Errorf("%w: reservation %s is %s", vaulterr.ErrWithdrawn, r.ID, r.State)
 	//lodge:check vault/deliver/erased [drop=r.State == Erased]
 	//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
 	//  erased tuples are delivered
@@ -103,7 +104,7 @@ func (v *Vault) deliverable(held *openBatches, r *Reservation, client string, pa
 	//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
 	//  tuples are delivered after the lease has expired
 	case r.State == Erased || !v.now().Before(r.Lease):
-		return fmt.Errorf("%w: reservation %s, at %s", ErrExpired, r.ID, r.Lease.Format(time.RFC3339))
+		return fmt.Errorf("%w: reservation %s, at %s", vaulterr.ErrExpired, r.ID, r.Lease.Format(time.RFC3339))
 	}
 	k, err := v.macKey(held.tx, r.MACKey)
 	if err == nil {
@@ -152,7 +153,7 @@ func (v *Vault) Shares(r *Reservation, from uint64) (in io.ReadCloser, tupleByte
 			}
 		}
 		if skip > 0 {
-			return fmt.Errorf("%w: reservation %s has %d tuples", ErrRange, r.ID, r.Count())
+			return fmt.Errorf("%w: reservation %s has %d tuples", vaulterr.ErrRange, r.ID, r.Count())
 		}
 		return nil
 	})
@@ -165,7 +166,7 @@ func (v *Vault) Shares(r *Reservation, from uint64) (in io.ReadCloser, tupleByte
 // readable refuses the shares of tuples that are recorded as gone.
 func (b *Batch) readable(x Span) error {
 	if b.State != BatchAvailable || b.Gone.Within(x) > 0 {
-		return fmt.Errorf("%w: of batch %s, from %d on", ErrGone, b.ID, x.First)
+		return fmt.Errorf("%w: of batch %s, from %d on", vaulterr.ErrGone, b.ID, x.First)
 	}
 	return nil
 }
@@ -186,7 +187,7 @@ func (w *watched) now(v *Vault, id string) (*Batch, error) {
 		case err != nil:
 			return fmt.Errorf("vault: %w", err)
 		case sealed == nil:
-			return fmt.Errorf("%w: batch %s", ErrNotFound, id)
+			return fmt.Errorf("%w: batch %s", vaulterr.ErrNotFound, id)
 		case w.batch != nil && w.batch.ID == id && bytes.Equal(sealed, w.sealed):
 			return nil
 		}
@@ -219,7 +220,7 @@ func (r *rangeReader) Read(p []byte) (int, error) {
 		//lodge:check vault/read/lease [run=TestLeaseEnds|TestRead] tuples are read after the lease
 		//  has expired
 		if !r.v.now().Before(r.lease) {
-			return 0, fmt.Errorf("%w: at %s", ErrExpired, r.lease.UTC().Format(time.RFC3339))
+			return 0, fmt.Errorf("%w: at %s", vaulterr.ErrExpired, r.lease.UTC().Format(time.RFC3339))
 		}
 		if r.now == nil {
 			if len(r.left) == 0 {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // A reservation goes to one client, who gets the same bytes until the lease ends, before and after a restart.
@@ -36,11 +38,11 @@ func TestReplay(t *testing.T) {
 			}
 		}
 		_, _, err = v.Shares(&r, 1010)
-		refused(t, err, ErrRange)
+		refused(t, err, vaulterr.ErrRange)
 		_, err = fetch(v, "r", "bob")
-		refused(t, err, ErrDelivered)
+		refused(t, err, vaulterr.ErrDelivered)
 		_, err = fetch(v, "r", "")
-		refused(t, err, ErrState)
+		refused(t, err, vaulterr.ErrState)
 		if restart == 0 {
 			v = d.open(t, k)
 		}
@@ -71,7 +73,7 @@ func TestNamedClients(t *testing.T) {
 		must(t, err)
 		next++
 		_, _, err = v.Deliver(r.ID, c.client, c.party)
-		if c.ok && err != nil || !c.ok && !errors.Is(err, ErrDelivered) {
+		if c.ok && err != nil || !c.ok && !errors.Is(err, vaulterr.ErrDelivered) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -96,25 +98,25 @@ func TestLeaseEnds(t *testing.T) {
 	must(t, err)
 	c.pass(1)
 	_, err = in0.Read(make([]byte, 100))
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 	_, err = fetch(v, "r", "alice")
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 	_, err = fetch(v, "s", "alice")
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 	c.pass(-time.Minute) // put back: the same client gets the same again, nobody else does
 	_, err = fetch(v, "r", "bob")
-	refused(t, err, ErrDelivered)
+	refused(t, err, vaulterr.ErrDelivered)
 	got, err := fetch(v, "r", "alice")
 	wantShares(t, got, err, in(0, 0, 2000))
 	c.pass(time.Hour)
 	must(t, v.Sweep())
 	c.pass(-time.Hour) // too late
 	_, err = fetch(v, "r", "alice")
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 	_, err = readAll(v, &r, 0)
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	_, err = fetch(v, "s", "alice")
-	refused(t, err, ErrWithdrawn)
+	refused(t, err, vaulterr.ErrWithdrawn)
 }
 
 // A reservation that holds tuples of a batch that is gone gives nothing, not even the rest.
@@ -129,10 +131,10 @@ func TestDeliverOfRevoked(t *testing.T) {
 	defer in0.Close()
 	must(t, v.RevokeBatch("batch-1", "test"))
 	got, err := io.ReadAll(in0)
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	if !bytes.HasPrefix(expected(r.Ranges), got) {
 		t.Error("other bytes")
 	}
 	_, err = fetch(v, "r", "alice")
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Statistical distances of two-party linear algebra. Each product on shares lets the client that asks learn a little more of
@@ -22,9 +23,6 @@ import (
 // kept below its budget, so the store then counts every budget as used up: sums are raised to the budget that they were
 // last compared with, and clients without a sum begin with the largest of these. An operator who raises the budget allows as
 // much again, and the true sum stays below the raised budget.
-
-// ErrDistance refuses a product whose distance exceeds what is left of a budget. The error is a *DistanceError.
-var ErrDistance = errors.New("vault: the budget of statistical distance is used up")
 
 // DefaultDistanceBudget is the least that a pair of clients counts as having spent after a restore.
 const DefaultDistanceBudget = 0x1p-30
@@ -62,11 +60,11 @@ type DistanceError struct {
 }
 
 func (e *DistanceError) Error() string {
-	return fmt.Sprintf("%v: 2^%.2f of 2^%.2f is spent, and the product has 2^%.2f", ErrDistance, math.Log2(e.Spent), math.Log2(e.Budget), math.Log2(e.Wanted))
+	return fmt.Sprintf("%v: 2^%.2f of 2^%.2f is spent, and the product has 2^%.2f", vaulterr.ErrDistance, math.Log2(e.Spent), math.Log2(e.Budget), math.Log2(e.Wanted))
 }
 
 // Unwrap gives ErrDistance.
-func (e *DistanceError) Unwrap() error { return ErrDistance }
+func (e *DistanceError) Unwrap() error { return vaulterr.ErrDistance }
 
 func distanceKey(asks, answers string) string {
 	h := sha256.New()
@@ -77,12 +75,12 @@ func distanceKey(asks, answers string) string {
 // distance returns the record of a pair of clients, a new one if there is none.
 func (v *Vault) distance(tx store.Tx, d *Distance) (*Distance, error) {
 	known, err := get[Distance](v, tx, distanceKey(d.Asks, d.Answers))
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, vaulterr.ErrNotFound) {
 		return known, err
 	}
 	fresh := &Distance{Asks: d.Asks, Answers: d.Answers}
 	lost, err := get[lostDistance](v, tx, lostDistanceKey)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		return fresh, nil
 	}
 	if err == nil {
@@ -94,7 +92,7 @@ func (v *Vault) distance(tx store.Tx, d *Distance) (*Distance, error) {
 // checkDistance refuses a product that a pair of clients has no budget for, and returns the new sum, rounded up.
 func (v *Vault) checkDistance(tx store.Tx, d *Distance, wanted, budget float64) (*Distance, float64, error) {
 	if d.Asks == "" || d.Answers == "" || !(wanted > 0) || !(budget > 0) {
-		return nil, 0, fmt.Errorf("%w: a distance of %v under a budget of %v for clients %q and %q", ErrRange, wanted, budget, d.Asks, d.Answers)
+		return nil, 0, fmt.Errorf("%w: a distance of %v under a budget of %v for clients %q and %q", vaulterr.ErrRange, wanted, budget, d.Asks, d.Answers)
 	}
 	if err := v.trusted(tx); err != nil {
 		return nil, 0, err
@@ -147,7 +145,7 @@ func (v *Vault) loseDistances(tx store.Tx) error {
 		return err
 	}
 	lost, err := get[lostDistance](v, tx, lostDistanceKey)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		lost, err = &lostDistance{Spent: DefaultDistanceBudget}, nil
 	}
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 var alicesProducts = Distance{Asks: "spiffe://test/alice", Answers: "spiffe://test/bob", AsksName: "alice", AnswersName: "bob"}
@@ -25,7 +27,7 @@ func TestDistanceBudget(t *testing.T) {
 	}
 	var over *DistanceError
 	for _, err := range []error{spend(v, alicesProducts, 0x1p-31, budget), v.MayDistance(alicesProducts, 0x1p-31, budget)} {
-		if refused(t, err, ErrDistance); !errors.As(err, &over) || over.Lost || over.Budget != budget || over.Wanted != 0x1p-31 {
+		if refused(t, err, vaulterr.ErrDistance); !errors.As(err, &over) || over.Lost || over.Budget != budget || over.Wanted != 0x1p-31 {
 			t.Errorf("%+v", over)
 		}
 	}
@@ -38,10 +40,10 @@ func TestDistanceBudget(t *testing.T) {
 	must(t, spend(v, Distance{Asks: alicesProducts.Answers, Answers: alicesProducts.Asks}, 0x1p-31, budget))
 	must(t, spend(v, Distance{Asks: "spiffe://test/carol", Answers: alicesProducts.Answers}, 0x1p-31, budget))
 	for _, d := range []Distance{{Asks: "x"}, {Answers: "x"}} {
-		refused(t, spend(v, d, 1, 1), ErrRange)
+		refused(t, spend(v, d, 1, 1), vaulterr.ErrRange)
 	}
 	for _, wanted := range []float64{0, -1, math.NaN()} {
-		refused(t, spend(v, alicesProducts, wanted, budget), ErrRange)
+		refused(t, spend(v, alicesProducts, wanted, budget), vaulterr.ErrRange)
 	}
 	noFindings(t, v)
 }
@@ -70,17 +72,17 @@ func TestDistanceBudgetAcrossRestartReshareAndNames(t *testing.T) {
 	must(t, spend(v, alicesProducts, 0x1p-31, budget))
 	must(t, v.Close())
 	v = d.open(t, k)
-	refused(t, spend(v, alicesProducts, 0x1p-31, budget), ErrDistance)
+	refused(t, spend(v, alicesProducts, 0x1p-31, budget), vaulterr.ErrDistance)
 	e := thresholdEpoch(1)
 	must(t, storeEpoch(v, e))
 	must(t, v.ActivateEpoch(1))
 	sharesOf(t, v, 2, 1, 1)
 	_, err := v.RetireEpoch(1, "test")
 	must(t, err)
-	refused(t, spend(v, alicesProducts, 0x1p-31, budget), ErrDistance)
+	refused(t, spend(v, alicesProducts, 0x1p-31, budget), vaulterr.ErrDistance)
 	renamed := alicesProducts
 	renamed.AsksName, renamed.AnswersName = "alice-2", "bob-2"
-	refused(t, spend(v, renamed, 0x1p-31, budget), ErrDistance)
+	refused(t, spend(v, renamed, 0x1p-31, budget), vaulterr.ErrDistance)
 	noFindings(t, v)
 }
 
@@ -124,7 +126,7 @@ func TestDistanceAfterRestore(t *testing.T) {
 		must(t, spend(v, alicesProducts, 0x1p-40, budget))
 		for range 2 { // the second time nothing more is lost
 			v = lose(v, k)
-			refused(t, spend(v, alicesProducts, 0x1p-40, 1), ErrQuarantine)
+			refused(t, spend(v, alicesProducts, 0x1p-40, 1), vaulterr.ErrQuarantine)
 			must(t, v.LeaveQuarantine())
 			for _, d := range []Distance{alicesProducts, stranger} {
 				var over *DistanceError
@@ -136,7 +138,7 @@ func TestDistanceAfterRestore(t *testing.T) {
 		}
 		for _, d := range []Distance{alicesProducts, stranger} {
 			must(t, spend(v, d, 0x1.ffp-30, 2*budget))
-			refused(t, spend(v, d, budget, 2*budget), ErrDistance)
+			refused(t, spend(v, d, budget, 2*budget), vaulterr.ErrDistance)
 		}
 	}
 }

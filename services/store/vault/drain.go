@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // DrainEpoch records that an active epoch makes nothing new: no session starts under it and no batch comes to lie under
@@ -29,11 +30,11 @@ func (v *Vault) drainable(tx store.Tx, id uint64) (*Epoch, error) {
 		return nil, fmt.Errorf("%w: epoch %d", err, id)
 	//lodge:check vault/drain/there [run=TestDrainEpoch] a retired epoch drains
 	case e.State == EpochRetired:
-		return nil, fmt.Errorf("%w: epoch %d is retired", ErrErased, id)
+		return nil, fmt.Errorf("%w: epoch %d is retired", vaulterr.ErrErased, id)
 	//lodge:check vault/drain/locked [run=TestDrainEpoch] an epoch drains before it is active at
 	//  every party
 	case e.State == EpochLocked:
-		return nil, fmt.Errorf("%w: epoch %d is %s", ErrState, id, e.State)
+		return nil, fmt.Errorf("%w: epoch %d is %s", vaulterr.ErrState, id, e.State)
 	}
 	return e, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/storetest"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // An epoch that drains takes no session and no batch, also after a restart, and gives what it has.
@@ -22,10 +23,10 @@ func TestDrainEpoch(t *testing.T) {
 	t.Parallel()
 	d, k := newDisk(), &Key{}
 	v := d.open(t, k)
-	refused(t, v.DrainEpoch(1, 0), ErrNotFound)
+	refused(t, v.DrainEpoch(1, 0), vaulterr.ErrNotFound)
 	stocked(t, v, 20)
 	addEpoch(t, v, 2, "triples")
-	refused(t, v.DrainEpoch(2, 1), ErrState)
+	refused(t, v.DrainEpoch(2, 1), vaulterr.ErrState)
 	w, err := v.NewBatch(batchOf("late", 10)) // begun before, and stored too late
 	must(t, err)
 	_, err = w.Write(shares("late", Span{Count: 10}, tupleLen))
@@ -38,7 +39,7 @@ func TestDrainEpoch(t *testing.T) {
 	if now := version(t, v).Generation; now != before+2 {
 		t.Errorf("generation %d after %d: a store that was put back would forget it", now, before)
 	}
-	refused(t, w.Commit(nil), ErrState)
+	refused(t, w.Commit(nil), vaulterr.ErrState)
 	must(t, v.Close())
 
 	v = d.open(t, k)
@@ -46,7 +47,7 @@ func TestDrainEpoch(t *testing.T) {
 	if err != nil || e.State != EpochDraining || e.Successor != 2 {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	refused(t, v.SpendDecryptions(1, 1), ErrState)
+	refused(t, v.SpendDecryptions(1, 1), vaulterr.ErrState)
 	must(t, v.ActivateEpoch(1)) // by a coordinator that had not heard the answer
 	if e, err = v.Epoch(1); err != nil || e.State != EpochDraining {
 		t.Fatalf("%+v, %v", e, err)
@@ -61,7 +62,7 @@ func TestDrainEpoch(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 	_, err = fetch(v, "r", "alice")
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	key, err := v.MACKey("mac-1")
 	if err != nil || key.State != MACBurnt || objects(t, v) != 4 { // the keys of both epochs
 		t.Errorf("%+v, %v, %d objects", key, err, objects(t, v))
@@ -70,9 +71,9 @@ func TestDrainEpoch(t *testing.T) {
 	if n, err := v.RetireEpoch(1, "test"); err != nil || n != 0 || objects(t, v) != 2 {
 		t.Errorf("%d, %v, %d objects", n, err, objects(t, v))
 	}
-	refused(t, v.DrainEpoch(1, 2), ErrErased)
+	refused(t, v.DrainEpoch(1, 2), vaulterr.ErrErased)
 	_, err = v.RevokeEpoch(1, 2, "test")
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 }
 
 // An epoch for decryption that drains decrypts.

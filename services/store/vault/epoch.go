@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const (
@@ -98,7 +99,7 @@ func (e *Epoch) spend(n uint64) error {
 	//lodge:check vault/spend/limit [run=TestDecryptions] sessions decrypt more ciphertexts than the
 	//  flooding of the key allows
 	if e.Decrypted > e.Limit || n > e.Limit-e.Decrypted {
-		return fmt.Errorf("%w: %d of %d under epoch %d, and %d more are asked for", ErrSpent, e.Decrypted, e.Limit, e.ID, n)
+		return fmt.Errorf("%w: %d of %d under epoch %d, and %d more are asked for", vaulterr.ErrSpent, e.Decrypted, e.Limit, e.ID, n)
 	}
 	e.Decrypted += n
 	return nil
@@ -124,7 +125,7 @@ func (v *Vault) SpendDecryptions(id, n uint64) error {
 		//lodge:check vault/threshold/triples [drop=e.Purpose == PurposeThreshold]
 		//  [run=TestPurposesNeverCross] a session makes tuples under a threshold key
 		if e.State != EpochActive || e.Purpose == PurposeThreshold {
-			return fmt.Errorf("%w: epoch %d is %s, for %s", ErrState, id, e.State, e.Purpose)
+			return fmt.Errorf("%w: epoch %d is %s, for %s", vaulterr.ErrState, id, e.State, e.Purpose)
 		}
 		//lodge:check vault/roster/spend [run=TestStanding] a session decrypts under keys of another
 		//  roster
@@ -156,7 +157,7 @@ type EpochWriter struct {
 func (v *Vault) NewEpoch(e Epoch) (*EpochWriter, error) {
 	//lodge:check vault/epoch/once [run=TestEpochs|TestRetire] one identifier names two epochs
 	if _, err := v.Epoch(e.ID); err == nil {
-		return nil, fmt.Errorf("%w: epoch %d", ErrExists, e.ID)
+		return nil, fmt.Errorf("%w: epoch %d", vaulterr.ErrExists, e.ID)
 	}
 	if err := v.checkMembers(&e); err != nil {
 		return nil, err
@@ -197,7 +198,7 @@ func (w *EpochWriter) Commit() error {
 	//lodge:check vault/epoch/once-at-last [run=TestTwoWritersOfAnEpoch] one identifier names two
 	//  epochs when two writers commit
 	if _, err := w.v.Epoch(w.epoch.ID); err == nil {
-		return fmt.Errorf("%w: epoch %d", ErrExists, w.epoch.ID)
+		return fmt.Errorf("%w: epoch %d", vaulterr.ErrExists, w.epoch.ID)
 	}
 	if err := w.v.eraseAll([]string{w.epoch.secretObject(), w.epoch.publicObject()}); err != nil { // of an attempt in doubt
 		return err
@@ -225,7 +226,7 @@ func (w *EpochWriter) Abort() {
 // claim keeps two writers from committing under one name.
 func (v *Vault) claim(name string) (release func(), err error) {
 	if _, taken := v.writing.LoadOrStore(name, true); taken {
-		return nil, fmt.Errorf("%w: %s is being stored", ErrExists, name)
+		return nil, fmt.Errorf("%w: %s is being stored", vaulterr.ErrExists, name)
 	}
 	return func() { v.writing.Delete(name) }, nil
 }
@@ -268,7 +269,7 @@ func (v *Vault) ActivateEpoch(id uint64) error {
 			return fmt.Errorf("%w: epoch %d", err, id)
 		case e.State == EpochRetired:
 			//lodge:check vault/epoch/retired [run=TestRetire] a retired epoch is activated
-			return fmt.Errorf("%w: epoch %d", ErrErased, id)
+			return fmt.Errorf("%w: epoch %d", vaulterr.ErrErased, id)
 		//lodge:check vault/drain/stays [run=TestDrainEpoch] an epoch that drains is activated again
 		case e.State != EpochLocked:
 			return nil
@@ -302,11 +303,11 @@ func (v *Vault) openEpoch(id uint64, object func(*Epoch) string) (io.ReadCloser,
 	case err != nil:
 		return nil, err
 	case e.State == EpochRetired:
-		return nil, fmt.Errorf("%w: epoch %d is retired", ErrErased, id)
+		return nil, fmt.Errorf("%w: epoch %d is retired", vaulterr.ErrErased, id)
 	//lodge:check vault/epoch/locked-keys [run=TestEpochs] keys are read before they are active at
 	//  every party
 	case e.State == EpochLocked:
-		return nil, fmt.Errorf("%w: epoch %d is %s", ErrState, id, e.State)
+		return nil, fmt.Errorf("%w: epoch %d is %s", vaulterr.ErrState, id, e.State)
 	}
 	return v.open(object(&e))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/host/quota"
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Examine opens the vault in a store as it is, to look at it or to mend it while its party is stopped: it makes nothing,
@@ -22,7 +23,7 @@ func Examine(s store.Store, key *Key) (*Vault, error) {
 	return v, nil
 }
 
-var errUnfinished = fmt.Errorf("%w: a restore into this store did not finish; run it again", ErrState)
+var errUnfinished = fmt.Errorf("%w: a restore into this store did not finish; run it again", vaulterr.ErrState)
 
 // unlockOnly opens the header, which must be there.
 func (v *Vault) unlockOnly(key *Key) error {
@@ -32,10 +33,10 @@ func (v *Vault) unlockOnly(key *Key) error {
 	switch {
 	//lodge:check vault/restore/unfinished [run=TestRestoreAfterACrash] [redundant=an unfinished
 	//  restore has no header, so opening it fails anyway] an unfinished restore opens as a vault
-	case errors.Is(err, ErrNotFound) && v.unfinishedRestore():
+	case errors.Is(err, vaulterr.ErrNotFound) && v.unfinishedRestore():
 		return errUnfinished
-	case errors.Is(err, ErrNotFound):
-		return fmt.Errorf("%w: there is no vault in this store", ErrNotFound)
+	case errors.Is(err, vaulterr.ErrNotFound):
+		return fmt.Errorf("%w: there is no vault in this store", vaulterr.ErrNotFound)
 	case err != nil:
 		return err
 	}
@@ -103,7 +104,7 @@ func opened[T any](v *Vault, key string, sealed []byte, f func(*T)) error {
 	return err
 }
 
-var errMisplaced = fmt.Errorf("%w: another record than its key says", ErrCorrupt)
+var errMisplaced = fmt.Errorf("%w: another record than its key says", vaulterr.ErrCorrupt)
 
 func (c *contents) add(v *Vault, key string, sealed []byte) error {
 	misplaced := false
@@ -173,7 +174,7 @@ func (c *contents) add(v *Vault, key string, sealed []byte) error {
 		misplaced = !ok
 		c.due[id] = true
 	default:
-		return fmt.Errorf("%w: no record has such a key", ErrCorrupt)
+		return fmt.Errorf("%w: no record has such a key", vaulterr.ErrCorrupt)
 	}
 	if err == nil && misplaced {
 		err = errMisplaced

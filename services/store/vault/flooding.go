@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Also is what a call does besides, in its transaction: both become durable, or neither, and the call is refused where this
@@ -36,19 +37,13 @@ func (v *Vault) alsoDo(tx store.Tx, also []Also) error {
 // What has not left may be begun again, by the same quorum and client, and counts once more. What was released is what this
 // party says for ever.
 
-// ErrQuorum refuses a ciphertext that is decrypted with another quorum. The error is a *QuorumError.
-var ErrQuorum = errors.New("vault: decrypted with another quorum")
-
-// ErrReleased refuses to begin anew what was answered.
-var ErrReleased = errors.New("vault: the answer has left this party")
-
 // QuorumError names the quorum that a ciphertext is decrypted with.
 type QuorumError struct{ Quorum []uint32 }
 
-func (e *QuorumError) Error() string { return fmt.Sprintf("%v: %v", ErrQuorum, e.Quorum) }
+func (e *QuorumError) Error() string { return fmt.Sprintf("%v: %v", vaulterr.ErrQuorum, e.Quorum) }
 
 // Unwrap gives ErrQuorum.
-func (e *QuorumError) Unwrap() error { return ErrQuorum }
+func (e *QuorumError) Unwrap() error { return vaulterr.ErrQuorum }
 
 // FloodRun is a run of decryption with flooding that this party takes part in.
 type FloodRun struct {
@@ -76,14 +71,14 @@ func (r *FloodRun) check() error {
 	//lodge:check vault/flooding/client [drop=r.Client == ""] [run=TestFlooding$] a flood has no
 	//  client
 	if r.Client == "" || len(r.Quorum) == 0 || len(r.Digests) == 0 || r.Run == (RunID{}) {
-		return fmt.Errorf("%w: a run with flooding without a client, a quorum, ciphertexts or an id", ErrRange)
+		return fmt.Errorf("%w: a run with flooding without a client, a quorum, ciphertexts or an id", vaulterr.ErrRange)
 	}
 	seen := map[[32]byte]bool{}
 	for _, d := range r.Digests {
 		//lodge:check vault/flooding/twice [run=TestFlooding$] a ciphertext that is flooded twice in
 		//  a run counts once
 		if seen[d] {
-			return fmt.Errorf("%w: a ciphertext is twice in a run", ErrRange)
+			return fmt.Errorf("%w: a ciphertext is twice in a run", vaulterr.ErrRange)
 		}
 		seen[d] = true
 	}
@@ -158,19 +153,19 @@ func (v *Vault) flood(tx store.Tx, r *FloodRun, digest [32]byte, others []*Epoch
 		if err == nil {
 			return nil, fmt.Errorf("%w, under epoch %d", &QuorumError{e.Quorum}, x.ID)
 		}
-		if !errors.Is(err, ErrNotFound) {
+		if !errors.Is(err, vaulterr.ErrNotFound) {
 			return nil, err
 		}
 	}
 	e, err := get[LedgerEntry](v, tx, floodingKey(r.Epoch, digest))
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, vaulterr.ErrNotFound):
 		return nil, nil
 	case err != nil:
 		return nil, err
 	//lodge:check vault/flooding/whose [run=TestFlooding$] two clients have one ciphertext flooded
 	case e.Client != r.Client:
-		return nil, fmt.Errorf("%w: a ciphertext of this run", ErrDelivered)
+		return nil, fmt.Errorf("%w: a ciphertext of this run", vaulterr.ErrDelivered)
 	//lodge:check vault/flooding/quorum [run=TestFlooding$] two quorums flood one ciphertext
 	case !slices.Equal(e.Quorum, r.Quorum):
 		return nil, &QuorumError{e.Quorum}
@@ -200,7 +195,7 @@ func (v *Vault) BeginFloods(r FloodRun) error {
 			//lodge:check vault/flooding/released [run=TestFlooding] an answer that has left the
 			//  party is made again with fresh flooding
 			if e != nil && e.Released {
-				return fmt.Errorf("%w: a ciphertext of this run", ErrReleased)
+				return fmt.Errorf("%w: a ciphertext of this run", vaulterr.ErrReleased)
 			}
 			if e != nil && e.Object != "" {
 				objects = append(objects, e.Object)
@@ -229,7 +224,7 @@ func (v *Vault) RecordFloods(r FloodRun, answers [][]byte, also ...Also) error {
 		return err
 	}
 	if len(answers) != len(r.Digests) {
-		return fmt.Errorf("%w: %d answers for %d ciphertexts", ErrRange, len(answers), len(r.Digests))
+		return fmt.Errorf("%w: %d answers for %d ciphertexts", vaulterr.ErrRange, len(answers), len(r.Digests))
 	}
 	var written []*writer
 	recorded := false
@@ -255,7 +250,7 @@ func (v *Vault) RecordFloods(r FloodRun, answers [][]byte, also ...Also) error {
 	}
 	err := v.changeFloods(&r, func(i int, e *LedgerEntry) error {
 		if e.Object != "" || e.Released {
-			return fmt.Errorf("%w: this run is recorded", ErrExists)
+			return fmt.Errorf("%w: this run is recorded", vaulterr.ErrExists)
 		}
 		e.Object = written[i].name
 		return nil
@@ -267,7 +262,7 @@ func (v *Vault) RecordFloods(r FloodRun, answers [][]byte, also ...Also) error {
 // ReleaseFloods notes durably that recorded answers may leave this party, which are of the runs that held names.
 func (v *Vault) ReleaseFloods(r FloodRun, held []Flood) error {
 	if len(held) != len(r.Digests) {
-		return fmt.Errorf("%w: %d answers for %d ciphertexts", ErrRange, len(held), len(r.Digests))
+		return fmt.Errorf("%w: %d answers for %d ciphertexts", vaulterr.ErrRange, len(held), len(r.Digests))
 	}
 	r.Run = RunID{}
 	return v.changeFloods(&r, func(i int, e *LedgerEntry) error {
@@ -276,7 +271,7 @@ func (v *Vault) ReleaseFloods(r FloodRun, held []Flood) error {
 		//lodge:check vault/flooding/another-run [drop=e.Run != held[i].Run]
 		//  [run=TestFloodingThatEnds] another answer than the recorded one is released
 		if e.Object == "" || e.Run != held[i].Run {
-			return fmt.Errorf("%w: another answer of this ciphertext is recorded, or none", ErrState)
+			return fmt.Errorf("%w: another answer of this ciphertext is recorded, or none", vaulterr.ErrState)
 		}
 		e.Released = true
 		return nil
@@ -298,7 +293,7 @@ func (v *Vault) changeFloods(r *FloodRun, change func(i int, e *LedgerEntry) err
 			//lodge:check vault/flooding/run [drop=r.Run != RunID{} && e.Run != r.Run]
 			//  [run=TestFloodingThatEnds] an answer is recorded for another run than was begun
 			if err == nil && (e == nil || r.Run != RunID{} && e.Run != r.Run) {
-				err = fmt.Errorf("%w: this run was not begun, or another one since", ErrState)
+				err = fmt.Errorf("%w: this run was not begun, or another one since", vaulterr.ErrState)
 			}
 			if err == nil {
 				err = change(i, e)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // floodRun is a run for one ciphertext.
@@ -57,43 +59,43 @@ func TestFlooding(t *testing.T) {
 	if held, new, err = first(0, []uint32{0, 2}, "alice", "two"); err != nil || new || held != "one" {
 		t.Errorf("%q, %v, %v", held, new, err)
 	}
-	refused(t, v.BeginFloods(floodRun(9, digestOf(0), []uint32{0, 2}, "alice")), ErrReleased)
+	refused(t, v.BeginFloods(floodRun(9, digestOf(0), []uint32{0, 2}, "alice")), vaulterr.ErrReleased)
 	_, _, err = first(0, []uint32{0, 1}, "alice", "two")
-	refused(t, err, ErrQuorum)
+	refused(t, err, vaulterr.ErrQuorum)
 	var q *QuorumError
 	if !errors.As(err, &q) || !slices.Equal(q.Quorum, []uint32{0, 2}) || !strings.Contains(err.Error(), "[0 2]") {
 		t.Errorf("%v does not name the quorum", err)
 	}
-	refused(t, v.BeginFloods(floodRun(9, digestOf(0), []uint32{0, 1}, "alice")), ErrQuorum)
+	refused(t, v.BeginFloods(floodRun(9, digestOf(0), []uint32{0, 1}, "alice")), vaulterr.ErrQuorum)
 	_, _, err = first(0, []uint32{0, 2}, "bob", "two")
-	refused(t, err, ErrDelivered)
-	refused(t, v.BeginFloods(floodRun(9, digestOf(0), []uint32{0, 2}, "bob")), ErrDelivered)
+	refused(t, err, vaulterr.ErrDelivered)
+	refused(t, v.BeginFloods(floodRun(9, digestOf(0), []uint32{0, 2}, "bob")), vaulterr.ErrDelivered)
 	for _, bad := range [][]uint32{nil, {0}, {1, 0}, {0, 3}} {
-		refused(t, v.BeginFloods(floodRun(9, digestOf(1), bad, "alice")), ErrRange)
+		refused(t, v.BeginFloods(floodRun(9, digestOf(1), bad, "alice")), vaulterr.ErrRange)
 	}
-	refused(t, v.BeginFloods(floodRun(9, digestOf(1), []uint32{0, 1}, "")), ErrRange)
-	refused(t, v.BeginFloods(floodRun(0, digestOf(1), []uint32{0, 1}, "alice")), ErrRange)
+	refused(t, v.BeginFloods(floodRun(9, digestOf(1), []uint32{0, 1}, "")), vaulterr.ErrRange)
+	refused(t, v.BeginFloods(floodRun(0, digestOf(1), []uint32{0, 1}, "alice")), vaulterr.ErrRange)
 	twice := floodRun(9, digestOf(1), []uint32{0, 1}, "alice")
 	twice.Digests = append(twice.Digests, twice.Digests[0])
-	refused(t, v.BeginFloods(twice), ErrRange)
+	refused(t, v.BeginFloods(twice), vaulterr.ErrRange)
 	for i := range 2 {
 		_, _, err = first(1+i, []uint32{0, 1}, "alice", "x")
 		must(t, err)
 	}
 	_, _, err = first(4, []uint32{0, 1}, "alice", "x")
-	refused(t, err, ErrSpent)
+	refused(t, err, vaulterr.ErrSpent)
 	if e, err := v.Epoch(1); err != nil || e.Decrypted != 3 || e.Answered != 0 {
 		t.Errorf("%+v, %v", e, err)
 	}
 	stocked := inMemory(t)
 	addEpoch(t, stocked, 1, PurposeDecryption)
 	must(t, stocked.ActivateEpoch(1))
-	refused(t, stocked.BeginFloods(floodRun(1, digestOf(0), []uint32{0, 1}, "alice")), ErrState)
+	refused(t, stocked.BeginFloods(floodRun(1, digestOf(0), []uint32{0, 1}, "alice")), vaulterr.ErrState)
 	noFindings(t, v)
 	_, err = v.RetireEpoch(1, "test")
 	must(t, err)
 	_, _, err = first(0, []uint32{0, 2}, "alice", "two")
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	if n := objects(t, v); n != 0 {
 		t.Errorf("%d objects", n)
 	}
@@ -126,19 +128,19 @@ func TestFloodingThatEnds(t *testing.T) {
 	must(t, v.BeginFloods(begun))
 	again()
 	counts(1)
-	refused(t, v.BeginFloods(floodRun(2, digestOf(0), []uint32{0, 2}, "alice")), ErrQuorum)
-	refused(t, v.BeginFloods(floodRun(2, digestOf(0), []uint32{0, 1}, "bob")), ErrDelivered)
-	refused(t, v.ReleaseFloods(begun, []Flood{{Run: begun.Run}}), ErrState)
-	refused(t, v.ReleaseFloods(begun, nil), ErrRange)
+	refused(t, v.BeginFloods(floodRun(2, digestOf(0), []uint32{0, 2}, "alice")), vaulterr.ErrQuorum)
+	refused(t, v.BeginFloods(floodRun(2, digestOf(0), []uint32{0, 1}, "bob")), vaulterr.ErrDelivered)
+	refused(t, v.ReleaseFloods(begun, []Flood{{Run: begun.Run}}), vaulterr.ErrState)
+	refused(t, v.ReleaseFloods(begun, nil), vaulterr.ErrRange)
 	counts(1)
 	next := floodRun(2, digestOf(0), []uint32{0, 1}, "alice")
-	refused(t, v.RecordFloods(next, [][]byte{[]byte("x")}), ErrState)
+	refused(t, v.RecordFloods(next, [][]byte{[]byte("x")}), vaulterr.ErrState)
 	must(t, v.BeginFloods(next))
 	counts(2)
-	refused(t, v.RecordFloods(begun, [][]byte{[]byte("x")}), ErrState)
-	refused(t, v.RecordFloods(next, nil), ErrRange)
+	refused(t, v.RecordFloods(begun, [][]byte{[]byte("x")}), vaulterr.ErrState)
+	refused(t, v.RecordFloods(next, nil), vaulterr.ErrRange)
 	must(t, v.RecordFloods(next, [][]byte{[]byte("two")}))
-	refused(t, v.RecordFloods(next, [][]byte{[]byte("x")}), ErrExists)
+	refused(t, v.RecordFloods(next, [][]byte{[]byte("x")}), vaulterr.ErrExists)
 	again()
 	held, err := v.Floods(next)
 	if err != nil || string(held[0].Answer) != "two" || held[0].Run != next.Run || held[0].Released {
@@ -151,16 +153,16 @@ func TestFloodingThatEnds(t *testing.T) {
 		t.Errorf("%d objects: what is not given any more is erased", n)
 	}
 	must(t, v.RecordFloods(third, [][]byte{[]byte("three")}))
-	refused(t, v.ReleaseFloods(third, []Flood{{Run: next.Run}}), ErrState)
+	refused(t, v.ReleaseFloods(third, []Flood{{Run: next.Run}}), vaulterr.ErrState)
 	must(t, v.ReleaseFloods(third, []Flood{{Run: third.Run}}))
 	again()
-	refused(t, v.BeginFloods(floodRun(4, digestOf(0), []uint32{0, 1}, "alice")), ErrReleased)
+	refused(t, v.BeginFloods(floodRun(4, digestOf(0), []uint32{0, 1}, "alice")), vaulterr.ErrReleased)
 	held, err = v.Floods(third)
 	if err != nil || string(held[0].Answer) != "three" || !held[0].Released {
 		t.Errorf("%+v, %v", held, err)
 	}
 	two := FloodRun{Epoch: 1, Quorum: []uint32{0, 1}, Run: RunID{5}, Client: "alice", Digests: [][32]byte{digestOf(1), digestOf(2)}}
-	refused(t, v.BeginFloods(two), ErrSpent) // both or none
+	refused(t, v.BeginFloods(two), vaulterr.ErrSpent) // both or none
 	counts(3)
 }
 
@@ -208,7 +210,7 @@ func TestFloodingUnderNewShares(t *testing.T) {
 	must(t, under(v, 1, 0))
 	sharesOf(t, v, 3, 1, 1)
 	left(8, 3, 4)
-	refused(t, under(v, 3, 0), ErrQuorum)
+	refused(t, under(v, 3, 0), vaulterr.ErrQuorum)
 	must(t, under(v, 3, 1))
 	must(t, under(v, 2, 0))
 	must(t, under(v, 2, 1))
@@ -221,15 +223,15 @@ func TestFloodingUnderNewShares(t *testing.T) {
 	must(t, err)
 	must(t, v.Close())
 	v = d.open(t, k)
-	refused(t, under(v, 3, 3), ErrQuorum) // of the retired epoch
+	refused(t, under(v, 3, 3), vaulterr.ErrQuorum) // of the retired epoch
 	must(t, under(v, 3, 4))
 	left(1, 1, 0, 0)
 	for epoch := range uint64(2) {
-		refused(t, under(v, 3+epoch, 5), ErrSpent)
+		refused(t, under(v, 3+epoch, 5), vaulterr.ErrSpent)
 	}
 	sharesOf(t, v, 5, 4, 1)
 	left(1, 1, 0, 0, 0)
-	refused(t, under(v, 5, 5), ErrSpent)
+	refused(t, under(v, 5, 5), vaulterr.ErrSpent)
 	must(t, under(v, 2, 5))
 	noFindings(t, v)
 }
@@ -246,7 +248,7 @@ func TestFloodingCostsByTheFirstThreshold(t *testing.T) {
 	for i := range 3 {
 		must(t, under(v, 2, i))
 	}
-	refused(t, under(v, 2, 3), ErrSpent)
+	refused(t, under(v, 2, 3), vaulterr.ErrSpent)
 }
 
 // A party that held no share when the keys were made answers nothing with flooding.
@@ -257,12 +259,12 @@ func TestFloodingByNewHolders(t *testing.T) {
 	e.From, e.Limit = 1, 1<<20
 	must(t, storeEpoch(v, e))
 	must(t, v.ActivateEpoch(2))
-	refused(t, under(v, 2, 0), ErrSpent)
+	refused(t, under(v, 2, 0), vaulterr.ErrSpent)
 	if e, err := v.Epoch(2); err != nil || e.Limit != 0 {
 		t.Errorf("%d, %v", e.Limit, err)
 	}
 	sharesOf(t, v, 3, 2, 1)
-	refused(t, under(v, 3, 0), ErrSpent)
+	refused(t, under(v, 3, 0), vaulterr.ErrSpent)
 	if limit, err := v.FloodingLimit(3); err != nil || limit != 0 {
 		t.Errorf("%d, %v", limit, err)
 	}
@@ -290,7 +292,7 @@ func TestFloodingUnderNewSharesAfterRestore(t *testing.T) {
 			v = r.open(t, k)
 			must(t, v.LeaveQuarantine())
 			sharesOf(t, v, 2, 1, 1)
-			refused(t, under(v, 2, 0), ErrSpent)
+			refused(t, under(v, 2, 0), vaulterr.ErrSpent)
 		}
 	}
 }
@@ -320,12 +322,12 @@ func TestFloodingAfterRestore(t *testing.T) {
 		t.Errorf("%+v", held)
 	}
 	begun.Run = RunID{3}
-	refused(t, v.BeginFloods(begun), ErrSpent)
-	refused(t, v.BeginFloods(floodRun(4, digestOf(2), []uint32{0, 1}, "alice")), ErrSpent)
+	refused(t, v.BeginFloods(begun), vaulterr.ErrSpent)
+	refused(t, v.BeginFloods(floodRun(4, digestOf(2), []uint32{0, 1}, "alice")), vaulterr.ErrSpent)
 	sharesOf(t, v, 2, 1, 1)
 	other := floodRun(5, digestOf(3), []uint32{0, 1}, "alice")
 	other.Epoch = 2
-	refused(t, v.BeginFloods(other), ErrSpent)
+	refused(t, v.BeginFloods(other), vaulterr.ErrSpent)
 }
 
 // Wherever it stops, a ciphertext that was begun is its quorum's, and counted, and an answer that was released stays.
@@ -375,7 +377,7 @@ func floodingUntil(t *testing.T, at int, f fault) (writes int) {
 		if e.Decrypted != 1 {
 			t.Errorf("%s: %d are counted", what, e.Decrypted)
 		}
-		refused(t, v.BeginFloods(floodRun(2, digestOf(0), []uint32{0, 2}, "alice")), ErrQuorum)
+		refused(t, v.BeginFloods(floodRun(2, digestOf(0), []uint32{0, 2}, "alice")), vaulterr.ErrQuorum)
 	}
 	held, err := v.Floods(r)
 	must(t, err)

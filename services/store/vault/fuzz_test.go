@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // A file is a key when it is 64 hexadecimal digits, with space around them.
@@ -42,7 +44,7 @@ func FuzzRecord(f *testing.F) {
 		}
 		r, err := decodeRecord[Batch](v, key, b)
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, vaulterr.ErrCorrupt) {
 				t.Errorf("got %v", err)
 			}
 			return
@@ -90,14 +92,14 @@ func FuzzObject(f *testing.F) {
 		must(t, os.WriteFile(path, b, 0o600))
 		in, err := v.open(name)
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, vaulterr.ErrCorrupt) {
 				t.Errorf("got %v", err)
 			}
 			return
 		}
 		defer in.Close()
 		got, err := io.ReadAll(in)
-		if !bytes.HasPrefix(content, got) || err == nil && len(got) != len(content) || err != nil && !errors.Is(err, ErrCorrupt) {
+		if !bytes.HasPrefix(content, got) || err == nil && len(got) != len(content) || err != nil && !errors.Is(err, vaulterr.ErrCorrupt) {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 	})

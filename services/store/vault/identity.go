@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const (
@@ -114,7 +115,7 @@ func (v *Vault) identify() error {
 		objects = nil
 		id, err := get[identity](v, tx, identityKey)
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, vaulterr.ErrNotFound):
 			id = v.newIdentity()
 			err = put(v, tx, identityKey, id)
 		case err == nil && id.Lineage != v.store.Lineage():
@@ -185,7 +186,7 @@ func (v *Vault) trusted(tx store.Tx) error {
 	//  [run=TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage] a
 	//  store in quarantine is used
 	if err == nil && id.Quarantine != "" {
-		err = fmt.Errorf("%w: %s", ErrQuarantine, id.Quarantine)
+		err = fmt.Errorf("%w: %s", vaulterr.ErrQuarantine, id.Quarantine)
 	}
 	return err
 }
@@ -372,7 +373,7 @@ func (v *Vault) Acknowledge(party int, now Version) (seen Version, err error) {
 	//  [run=TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage] a
 	//  malformed store version is accepted
 	if len(now.ID) != idLen || len(now.Incarnation) != idLen || now.First > now.Generation {
-		return seen, fmt.Errorf("%w: the version of a store is malformed", ErrRange)
+		return seen, fmt.Errorf("%w: the version of a store is malformed", vaulterr.ErrRange)
 	}
 	v.acknowledging.Lock() // so that what is heard and what is recorded have one order
 	defer v.acknowledging.Unlock()
@@ -383,7 +384,7 @@ func (v *Vault) Acknowledge(party int, now Version) (seen Version, err error) {
 	}
 	err = v.update(func(tx store.Tx) error {
 		p, err := get[peer](v, tx, peerKey(party))
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, vaulterr.ErrNotFound) {
 			seen = now
 			return put(v, tx, peerKey(party), &peer{Version: now})
 		}
@@ -403,10 +404,10 @@ func (v *Vault) Acknowledge(party int, now Version) (seen Version, err error) {
 		//  [run=TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage]
 		//  a replaced store comes back
 		case p.formerly(now.ID):
-			return fmt.Errorf("%w: it had been replaced by another", ErrRolledBack)
+			return fmt.Errorf("%w: it had been replaced by another", vaulterr.ErrRolledBack)
 		case !seen.same(now):
 			if len(p.Former) == maxFormer {
-				return fmt.Errorf("%w: more than %d stores", ErrState, maxFormer)
+				return fmt.Errorf("%w: more than %d stores", vaulterr.ErrState, maxFormer)
 			}
 			//lodge:check vault/store/remembered
 			//  [run=TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage]
@@ -416,7 +417,7 @@ func (v *Vault) Acknowledge(party int, now Version) (seen Version, err error) {
 		//  [run=TestAcknowledge|TestSucceeds|TestVersions|TestGeneration|TestQuarantine|TestLineage]
 		//  an old copy of a store goes unnoticed
 		case !again && now.First < seen.Generation:
-			return fmt.Errorf("%w: it started at generation %d and had been at %d", ErrRolledBack, now.First, seen.Generation)
+			return fmt.Errorf("%w: it started at generation %d and had been at %d", vaulterr.ErrRolledBack, now.First, seen.Generation)
 		case again && now.Generation <= seen.Generation:
 			return nil
 		}
@@ -437,7 +438,7 @@ func (v *Vault) meet(party int, stored []byte) error {
 		r, err = get[rosterRecord](v, tx, rosterKey)
 		return err
 	})
-	if errors.Is(err, ErrNotFound) || err == nil && party >= len(r.Keys) {
+	if errors.Is(err, vaulterr.ErrNotFound) || err == nil && party >= len(r.Keys) {
 		return nil
 	}
 	if err == nil {
@@ -465,14 +466,14 @@ func (v *Vault) anothers(tx store.Tx, r *rosterRecord, party int, stored []byte)
 	known := func(p *peer) bool { return p != nil && !p.Guessed }
 	for i := range r.Keys {
 		p, err := get[peer](v, tx, peerKey(i))
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, vaulterr.ErrNotFound) {
 			return err
 		}
 		if i != party {
 			//lodge:check vault/roster/anothers [run=TestNobodySpeaks] a party speaks for the store
 			//  of another
 			if known(p) && bytes.Equal(p.ID, stored) {
-				return fmt.Errorf("%w: this is the store of party %d", ErrState, i)
+				return fmt.Errorf("%w: this is the store of party %d", vaulterr.ErrState, i)
 			}
 			continue
 		}
@@ -485,7 +486,7 @@ func (v *Vault) anothers(tx store.Tx, r *rosterRecord, party int, stored []byte)
 				//  [swap=r.together(hex.EncodeToString(r.Keys[party]), name)=>name == ""]
 				//  [run=TestNobody] a party has another one rejected that has left
 				r.together(hex.EncodeToString(r.Keys[party]), name) {
-				return fmt.Errorf("%w: this is the store of a party that has left", ErrState)
+				return fmt.Errorf("%w: this is the store of a party that has left", vaulterr.ErrState)
 			}
 		}
 	}

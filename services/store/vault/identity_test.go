@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 func version(t testing.TB, v *Vault) Version {
@@ -54,7 +55,7 @@ func TestGeneration(t *testing.T) {
 		{"reserve again", false, func() error { _, err := v.Reserve(reservation(v, "x", in(1, 0, 1))); return err }},
 		{"refused", false, func() error {
 			_, err := v.Reserve(reservation(v, "y", in(1, 0, 1)))
-			refused(t, err, ErrTaken)
+			refused(t, err, vaulterr.ErrTaken)
 			return nil
 		}},
 		{"deliver", true, func() error { _, err := fetch(v, "r", "alice"); return err }},
@@ -115,7 +116,7 @@ func TestAcknowledge(t *testing.T) {
 	putBack := func(now Version) Version {
 		t.Helper()
 		seen, err := p.Acknowledge(1, now)
-		refused(t, err, ErrRolledBack)
+		refused(t, err, vaulterr.ErrRolledBack)
 		return seen
 	}
 	if p.Heard(1, version(t, v)) {
@@ -219,7 +220,7 @@ func TestVersionsThatAreMalformed(t *testing.T) {
 	} {
 		bad := good
 		change(&bad)
-		if _, err := v.Acknowledge(1, bad); !errors.Is(err, ErrRange) {
+		if _, err := v.Acknowledge(1, bad); !errors.Is(err, vaulterr.ErrRange) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -264,7 +265,7 @@ func TestAcknowledgeAtOnce(t *testing.T) {
 	top.Incarnation = make([]byte, idLen)
 	top.First = top.Generation - 1
 	_, err := v.Acknowledge(1, top)
-	refused(t, err, ErrRolledBack)
+	refused(t, err, vaulterr.ErrRolledBack)
 	top.First = top.Generation
 	_, err = v.Acknowledge(1, top)
 	must(t, err)
@@ -300,16 +301,16 @@ func checkQuarantine(t *testing.T, v *Vault) {
 	}
 	for _, id := range []string{"r", "s"} {
 		_, err = fetch(v, id, "alice")
-		refused(t, err, ErrQuarantine)
+		refused(t, err, vaulterr.ErrQuarantine)
 	}
 	_, err = v.Reserve(reservation(v, "t", in(0, 8, 1)))
-	refused(t, err, ErrQuarantine)
+	refused(t, err, vaulterr.ErrQuarantine)
 	b := batchOf("new", 1)
 	b.MACKey = "mac-2"
-	refused(t, storeBatch(v, b, macKey("mac-2")), ErrQuarantine)
-	refused(t, v.SpendDecryptions(2, 1), ErrQuarantine)
+	refused(t, storeBatch(v, b, macKey("mac-2")), vaulterr.ErrQuarantine)
+	refused(t, v.SpendDecryptions(2, 1), vaulterr.ErrQuarantine)
 	_, _, err = v.RecordDecryption(LedgerKey{Epoch: 2}, "alice", nil)
-	refused(t, err, ErrQuarantine)
+	refused(t, err, vaulterr.ErrQuarantine)
 }
 
 func quarantineable(t *testing.T, v *Vault) {
@@ -343,11 +344,11 @@ func TestQuarantine(t *testing.T) {
 		t.Errorf("generation %d", now.Generation)
 	}
 	must(t, v.LeaveQuarantine())
-	refused(t, v.ActivateBatch("locked"), ErrErased)
+	refused(t, v.ActivateBatch("locked"), vaulterr.ErrErased)
 	_, err := fetch(v, "r", "alice")
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	_, err = v.Reserve(reservation(v, "t", in(0, 8, 1)))
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	addEpoch(t, v, 9, "triples")
 	must(t, v.ActivateEpoch(9))
 	b := batchOf("new", 1)

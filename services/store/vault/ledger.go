@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const ledgerPrefix = "ledger/"
@@ -70,7 +71,7 @@ func (v *Vault) RecordDecryption(k LedgerKey, client string, answer []byte) (hel
 	//lodge:check vault/ledger/order [run=TestLedger|TestDecryptions|TestAnswers|TestRetire] one
 	//  quorum in two orders has two answers
 	if !slices.IsSorted(k.Quorum) || client == "" {
-		return nil, false, fmt.Errorf("%w: quorum not ascending or no client", ErrState)
+		return nil, false, fmt.Errorf("%w: quorum not ascending or no client", vaulterr.ErrState)
 	}
 	return v.recordAnswer(ledgerAnswer{k.key(), k.Epoch, PurposeDecryption, client}, answer)
 }
@@ -142,10 +143,10 @@ func (v *Vault) answered(tx store.Tx, a ledgerAnswer) (*LedgerEntry, error) {
 	//lodge:check vault/ledger/client [run=TestLedger|TestDecryptions|TestAnswers|TestRetire] an
 	//  answer goes to another client than the first time
 	case err == nil && e.Client != a.client:
-		return nil, fmt.Errorf("%w: this ciphertext", ErrDelivered)
+		return nil, fmt.Errorf("%w: this ciphertext", vaulterr.ErrDelivered)
 	//lodge:check vault/ledger/once [run=TestLedger|TestDecryptions|TestAnswers|TestRetire] a
 	//  ciphertext is answered twice with fresh flooding
-	case !errors.Is(err, ErrNotFound):
+	case !errors.Is(err, vaulterr.ErrNotFound):
 		return e, err
 	}
 	//lodge:check vault/ledger/limit [run=TestDecryptions|TestLedger] a key decrypts more
@@ -175,12 +176,12 @@ func (v *Vault) answers(tx store.Tx, id uint64, purpose string) (*Epoch, error) 
 	//lodge:check vault/ledger/retired [run=TestLedger|TestDecryptions|TestAnswers|TestRetire] a
 	//  ciphertext is decrypted under a retired epoch
 	case epoch.State == EpochRetired:
-		return nil, fmt.Errorf("%w: epoch %d is retired", ErrErased, id)
+		return nil, fmt.Errorf("%w: epoch %d is retired", vaulterr.ErrErased, id)
 	//lodge:check vault/ledger/purpose [drop=epoch.Purpose != purpose]
 	//  [run=TestLedger|TestDecryptions|TestAnswers|TestRetire] a ciphertext is decrypted under keys
 	//  of another purpose
 	case epoch.State == EpochLocked || epoch.Purpose != purpose:
-		return nil, fmt.Errorf("%w: epoch %d is %s, for %s", ErrState, id, epoch.State, epoch.Purpose)
+		return nil, fmt.Errorf("%w: epoch %d is %s, for %s", vaulterr.ErrState, id, epoch.State, epoch.Purpose)
 	}
 	//lodge:check vault/roster/ledger [swap=v.works(epoch)=>nil] [run=TestStanding] a client's
 	//  ciphertext is decrypted under keys of another roster

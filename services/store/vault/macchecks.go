@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Under proved keys a failed MAC check reveals nothing about the MAC key, except that one guess of it was wrong. After k
@@ -33,10 +34,6 @@ const (
 // provedKeys is the value of Epoch.KeygenSecurity if every party proved that its key shares are well formed.
 const provedKeys = "proved"
 
-// ErrCheckUnended says that BeginCheck burnt a MAC key under keys that are not proved, because the end of an earlier check of
-// it was not recorded: that check may have revealed the key.
-var ErrCheckUnended = fmt.Errorf("%w: an earlier MAC check has no recorded end", ErrState)
-
 // BeginCheck records that a session consumes its check triples. It must end with EndCheck; if this process ends first, Open
 // counts the check as unfinished. Under keys that are not proved, a check whose end could not be recorded burns the key here,
 // and the error wraps ErrCheckUnended.
@@ -52,7 +49,7 @@ func (v *Vault) BeginCheck(id, session string) error {
 		//lodge:check vault/mac-key/check-burnt [run=TestFailedChecks|TestChecksUnderWay] a check
 		//  starts under a burnt MAC key
 		if k.State != MACActive {
-			return fmt.Errorf("%w: MAC key %s is %s", ErrState, id, k.State)
+			return fmt.Errorf("%w: MAC key %s is %s", vaulterr.ErrState, id, k.State)
 		}
 		proved, err := v.provedMACKey(tx, k)
 		if err != nil {
@@ -61,13 +58,13 @@ func (v *Vault) BeginCheck(id, session string) error {
 		// One session at a time uses such a key, so another check is one whose end EndCheck failed to record.
 		//lodge:check vault/unproved-unended [run=TestACheckWhoseEndWasNotRecorded] a MAC key that a failed check revealed lives on if the failure could not be recorded
 		if !proved && len(k.Checks) > 0 {
-			unended = fmt.Errorf("%w: MAC key %s is burnt", ErrCheckUnended, id)
+			unended = fmt.Errorf("%w: MAC key %s is burnt", vaulterr.ErrCheckUnended, id)
 			objects, err = v.burnWithBatches(tx, id, "the end of a MAC check under keys that are not proved was not recorded")
 			return err
 		}
 		//lodge:check vault/check-once [run=TestACheckWhoseEndWasNotRecorded] a session consumes its check triples twice
 		if slices.Contains(k.Checks, session) {
-			return fmt.Errorf("%w: the MAC check of session %s has begun before", ErrState, session)
+			return fmt.Errorf("%w: the MAC check of session %s has begun before", vaulterr.ErrState, session)
 		}
 		//lodge:check vault/mac-key/check
 		//  [run=TestFailedChecks|TestChecksUnderWay|TestTuplesAreGiven] a running check is not
@@ -85,7 +82,7 @@ func (v *Vault) BeginCheck(id, session string) error {
 // epoch count as not proved.
 func (v *Vault) provedMACKey(tx store.Tx, k *MACKey) (bool, error) {
 	e, err := get[Epoch](v, tx, epochKey(k.Epoch))
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		return false, nil
 	}
 	return err == nil && e.KeygenSecurity == provedKeys, err

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // provedEpoch makes the keys of epoch 1 proved ones.
@@ -65,9 +66,9 @@ func TestFailedChecksRetireAMACKey(t *testing.T) {
 				t.Fatalf("%+v, %v", k, err)
 			}
 			_, err := v.FindMACKey(1, "p128", "demo")
-			refused(t, err, ErrNotFound)
-			refused(t, v.BeginCheck("mac-1", "next"), ErrState)
-			refused(t, storeBatch(v, batchOf("new", 5), nil), ErrState)
+			refused(t, err, vaulterr.ErrNotFound)
+			refused(t, v.BeginCheck("mac-1", "next"), vaulterr.ErrState)
+			refused(t, storeBatch(v, batchOf("new", 5), nil), vaulterr.ErrState)
 			got, err := fetch(v, "before", "alice")
 			wantShares(t, got, err, in(0, 0, 2))
 			reserve(t, v, "after", in(0, 2, 2))
@@ -101,9 +102,9 @@ func TestTuplesAreGivenDuringAndAfterACheckThatFails(t *testing.T) {
 	if k, err = v.EndCheck("mac-1", "t", CheckFailed); err != nil || k.Failed != 1 {
 		t.Errorf("%+v, %v", k, err)
 	}
-	refused(t, v.BeginCheck("none", "s"), ErrNotFound)
+	refused(t, v.BeginCheck("none", "s"), vaulterr.ErrNotFound)
 	_, err = v.EndCheck("none", "s", CheckFailed)
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 }
 
 // Under keys that are not proved, a check that fails or does not end burns the MAC key with everything under it.
@@ -144,8 +145,8 @@ func TestACheckWhoseEndWasNotRecorded(t *testing.T) {
 		}
 		d.fault = nil
 		err := v.BeginCheck("mac-1", "s")
-		refused(t, err, ErrState)
-		if errors.Is(err, ErrCheckUnended) == proved {
+		refused(t, err, vaulterr.ErrState)
+		if errors.Is(err, vaulterr.ErrCheckUnended) == proved {
 			t.Errorf("proved %v: %v", proved, err)
 		}
 		k, found := v.MACKey("mac-1")
@@ -212,5 +213,5 @@ func TestRetireMACKey(t *testing.T) {
 	if k, err := v.MACKey("mac-1"); err != nil || k.State != MACBurnt {
 		t.Errorf("%+v, %v", k, err)
 	}
-	refused(t, v.RetireMACKey("none", ""), ErrNotFound)
+	refused(t, v.RetireMACKey("none", ""), vaulterr.ErrNotFound)
 }

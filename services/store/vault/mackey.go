@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // MACState of a MAC key.
@@ -54,7 +55,7 @@ func (v *Vault) writeMAC(fresh *NewMACKey) (*writer, error) {
 	//lodge:check vault/mac-key/exists [run=TestBatch|TestTwo|TestBurn] one identifier names two MAC
 	//  keys
 	if _, err := v.MACKey(fresh.ID); err == nil {
-		return nil, fmt.Errorf("%w: MAC key %s", ErrExists, fresh.ID)
+		return nil, fmt.Errorf("%w: MAC key %s", vaulterr.ErrExists, fresh.ID)
 	}
 	if err := v.erase(fresh.object()); err != nil { // of an attempt in doubt
 		return nil, err
@@ -131,7 +132,7 @@ func (v *Vault) FindMACKey(epoch uint64, field, tenant string) (MACKey, error) {
 			return k, nil
 		}
 	}
-	return MACKey{}, fmt.Errorf("%w: no active MAC key", ErrNotFound)
+	return MACKey{}, fmt.Errorf("%w: no active MAC key", vaulterr.ErrNotFound)
 }
 
 // live says what keeps the tuples under a MAC key from being used, if anything.
@@ -142,9 +143,9 @@ func (k *MACKey) live() error {
 	case MACBurnt:
 		//lodge:check vault/mac-key/burnt [return=nil] [run=TestBurn|TestRetire|TestMACKeys] a burnt
 		//  MAC key is used
-		return fmt.Errorf("%w: MAC key %s is burnt", ErrErased, k.ID)
+		return fmt.Errorf("%w: MAC key %s is burnt", vaulterr.ErrErased, k.ID)
 	}
-	return fmt.Errorf("%w: MAC key %s is %s", ErrState, k.ID, k.State)
+	return fmt.Errorf("%w: MAC key %s is %s", vaulterr.ErrState, k.ID, k.State)
 }
 
 // OpenMACKey reads what was stored with an active or retired MAC key; the caller wipes it.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // KindMasks is the kind of batches of what a quorum spends when it decrypts: a record of this party for each ciphertext.
@@ -37,13 +38,13 @@ func (b *Batch) checkKind() error {
 	switch {
 	//lodge:check vault/masks/kind [run=TestMasksOfAQuorum] tuples have a quorum
 	case !b.masks() && (b.Form != "" || len(b.Quorum) > 0):
-		return fmt.Errorf("%w: batch %s, of kind %s, is of no quorum", ErrRange, b.ID, b.Kind)
+		return fmt.Errorf("%w: batch %s, of kind %s, is of no quorum", vaulterr.ErrRange, b.ID, b.Kind)
 	//lodge:check vault/masks/form [run=TestMasksOfAQuorum] masks have an unknown form
 	case b.masks() && b.Form != MasksExact && b.Form != MasksPaper:
-		return fmt.Errorf("%w: masks of the form %q", ErrRange, b.Form)
+		return fmt.Errorf("%w: masks of the form %q", vaulterr.ErrRange, b.Form)
 	//lodge:check vault/masks/mac-key [run=TestMasksOfAQuorum] masks have a MAC key
 	case b.masks() && b.MACKey != "":
-		return fmt.Errorf("%w: masks have no MAC key", ErrRange)
+		return fmt.Errorf("%w: masks have no MAC key", vaulterr.ErrRange)
 	}
 	return nil
 }
@@ -56,7 +57,7 @@ func (b *Batch) fitsUnder(e *Epoch) error {
 	//lodge:check vault/threshold/batches-decryption [drop=e.Purpose == PurposeDecryption]
 	//  [run=TestPurposesNeverCross] tuples are stored under decryption keys
 	if b.masks() != (e.Purpose == PurposeThreshold) || e.Purpose == PurposeDecryption {
-		return fmt.Errorf("%w: epoch %d is for %s, and batch %s of kind %s", ErrState, e.ID, e.Purpose, b.ID, b.Kind)
+		return fmt.Errorf("%w: epoch %d is for %s, and batch %s of kind %s", vaulterr.ErrState, e.ID, e.Purpose, b.ID, b.Kind)
 	}
 	if !b.masks() {
 		return nil
@@ -142,7 +143,7 @@ func (v *Vault) SpendMasks(batch string, span Span, also ...Also) (shares []byte
 	//lodge:check vault/masks/overflow [run=TestSpendMasks$] [redundant=such a span is outside of
 	//  the batch anyway] a span ends before it begins
 	if span.End() < span.First {
-		return nil, fmt.Errorf("%w: masks of batch %s", ErrRange, batch)
+		return nil, fmt.Errorf("%w: masks of batch %s", vaulterr.ErrRange, batch)
 	}
 	gone, end := false, v.reading.begin(batch, span)
 	defer func() {
@@ -192,16 +193,16 @@ func (v *Vault) spendable(tx store.Tx, batch string, x Span) (*Batch, error) {
 	//lodge:check vault/masks/tuples [run=TestMasksAreForNobody] a session spends tuples that may be
 	//  a client's
 	case !b.masks():
-		return nil, fmt.Errorf("%w: batch %s, of kind %s", ErrMasks, batch, b.Kind)
+		return nil, fmt.Errorf("%w: batch %s, of kind %s", vaulterr.ErrMasks, batch, b.Kind)
 	}
-	//lodge:check vault/masks/available [swap=err != nil=>errors.Is(err, ErrRange)]
+	//lodge:check vault/masks/available [swap=err != nil=>errors.Is(err, vaulterr.ErrRange)]
 	//  [run=TestSpendMasks$] masks are spent that not all parties have
 	if err := b.available(x); err != nil {
 		return nil, err
 	}
 	//lodge:check vault/masks/taken [run=TestSpendMasks$|TestMasksCrash] a mask is spent twice
 	if b.Taken.Within(x) > 0 {
-		return nil, fmt.Errorf("%w: masks of batch %s, from %d on, are spent", ErrTaken, batch, x.First)
+		return nil, fmt.Errorf("%w: masks of batch %s, from %d on, are spent", vaulterr.ErrTaken, batch, x.First)
 	}
 	e, err := get[Epoch](v, tx, epochKey(b.Epoch))
 	if err != nil {
@@ -210,7 +211,7 @@ func (v *Vault) spendable(tx store.Tx, batch string, x Span) (*Batch, error) {
 	//lodge:check vault/masks/bounded [run=TestSpendingIsBounded] spent masks take any amount of
 	//  memory
 	if x.Count > maxSpend/b.TupleBytes {
-		return nil, fmt.Errorf("%w: %d masks of batch %s are too many at once", ErrRange, x.Count, batch)
+		return nil, fmt.Errorf("%w: %d masks of batch %s are too many at once", vaulterr.ErrRange, x.Count, batch)
 	}
 	//lodge:check vault/masks/roster [swap=v.works(e)=>nil] [run=TestStandingOfThreshold] masks are
 	//  spent under a key that the present parties cannot use
@@ -227,7 +228,7 @@ func (v *Vault) readSpent(b *Batch, span Span) ([]byte, error) {
 		//lodge:check vault/masks/wiped [run=TestMasksCrash] [redundant=masks are not erased while
 		//  they are being read] erased masks are read as zeros
 		if b.Wiped.Within(x) > 0 {
-			return fmt.Errorf("%w: of batch %s, from %d on", ErrErased, b.ID, x.First)
+			return fmt.Errorf("%w: of batch %s, from %d on", vaulterr.ErrErased, b.ID, x.First)
 		}
 		return nil
 	})

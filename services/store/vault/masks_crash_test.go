@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // maskHistory is what decryptions saw of masks, over all starts.
@@ -16,7 +18,7 @@ type maskHistory struct {
 
 func (h *maskHistory) spend(v *Vault, batch string, x Span) error {
 	got, err := v.SpendMasks(batch, x)
-	if b, _ := v.Batch(batch); errors.Is(err, ErrTaken) || errors.Is(err, ErrErased) && b.State == BatchConsumed {
+	if b, _ := v.Batch(batch); errors.Is(err, vaulterr.ErrTaken) || errors.Is(err, vaulterr.ErrErased) && b.State == BatchConsumed {
 		return nil // in doubt before, and lost
 	}
 	if err != nil {
@@ -41,7 +43,7 @@ func (h *maskHistory) steps(late *time.Duration) []func(*Vault) error {
 	}
 	masks := func(id string, count uint64) func(*Vault) error {
 		return func(v *Vault) error {
-			if err := storeMasks(v, masksOf(id, count, 0, 1)); err != nil && !errors.Is(err, ErrExists) {
+			if err := storeMasks(v, masksOf(id, count, 0, 1)); err != nil && !errors.Is(err, vaulterr.ErrExists) {
 				return err
 			}
 			return v.ActivateBatch(id)
@@ -52,7 +54,7 @@ func (h *maskHistory) steps(late *time.Duration) []func(*Vault) error {
 	}
 	return []func(*Vault) error{
 		func(v *Vault) error {
-			if err := storeEpoch(v, thresholdEpoch(1)); err != nil && !errors.Is(err, ErrExists) {
+			if err := storeEpoch(v, thresholdEpoch(1)); err != nil && !errors.Is(err, vaulterr.ErrExists) {
 				return err
 			}
 			return v.ActivateEpoch(1)

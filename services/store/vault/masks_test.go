@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // masksOf describes masks of a quorum, of which a segment has 1008.
@@ -64,15 +65,15 @@ func TestSpendMasks(t *testing.T) {
 		span  Span
 		want  error
 	}{
-		"the same again":    {"m0", span(0, 10), ErrTaken},
-		"the end of it":     {"m0", span(9, 5), ErrTaken},
-		"around it":         {"m0", span(980, 1100), ErrTaken},
-		"none":              {"m0", span(20, 0), ErrRange},
-		"more than it has":  {"m0", span(2990, 11), ErrRange},
-		"from its end":      {"m0", span(3000, 1), ErrRange},
-		"beyond all number": {"m0", span(10, ^uint64(0)), ErrRange},
-		"locked":            {"locked", span(0, 1), ErrState},
-		"nobody's":          {"none", span(0, 1), ErrNotFound},
+		"the same again":    {"m0", span(0, 10), vaulterr.ErrTaken},
+		"the end of it":     {"m0", span(9, 5), vaulterr.ErrTaken},
+		"around it":         {"m0", span(980, 1100), vaulterr.ErrTaken},
+		"none":              {"m0", span(20, 0), vaulterr.ErrRange},
+		"more than it has":  {"m0", span(2990, 11), vaulterr.ErrRange},
+		"from its end":      {"m0", span(3000, 1), vaulterr.ErrRange},
+		"beyond all number": {"m0", span(10, ^uint64(0)), vaulterr.ErrRange},
+		"locked":            {"locked", span(0, 1), vaulterr.ErrState},
+		"nobody's":          {"none", span(0, 1), vaulterr.ErrNotFound},
 	} {
 		if _, err := v.SpendMasks(c.batch, c.span); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", what, err, c.want)
@@ -84,10 +85,10 @@ func TestSpendMasks(t *testing.T) {
 	}
 	must(t, v.RevokeBatch("m0", "test"))
 	_, err := v.SpendMasks("m0", span(500, 1))
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	must(t, v.Quarantine("test", 0))
 	_, err = v.SpendMasks("m0", span(500, 1))
-	refused(t, err, ErrQuarantine)
+	refused(t, err, vaulterr.ErrQuarantine)
 	noFindings(t, v)
 }
 
@@ -126,7 +127,7 @@ func TestSpendingIsBounded(t *testing.T) {
 	must(t, w.Commit(nil))
 	must(t, v.ActivateBatch("large"))
 	_, err = v.SpendMasks("large", span(0, 5))
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	_, err = v.SpendMasks("large", span(0, 4))
 	must(t, err)
 }
@@ -145,13 +146,13 @@ func TestMasksAreForNobody(t *testing.T) {
 	must(t, storeMasks(v, b))
 	must(t, v.ActivateBatch("m"))
 	_, err := v.Reserve(reservation(v, "r", in(0, 0, 1), Range{"m", span(0, 1)}))
-	refused(t, err, ErrMasks)
+	refused(t, err, vaulterr.ErrMasks)
 	r := reservation(v, "r", Range{"m", span(0, 1)})
 	r.Class, r.Epoch, r.MACKey = b.Class(), 2, ""
 	_, err = v.Reserve(r)
-	refused(t, err, ErrMasks)
+	refused(t, err, vaulterr.ErrMasks)
 	_, err = v.SpendMasks("batch-0", span(0, 1))
-	refused(t, err, ErrMasks)
+	refused(t, err, vaulterr.ErrMasks)
 	if mustBatch(t, v, "m").Taken.Count()+mustBatch(t, v, "batch-0").Taken.Count() > 0 {
 		t.Error("something is taken")
 	}
@@ -168,17 +169,17 @@ func TestMasksOfAQuorum(t *testing.T) {
 		change func(*Batch)
 		want   error
 	}{
-		"one":               {func(b *Batch) { b.Quorum = []uint32{0} }, ErrRange},
-		"three":             {func(b *Batch) { b.Quorum = []uint32{0, 1, 2} }, ErrRange},
-		"descending":        {func(b *Batch) { b.Quorum = []uint32{1, 0} }, ErrRange},
-		"one twice":         {func(b *Batch) { b.Quorum = []uint32{1, 1} }, ErrRange},
-		"no member":         {func(b *Batch) { b.Quorum = []uint32{0, 3} }, ErrRange},
-		"form":              {func(b *Batch) { b.Form = "other" }, ErrRange},
-		"a MAC key":         {func(b *Batch) { b.MACKey = "mac-1" }, ErrRange},
-		"a locked epoch":    {func(b *Batch) { b.Epoch = 4 }, ErrState},
-		"no epoch":          {func(b *Batch) { b.Epoch = 5 }, ErrState},
-		"quorum of scalars": {func(b *Batch) { b.Kind, b.Form = "scalar", "" }, ErrRange},
-		"form of scalars":   {func(b *Batch) { b.Kind, b.Quorum = "scalar", nil }, ErrRange},
+		"one":               {func(b *Batch) { b.Quorum = []uint32{0} }, vaulterr.ErrRange},
+		"three":             {func(b *Batch) { b.Quorum = []uint32{0, 1, 2} }, vaulterr.ErrRange},
+		"descending":        {func(b *Batch) { b.Quorum = []uint32{1, 0} }, vaulterr.ErrRange},
+		"one twice":         {func(b *Batch) { b.Quorum = []uint32{1, 1} }, vaulterr.ErrRange},
+		"no member":         {func(b *Batch) { b.Quorum = []uint32{0, 3} }, vaulterr.ErrRange},
+		"form":              {func(b *Batch) { b.Form = "other" }, vaulterr.ErrRange},
+		"a MAC key":         {func(b *Batch) { b.MACKey = "mac-1" }, vaulterr.ErrRange},
+		"a locked epoch":    {func(b *Batch) { b.Epoch = 4 }, vaulterr.ErrState},
+		"no epoch":          {func(b *Batch) { b.Epoch = 5 }, vaulterr.ErrState},
+		"quorum of scalars": {func(b *Batch) { b.Kind, b.Form = "scalar", "" }, vaulterr.ErrRange},
+		"form of scalars":   {func(b *Batch) { b.Kind, b.Quorum = "scalar", nil }, vaulterr.ErrRange},
 	} {
 		b := masksOf("new", 5, 0, 1)
 		c.change(&b)
@@ -186,12 +187,12 @@ func TestMasksOfAQuorum(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, err, c.want)
 		}
 	}
-	refused(t, storeBatch(v, masksOf("new", 5, 0, 1), macKey("")), ErrRange)
+	refused(t, storeBatch(v, masksOf("new", 5, 0, 1), macKey("")), vaulterr.ErrRange)
 	must(t, v.Pin(Roster{Keys: membersOf("c", "b"), Self: 0}))
-	refused(t, storeMasks(v, masksOf("new", 5, 0, 1)), ErrRange) // c is not of it
+	refused(t, storeMasks(v, masksOf("new", 5, 0, 1)), vaulterr.ErrRange) // c is not of it
 	must(t, storeMasks(v, masksOf("new", 5, 1, 2)))
 	must(t, v.DrainEpoch(1, 0))
-	refused(t, storeMasks(v, masksOf("late", 5, 1, 2)), ErrState)
+	refused(t, storeMasks(v, masksOf("late", 5, 1, 2)), vaulterr.ErrState)
 	must(t, v.ActivateBatch("new"))
 	spends(t, v, "new", span(0, 5)) // what is there is used up
 	must(t, v.Sweep())
@@ -248,7 +249,7 @@ func TestFreeMasks(t *testing.T) {
 	if free, err := v.FreeMasks(2, []uint32{0, 2}, MasksExact); err != nil || len(free) != 0 {
 		t.Errorf("%v, %v", free, err)
 	}
-	if _, err := v.RetireEpoch(1, "test"); !errors.Is(err, ErrCorrupt) { // of x
+	if _, err := v.RetireEpoch(1, "test"); !errors.Is(err, vaulterr.ErrCorrupt) { // of x
 		t.Error(err)
 	}
 }
@@ -276,7 +277,7 @@ func TestBackupOfMasks(t *testing.T) {
 		}
 		for _, x := range []Span{span(0, 10), span(10, 10)} {
 			_, err = r.SpendMasks("m0", x)
-			refused(t, err, ErrErased)
+			refused(t, err, vaulterr.ErrErased)
 		}
 		if free, err := r.FreeMasks(1, []uint32{0, 1}, MasksExact); err != nil || len(free) != 0 {
 			t.Errorf("%v, %v", free, err)
@@ -298,7 +299,7 @@ func TestQuarantineOfMasks(t *testing.T) {
 	must(t, v.Quarantine("test", 100))
 	must(t, v.LeaveQuarantine())
 	_, err := v.SpendMasks("m0", span(0, 1))
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	if e, err := v.Epoch(1); err != nil || e.State != EpochRetired {
 		t.Errorf("%+v, %v", e, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Whole segments are erased by the next sweep, and parts of segments together, some time later.
@@ -141,7 +143,7 @@ func TestSpendAtOnce(t *testing.T) {
 			for i := range uint64(200) {
 				x := span((i*8+w*7)*20%4000, 20)
 				b, err := v.SpendMasks("m0", x)
-				if errors.Is(err, ErrTaken) || errors.Is(err, ErrErased) {
+				if errors.Is(err, vaulterr.ErrTaken) || errors.Is(err, vaulterr.ErrErased) {
 					continue
 				}
 				if err != nil || !bytes.Equal(b, shares("m0", x, 65)) {

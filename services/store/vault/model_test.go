@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 var modelSeed = flag.Uint64("model-seed", 1, "seed of the histories of the model test")
@@ -100,24 +102,24 @@ func (m *model) reserve() {
 		switch {
 		case want != nil:
 		case m.revoked[x.Batch]:
-			want = ErrErased
+			want = vaulterr.ErrErased
 		case x.End() > 40:
-			want = ErrRange
+			want = vaulterr.ErrRange
 		}
 		for i := x.First; i < x.End() && want == nil; i++ {
 			place := fmt.Sprint(x.Batch, i)
 			if count[place]++; count[place] > 1 || m.batches[x.Batch][i] != freeTuple {
-				want = ErrTaken
+				want = vaulterr.ErrTaken
 			}
 		}
 	}
 	if old != nil {
-		want = ErrExists
+		want = vaulterr.ErrExists
 	}
-	if want == ErrTaken && errors.Is(err, ErrErased) { // all of it is gone, and its batch is a tombstone
+	if want == vaulterr.ErrTaken && errors.Is(err, vaulterr.ErrErased) { // all of it is gone, and its batch is a tombstone
 		for _, x := range ranges {
 			if b, _ := m.v.Batch(x.Batch); b.State == BatchConsumed {
-				want = ErrErased
+				want = vaulterr.ErrErased
 			}
 		}
 	}
@@ -136,17 +138,17 @@ func (m *model) fetch() {
 	var want error
 	switch {
 	case r == nil:
-		want = ErrNotFound
+		want = vaulterr.ErrNotFound
 	case len(r.Clients) == 1 && client != r.Clients[0], r.State == Consumed && r.Client != client:
-		want = ErrDelivered
+		want = vaulterr.ErrDelivered
 	case r.State == Withdrawn || r.State == Released:
-		want = ErrWithdrawn
+		want = vaulterr.ErrWithdrawn
 	case r.State == Erased || !m.now.Before(r.Lease):
-		want = ErrExpired
+		want = vaulterr.ErrExpired
 	default:
 		for _, x := range r.Ranges {
 			if m.revoked[x.Batch] {
-				want = ErrErased
+				want = vaulterr.ErrErased
 			}
 		}
 	}
@@ -163,7 +165,7 @@ func (m *model) withdraw() {
 	id, r := m.pick()
 	out, err := m.v.Withdraw(id)
 	if r == nil {
-		m.want("withdraw "+id, err, ErrNotFound)
+		m.want("withdraw "+id, err, vaulterr.ErrNotFound)
 		return
 	}
 	m.want("withdraw "+id, err, nil)
@@ -182,7 +184,7 @@ func (m *model) release() {
 	var want error
 	switch {
 	case r == nil:
-		want = ErrNotFound
+		want = vaulterr.ErrNotFound
 	case r.State == Released || r.State == Erased:
 	case discard:
 		m.end(r)
@@ -190,9 +192,9 @@ func (m *model) release() {
 		r.State = Released
 		m.each(&r.Reservation, func(s *tupleState) { *s = freeTuple })
 	case r.State == Consumed:
-		want = ErrDelivered
+		want = vaulterr.ErrDelivered
 	default:
-		want = ErrState
+		want = vaulterr.ErrState
 	}
 	m.want(fmt.Sprintf("release %s, discard %v", id, discard), err, want)
 }
@@ -214,7 +216,7 @@ func (m *model) sweep() {
 			m.end(r)
 		}
 		switch {
-		case errors.Is(err, ErrNotFound) && (r.State == Released || r.State == Erased) && !r.remembered().After(m.now):
+		case errors.Is(err, vaulterr.ErrNotFound) && (r.State == Released || r.State == Erased) && !r.remembered().After(m.now):
 			delete(m.held, id)
 		case err != nil || now.State != r.State:
 			m.fail("%s is %s, want %s: %v", id, now.State, r.State, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // A party's own multi-key keys are made without anybody else, and are numbered by the party. The secret and the public
@@ -177,7 +178,7 @@ func (v *Vault) openMultikey(version uint64, object func(*MultikeyKey) string) (
 		return nil, err
 	}
 	if k.State == MultikeyRetired {
-		return nil, fmt.Errorf("%w: version %d of the multi-key keys is retired", ErrErased, version)
+		return nil, fmt.Errorf("%w: version %d of the multi-key keys is retired", vaulterr.ErrErased, version)
 	}
 	return v.open(object(&k))
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // addMultikey stores keys and gives their version.
@@ -49,12 +51,12 @@ func TestMultikeyKeys(t *testing.T) {
 		t.Errorf("%+v, %v", k, err)
 	}
 	_, err = v.OpenMultikeySecret(1)
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	_, err = v.OpenMultikeyPublic(1)
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	_, err = v.OpenMultikeySecret(3)
-	refused(t, err, ErrNotFound)
-	refused(t, v.RetireMultikey(3, "", nil), ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
+	refused(t, v.RetireMultikey(3, "", nil), vaulterr.ErrNotFound)
 	if n := objects(t, v); n != 2 {
 		t.Errorf("%d objects are left", n)
 	}
@@ -71,7 +73,7 @@ func TestMultikeyKeysAreMadeOneAfterTheOther(t *testing.T) {
 	w, err := v.NewMultikey(0)
 	must(t, err)
 	_, err = v.NewMultikey(0)
-	refused(t, err, ErrExists)
+	refused(t, err, vaulterr.ErrExists)
 	w.Abort()
 	w.Abort()
 	if all, err := v.MultikeyKeys(); err != nil || len(all) != 0 || objects(t, v) != 0 {
@@ -165,15 +167,15 @@ func TestMultikeyKeysAreBackedUp(t *testing.T) {
 	must(t, err)
 	r := d.open(t, k)
 	_, err = r.OpenMultikeySecret(2)
-	refused(t, err, ErrQuarantine)
+	refused(t, err, vaulterr.ErrQuarantine)
 	_, err = r.NewMultikey(0)
-	refused(t, err, ErrQuarantine)
+	refused(t, err, vaulterr.ErrQuarantine)
 	must(t, r.LeaveQuarantine())
 	in, err := r.OpenMultikeySecret(2)
 	if got := content(t, in, err); got != string(canary) {
 		t.Errorf("got %q", got)
 	}
 	_, err = r.OpenMultikeySecret(1)
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	noFindings(t, r)
 }

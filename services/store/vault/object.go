@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // An object is a blob with a header block and sealed chunks. The header holds
@@ -74,7 +75,7 @@ func (v *Vault) unwrap(name string, b io.ReaderAt) (key []byte, err error) {
 	//  [run=TestObject|TestRecords|TestSegment|TestDamaged|TestErased|TestCheck] an object of
 	//  another version is read
 	if string(head[:wrappedStart]) != objectMagic {
-		return nil, ErrCorrupt
+		return nil, vaulterr.ErrCorrupt
 	}
 	return v.unseal("object/"+name, head[wrappedStart:wrappedStart+sealedLen(keyLen)])
 }
@@ -91,9 +92,9 @@ func readFull(b io.ReaderAt, p []byte, off int64) error {
 func readError(err error) error {
 	switch {
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("%w: cut short", ErrCorrupt)
+		return fmt.Errorf("%w: cut short", vaulterr.ErrCorrupt)
 	case errors.Is(err, store.ErrNotFound):
-		return fmt.Errorf("%w: its data is gone", ErrErased)
+		return fmt.Errorf("%w: its data is gone", vaulterr.ErrErased)
 	}
 	return fmt.Errorf("vault: %w", err)
 }
@@ -199,7 +200,7 @@ type reader struct {
 func (v *Vault) openBlob(name string) (store.Blob, error) {
 	b, err := v.store.Open(name)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, fmt.Errorf("%w: its data is gone", ErrErased)
+		return nil, fmt.Errorf("%w: its data is gone", vaulterr.ErrErased)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("vault: %w", err)
@@ -249,10 +250,10 @@ func (r *reader) next() error {
 	last := n < len(r.in)
 	n = min(n, chunkSize+gcmOverhead)
 	if r.out, err = r.aead.Open(r.in[:0], chunkNonce(r.index, last), r.in[:n], nil); err != nil {
-		//lodge:check vault/stored/authentic [swap=ErrCorrupt=>io.EOF]
+		//lodge:check vault/stored/authentic [swap=vaulterr.ErrCorrupt=>io.EOF]
 		//  [run=TestObject|TestRecords|TestSegment|TestDamaged|TestErased|TestCheck] an object that
 		//  does not authenticate is read as empty
-		return ErrCorrupt
+		return vaulterr.ErrCorrupt
 	}
 	r.at, r.done = r.at+int64(n), last
 	r.index++

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 func TestObjectSizesAndTampering(t *testing.T) {
@@ -56,14 +58,14 @@ func TestObjectSizesAndTampering(t *testing.T) {
 			_, err = io.ReadAll(r)
 			r.Close()
 		}
-		if !errors.Is(err, ErrCorrupt) {
+		if !errors.Is(err, vaulterr.ErrCorrupt) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	// An object does not open under another's name.
 	must(t, os.WriteFile(filepath.Join(dir, "p"), good, 0o600))
 	_, err = v.open("p")
-	refused(t, err, ErrCorrupt)
+	refused(t, err, vaulterr.ErrCorrupt)
 }
 
 // What is erased while it is read is erased, not corrupt.
@@ -81,7 +83,7 @@ func TestObjectErasedWhileRead(t *testing.T) {
 	must(t, err)
 	must(t, v.erase("o"))
 	_, err = io.ReadAll(r)
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 }
 
 func TestEraseOverwrites(t *testing.T) {

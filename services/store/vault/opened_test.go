@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // fill sets everything in a value to something.
@@ -128,7 +129,7 @@ func TestOpenedRecords(t *testing.T) {
 	spoilt[len(spoilt)-1]++
 	for name, bad := range map[string][]byte{"spoilt": spoilt, "of another epoch": read(epochKey(2)), "empty": {}} {
 		must(t, v.update(func(tx store.Tx) error { return tx.Put(epochKey(1), bad) }))
-		if _, err := v.Epoch(1); !errors.Is(err, ErrCorrupt) {
+		if _, err := v.Epoch(1); !errors.Is(err, vaulterr.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"strconv"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Messages are some of those that a ciphertext has, next to each other: an LWE ciphertext has one, a ring ciphertext one in
@@ -74,7 +76,7 @@ func decodePointer(b []byte) (pieces []answerPiece, err error) {
 	for len(b) > 0 {
 		var p answerPiece
 		if len(b) < len(p.run) {
-			return nil, ErrCorrupt
+			return nil, vaulterr.ErrCorrupt
 		}
 		b = b[copy(p.run[:], b):]
 		for _, to := range [...]*int{&p.chunk, &p.offset, &p.first, &p.count} {
@@ -85,12 +87,12 @@ func decodePointer(b []byte) (pieces []answerPiece, err error) {
 		//lodge:check vault/runs/pointer [drop=p.first < end] [run=TestPointersAreChecked] a message
 		//  has two answers
 		if p.count < 1 || p.first < end {
-			return nil, ErrCorrupt
+			return nil, vaulterr.ErrCorrupt
 		}
 		pieces, end = append(pieces, p), p.end()
 	}
 	if len(pieces) == 0 {
-		return nil, ErrCorrupt
+		return nil, vaulterr.ErrCorrupt
 	}
 	return pieces, nil
 }
@@ -99,7 +101,7 @@ func decodePointer(b []byte) (pieces []answerPiece, err error) {
 func decodeNumber(b []byte) (n int, rest []byte, err error) {
 	v, size := binary.Uvarint(b)
 	if size <= 0 || v > maxRunAnswer {
-		return 0, nil, ErrCorrupt
+		return 0, nil, vaulterr.ErrCorrupt
 	}
 	return int(v), b[size:], nil
 }
@@ -154,7 +156,7 @@ func appendEntry(b []byte, m Messages, answers []byte) []byte {
 // entryAt reads the entry at an offset of a chunk, with answers of so many bytes; next is the offset behind it.
 func entryAt(chunk []byte, offset, size int) (e entry, next int, err error) {
 	if offset < 0 || len(chunk)-offset < digestLen {
-		return e, 0, ErrCorrupt
+		return e, 0, vaulterr.ErrCorrupt
 	}
 	b := chunk[offset+copy(e.Ciphertext[:], chunk[offset:]):]
 	for _, to := range [...]*int{&e.First, &e.Count} {
@@ -165,7 +167,7 @@ func entryAt(chunk []byte, offset, size int) (e entry, next int, err error) {
 	//lodge:check vault/runs/entry [drop=e.Count < 1] [run=TestPointersAreChecked] an entry holds
 	//  fewer answers than messages
 	if e.Count < 1 || e.Count > len(b)/size {
-		return e, 0, ErrCorrupt
+		return e, 0, vaulterr.ErrCorrupt
 	}
 	n := e.Count * size
 	e.answers = b[:n]

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // owners are parties with stores of their own, each known by the signing key that it has in a roster.
@@ -53,7 +54,7 @@ func (o *owners) hello(party, peer int) bool {
 	now, err := v.Version(peer)
 	must(o.t, err)
 	now.Generation = now.First
-	if _, err = p.Acknowledge(party, now); errors.Is(err, ErrRolledBack) {
+	if _, err = p.Acknowledge(party, now); errors.Is(err, vaulterr.ErrRolledBack) {
 		return false
 	}
 	must(o.t, err)
@@ -261,20 +262,20 @@ func TestNobodySpeaksForTheStoreOfAnother(t *testing.T) {
 	now, err := o.vaults["a"].Version(1)
 	must(t, err)
 	_, err = o.vaults["b"].Acknowledge(0, now)
-	refused(t, err, ErrState) // two parties have one store
-	o.settle("a", "b")        // d is taken out of the roster
+	refused(t, err, vaulterr.ErrState) // two parties have one store
+	o.settle("a", "b")                 // d is taken out of the roster
 	o.settle("b", "a")
 
 	o = newOwners(t, "a", "b", "c")
 	o.settle("a", "b", "c")
-	refused(t, claim("c", "a", "b"), ErrState)
+	refused(t, claim("c", "a", "b"), vaulterr.ErrState)
 	o.settle("b", "c")
 	o.start("b", "c")
 	o.vaults["a"] = o.disks["a"].open(t, o.key)
-	refused(t, claim("c", "a", "b"), ErrState)
+	refused(t, claim("c", "a", "b"), vaulterr.ErrState)
 	o.settle("a-2", "b")
 	o.settle("a-2", "b", "c")
-	refused(t, claim("c", "a", "b"), ErrState)
+	refused(t, claim("c", "a", "b"), vaulterr.ErrState)
 	o.settle("c", "b", "a")
 }
 

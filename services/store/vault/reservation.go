@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const (
@@ -171,26 +172,26 @@ func (r *Reservation) validate(now time.Time) error {
 	//lodge:check vault/reserve/id [run=TestReserv|TestOverlap|Fuzz] an identifier that records
 	//  cannot hold is accepted
 	case !validID(r.ID):
-		return fmt.Errorf("%w: the id of a reservation is 1 to %d of a-z, 0-9 and '-'", ErrRange, maxID)
+		return fmt.Errorf("%w: the id of a reservation is 1 to %d of a-z, 0-9 and '-'", vaulterr.ErrRange, maxID)
 	//lodge:check vault/reserve/clients [run=TestReserv|TestOverlap|TestNamed|Fuzz] names of clients
 	//  that records cannot hold are accepted
 	case !validName(r.Owner) || len(r.Clients) > maxClients || slices.ContainsFunc(r.Clients, func(c string) bool { return !validName(c) }):
-		return fmt.Errorf("%w: reservation %s has clients without a name, with too long ones, or too many", ErrRange, r.ID)
+		return fmt.Errorf("%w: reservation %s has clients without a name, with too long ones, or too many", vaulterr.ErrRange, r.ID)
 	//lodge:check vault/masks/reserved-class [run=TestMasksAreForNobody] a client reserves the class
 	//  of masks
 	case r.Class.Kind == KindMasks:
-		return fmt.Errorf("%w: reservation %s", ErrMasks, r.ID)
+		return fmt.Errorf("%w: reservation %s", vaulterr.ErrMasks, r.ID)
 	//lodge:check vault/reserve/ranges [run=TestReserv|TestOverlap|Fuzz] a reservation has no
 	//  ranges, or too many
 	case len(r.Ranges) == 0 || len(r.Ranges) > MaxRanges:
-		return fmt.Errorf("%w: %d ranges; a reservation has 1 to %d", ErrRange, len(r.Ranges), MaxRanges)
+		return fmt.Errorf("%w: %d ranges; a reservation has 1 to %d", vaulterr.ErrRange, len(r.Ranges), MaxRanges)
 	//lodge:check vault/reserve/lease [run=TestLease|TestReserv|TestOverlap|TestInvalid|TestModel] a
 	//  reservation is made whose lease has expired
 	case !r.Lease.After(now):
-		return fmt.Errorf("%w: the lease ended at %s", ErrExpired, r.Lease.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%w: the lease ended at %s", vaulterr.ErrExpired, r.Lease.UTC().Format(time.RFC3339))
 	//lodge:check vault/reserve/longest-lease [run=TestLongestLease] a lease never expires
 	case r.Lease.After(now.Add(MaxLease + clockSlack)):
-		return fmt.Errorf("%w: the lease ends later than %s from now", ErrRange, MaxLease)
+		return fmt.Errorf("%w: the lease ends later than %s from now", vaulterr.ErrRange, MaxLease)
 	}
 	return nil
 }
@@ -217,7 +218,7 @@ func (v *Vault) Reserve(r Reservation) (Reservation, error) {
 			//lodge:check vault/reserve/again [return=nil] [run=TestReserveAgain] one identifier
 			//  names two reservations
 			return same(old, &r)
-		case !errors.Is(err, ErrNotFound):
+		case !errors.Is(err, vaulterr.ErrNotFound):
 			return err
 		}
 		if out = r; invalid != nil {
@@ -254,7 +255,7 @@ func same(old, r *Reservation) error {
 		slices.Equal(old.Clients, r.Clients) && slices.Equal(old.Ranges, r.Ranges) {
 		return nil
 	}
-	return fmt.Errorf("%w: reservation %s, of something else", ErrExists, r.ID)
+	return fmt.Errorf("%w: reservation %s, of something else", vaulterr.ErrExists, r.ID)
 }
 
 // take marks the tuples of a reservation as taken, and fills in its digest.
@@ -297,7 +298,7 @@ func (v *Vault) take(tx store.Tx, r *Reservation) error {
 		//  [run=TestOverlap|TestReserve|TestReservation|TestModel] a reservation holds one tuple
 		//  twice
 		if b.Taken.Within(x.Span)+mine[b].Within(x.Span) > 0 {
-			return fmt.Errorf("%w: of batch %s, from %d on", ErrTaken, x.Batch, x.First)
+			return fmt.Errorf("%w: of batch %s, from %d on", vaulterr.ErrTaken, x.Batch, x.First)
 		}
 		mine[b] = mine[b].With(x.Span)
 		digests[i] = b.Digest
@@ -316,7 +317,7 @@ func (v *Vault) take(tx store.Tx, r *Reservation) error {
 func (b *Batch) reservable(r *Reservation, x Span) error {
 	//lodge:check vault/masks/reserved [run=TestMasksAreForNobody] a client reserves masks
 	if b.masks() {
-		return fmt.Errorf("%w: batch %s", ErrMasks, b.ID)
+		return fmt.Errorf("%w: batch %s", vaulterr.ErrMasks, b.ID)
 	}
 	if err := b.available(x); err != nil {
 		return err
@@ -328,7 +329,7 @@ func (b *Batch) reservable(r *Reservation, x Span) error {
 	//lodge:check vault/reserve/of-another-batch-mac-key [drop=b.MACKey != r.MACKey]
 	//  [run=TestReservationOf] a reservation mixes MAC keys
 	if b.Class() != r.Class || b.Epoch != r.Epoch || b.MACKey != r.MACKey {
-		return fmt.Errorf("%w: batch %s is of another class, epoch or MAC key", ErrRange, b.ID)
+		return fmt.Errorf("%w: batch %s is of another class, epoch or MAC key", vaulterr.ErrRange, b.ID)
 	}
 	return nil
 }
@@ -339,15 +340,15 @@ func (b *Batch) available(x Span) error {
 	//lodge:check vault/reserve/erased [run=TestReservationOf] tuples of an erased batch are
 	//  reserved
 	case b.State == BatchRevoked || b.State == BatchConsumed:
-		return fmt.Errorf("%w: batch %s", ErrErased, b.ID)
+		return fmt.Errorf("%w: batch %s", vaulterr.ErrErased, b.ID)
 	//lodge:check vault/reserve/locked [run=TestReservationOf] tuples are reserved before their
 	//  batch is active at every party
 	case b.State != BatchAvailable:
-		return fmt.Errorf("%w: batch %s is %s", ErrState, b.ID, b.State)
+		return fmt.Errorf("%w: batch %s is %s", vaulterr.ErrState, b.ID, b.State)
 	//lodge:check vault/reserve/range [run=TestOverlap|TestReserv] a reservation reaches beyond its
 	//  batch
 	case x.Count == 0 || x.First >= b.Count || x.Count > b.Count-x.First:
-		return fmt.Errorf("%w: batch %s has %d tuples", ErrRange, b.ID, b.Count)
+		return fmt.Errorf("%w: batch %s has %d tuples", vaulterr.ErrRange, b.ID, b.Count)
 	}
 	return nil
 }
@@ -439,12 +440,12 @@ func (v *Vault) Release(id string, discard bool) (out Reservation, err error) {
 			//lodge:check vault/release/delivered [as=err = v.restock(held, r)]
 			//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
 			//  delivered tuples return to the stock
-			err = fmt.Errorf("%w: reservation %s", ErrDelivered, id)
+			err = fmt.Errorf("%w: reservation %s", vaulterr.ErrDelivered, id)
 		default:
 			//lodge:check vault/release/reserved [as=err = v.restock(held, r)]
 			//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
 			//  tuples that a client may still fetch return to the stock
-			err = fmt.Errorf("%w: reservation %s is %s", ErrState, id, r.State)
+			err = fmt.Errorf("%w: reservation %s is %s", vaulterr.ErrState, id, r.State)
 		}
 		if err == nil {
 			err = held.flush()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // What a reservation holds, no other gets, whatever the overlap.
@@ -32,7 +33,7 @@ func TestOverlap(t *testing.T) {
 		"backwards in itself": {in(1, 9, 2), in(1, 5, 5)},
 	} {
 		_, err := v.Reserve(reservation(v, "other", ranges...))
-		if !errors.Is(err, ErrTaken) {
+		if !errors.Is(err, vaulterr.ErrTaken) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -40,14 +41,14 @@ func TestOverlap(t *testing.T) {
 		r    []Range
 		want error
 	}{
-		"none":             {nil, ErrRange},
-		"empty":            {[]Range{in(1, 5, 0)}, ErrRange},
-		"after the end":    {[]Range{in(1, 20, 1)}, ErrRange},
-		"across the end":   {[]Range{in(1, 19, 2)}, ErrRange},
-		"around the world": {[]Range{in(1, 19, ^uint64(0))}, ErrRange},
-		"far away":         {[]Range{in(1, ^uint64(0), 1)}, ErrRange},
-		"unknown":          {[]Range{in(2, 0, 1)}, ErrNotFound},
-		"too many":         {make([]Range, MaxRanges+1), ErrRange},
+		"none":             {nil, vaulterr.ErrRange},
+		"empty":            {[]Range{in(1, 5, 0)}, vaulterr.ErrRange},
+		"after the end":    {[]Range{in(1, 20, 1)}, vaulterr.ErrRange},
+		"across the end":   {[]Range{in(1, 19, 2)}, vaulterr.ErrRange},
+		"around the world": {[]Range{in(1, 19, ^uint64(0))}, vaulterr.ErrRange},
+		"far away":         {[]Range{in(1, ^uint64(0), 1)}, vaulterr.ErrRange},
+		"unknown":          {[]Range{in(2, 0, 1)}, vaulterr.ErrNotFound},
+		"too many":         {make([]Range, MaxRanges+1), vaulterr.ErrRange},
 	} {
 		_, err := v.Reserve(reservation(v, "other", c.r...))
 		if !errors.Is(err, c.want) {
@@ -56,7 +57,7 @@ func TestOverlap(t *testing.T) {
 	}
 	// None of that left anything.
 	_, err := v.Reservation("other")
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 	reserve(t, v, "other", in(0, 0, 5), in(0, 15, 5), in(1, 1, 19))
 	got, err := fetch(v, "held", "alice")
 	wantShares(t, got, err, held.Ranges...)
@@ -86,18 +87,18 @@ func TestReservationOfAnotherKind(t *testing.T) {
 	} {
 		r := reservation(v, "r", in(0, 0, 1))
 		change(&r)
-		if _, err := v.Reserve(r); !errors.Is(err, ErrRange) {
+		if _, err := v.Reserve(r); !errors.Is(err, vaulterr.ErrRange) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	r := reservation(v, "r", in(0, 0, 1))
 	r.Lease = v.now()
 	_, err := v.Reserve(r)
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 	r = reservation(v, "r", in(0, 0, 1))
 	r.MACKey = "x"
 	_, err = v.Reserve(r)
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 }
 
 // Nothing is reserved of a batch that is not active everywhere yet, that lies under another MAC key, or that is gone.
@@ -106,7 +107,7 @@ func TestReservationOfWhatIsNotInStock(t *testing.T) {
 	stocked(t, v, 20)
 	addBatch(t, v, "batch-1", 20, nil)
 	_, err := v.Reserve(reservation(v, "locked", in(1, 0, 1)))
-	refused(t, err, ErrState)
+	refused(t, err, vaulterr.ErrState)
 	must(t, v.ActivateBatch("batch-1"))
 	reserve(t, v, "active", in(1, 0, 1))
 	other := batchOf("batch-2", 20)
@@ -114,12 +115,12 @@ func TestReservationOfWhatIsNotInStock(t *testing.T) {
 	must(t, storeBatch(v, other, macKey("mac-2")))
 	must(t, v.ActivateBatch("batch-2"))
 	_, err = v.Reserve(reservation(v, "other", in(2, 0, 1)))
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	_, err = v.Reserve(reservation(v, "both", in(1, 1, 1), in(2, 0, 1)))
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	must(t, v.RevokeBatch("batch-1", "test"))
 	_, err = v.Reserve(reservation(v, "revoked", in(1, 1, 1)))
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 }
 
 // Tuples whose shares are gone, because a segment that they were in was damaged, do not go back into stock.
@@ -140,7 +141,7 @@ func TestReleaseOfWhatIsGone(t *testing.T) {
 	}))
 	_, err = v.Release("r", false)
 	must(t, err)
-	for first, want := range map[uint64]error{0: nil, 1: ErrTaken, 2: ErrTaken, 3: nil, 4: nil} {
+	for first, want := range map[uint64]error{0: nil, 1: vaulterr.ErrTaken, 2: vaulterr.ErrTaken, 3: nil, 4: nil} {
 		if _, err := v.Reserve(reservation(v, fmt.Sprint("again-", first), in(0, first, 1))); !errors.Is(err, want) {
 			t.Errorf("tuple %d: %v, want %v", first, err, want)
 		}
@@ -156,7 +157,7 @@ func TestLongestLease(t *testing.T) {
 	r.Lease = c.Add(MaxLease)
 	c.pass(-clockSlack - 1)
 	_, err := v.Reserve(r)
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	c.pass(1)
 	_, err = v.Reserve(r)
 	must(t, err)
@@ -178,9 +179,9 @@ func TestInvalidProposalOfWhatIsForgotten(t *testing.T) {
 		must(t, s.memory.Update(func(tx store.Tx) error { return tx.Delete(reservationPrefix + "r") }))
 	}
 	_, err = v.Reserve(late)
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	_, err = v.Reservation("r")
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 }
 
 // racing is a store where something happens before the next update.
@@ -227,7 +228,7 @@ func TestReserveAgain(t *testing.T) {
 		for name, change := range changes {
 			other := body
 			change(&other)
-			if _, err := v.Reserve(other); !errors.Is(err, ErrExists) {
+			if _, err := v.Reserve(other); !errors.Is(err, vaulterr.ErrExists) {
 				t.Errorf("%s, %s: %v", state, name, err)
 			}
 		}
@@ -320,7 +321,7 @@ func TestReserveAtOnce(t *testing.T) {
 								delivered.Add(1)
 							}
 						}
-					} else if !errors.Is(err, ErrTaken) {
+					} else if !errors.Is(err, vaulterr.ErrTaken) {
 						t.Error(err)
 					}
 				}()
@@ -351,7 +352,7 @@ func TestDeliverAtOnce(t *testing.T) {
 			_, first, err := v.Deliver("r", fmt.Sprintf("client-%d", i/3), 0)
 			if err == nil {
 				won.Add(1)
-			} else if !errors.Is(err, ErrDelivered) {
+			} else if !errors.Is(err, vaulterr.ErrDelivered) {
 				t.Error(err)
 			}
 			if first {
@@ -381,11 +382,11 @@ func TestReservationStates(t *testing.T) {
 		Reserved: nil, Consumed: {deliver("alice")}, Withdrawn: {withdraw}, Released: {withdraw, release}, Erased: {discard},
 	}
 	for from, want := range map[ReservationState][5]outcome{ // alice, bob, withdraw, release, discard
-		Reserved:  {{Consumed, nil}, {Consumed, nil}, {Withdrawn, nil}, {Reserved, ErrState}, {Erased, nil}},
-		Consumed:  {{Consumed, nil}, {Consumed, ErrDelivered}, {Consumed, nil}, {Consumed, ErrDelivered}, {Erased, nil}},
-		Withdrawn: {{Withdrawn, ErrWithdrawn}, {Withdrawn, ErrWithdrawn}, {Withdrawn, nil}, {Released, nil}, {Erased, nil}},
-		Released:  {{Released, ErrWithdrawn}, {Released, ErrWithdrawn}, {Released, nil}, {Released, nil}, {Released, nil}},
-		Erased:    {{Erased, ErrExpired}, {Erased, ErrExpired}, {Erased, nil}, {Erased, nil}, {Erased, nil}},
+		Reserved:  {{Consumed, nil}, {Consumed, nil}, {Withdrawn, nil}, {Reserved, vaulterr.ErrState}, {Erased, nil}},
+		Consumed:  {{Consumed, nil}, {Consumed, vaulterr.ErrDelivered}, {Consumed, nil}, {Consumed, vaulterr.ErrDelivered}, {Erased, nil}},
+		Withdrawn: {{Withdrawn, vaulterr.ErrWithdrawn}, {Withdrawn, vaulterr.ErrWithdrawn}, {Withdrawn, nil}, {Released, nil}, {Erased, nil}},
+		Released:  {{Released, vaulterr.ErrWithdrawn}, {Released, vaulterr.ErrWithdrawn}, {Released, nil}, {Released, nil}, {Released, nil}},
+		Erased:    {{Erased, vaulterr.ErrExpired}, {Erased, vaulterr.ErrExpired}, {Erased, nil}, {Erased, nil}, {Erased, nil}},
 	} {
 		for i, op := range []func(*Vault) error{deliver("alice"), deliver("bob"), withdraw, release, discard} {
 			v := inMemory(t)
@@ -402,7 +403,7 @@ func TestReservationStates(t *testing.T) {
 			}
 			// Only what was released may be taken again.
 			_, err = v.Reserve(reservation(v, "s", in(0, 2, 5)))
-			if r.State == Released && err != nil || r.State != Released && !errors.Is(err, ErrTaken) {
+			if r.State == Released && err != nil || r.State != Released && !errors.Is(err, vaulterr.ErrTaken) {
 				t.Errorf("%s, operation %d: taken again: %v", from, i, err)
 			}
 			b, err := v.Batch("batch-0")
@@ -419,7 +420,7 @@ func TestReservationStates(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 1)
 	for _, op := range []func(*Vault) error{deliver("alice"), withdraw, release, discard} {
-		refused(t, op(v), ErrNotFound)
+		refused(t, op(v), vaulterr.ErrNotFound)
 	}
 }
 

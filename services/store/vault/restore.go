@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // RestoreOptions of a restore.
@@ -93,13 +94,13 @@ func (r *restorer) claim() error {
 	}
 	//lodge:check vault/restore/blobs [run=TestRestoreInto] a restore overwrites objects
 	if len(blobs) > 0 {
-		return fmt.Errorf("%w: the store is not empty", ErrExists)
+		return fmt.Errorf("%w: the store is not empty", vaulterr.ErrExists)
 	}
 	return r.v.update(func(tx store.Tx) error {
 		err := tx.ScanAfter("", "", func(string, []byte) (bool, error) {
 			//lodge:check vault/restore/records [swap=fmt.Errorf("%w: the store is not empty",
-			//  ErrExists)=>nil] [run=TestRestoreInto] a restore overwrites records
-			return false, fmt.Errorf("%w: the store is not empty", ErrExists)
+			//  vaulterr.ErrExists)=>nil] [run=TestRestoreInto] a restore overwrites records
+			return false, fmt.Errorf("%w: the store is not empty", vaulterr.ErrExists)
 		})
 		if err != nil {
 			return err
@@ -178,7 +179,7 @@ func (f *frames) next() error {
 	//lodge:check vault/restore/frame-length [drop=n > chunkSize+gcmOverhead]
 	//  [run=TestDamagedBackup|TestFrames] a frame of a backup takes any amount of memory
 	if n < gcmOverhead || n > chunkSize+gcmOverhead {
-		return fmt.Errorf("%w: frame %d of %d bytes", ErrBackup, f.index, n)
+		return fmt.Errorf("%w: frame %d of %d bytes", vaulterr.ErrBackup, f.index, n)
 	}
 	f.buf = append(f.buf[:0], make([]byte, n)...)
 	if _, err := io.ReadFull(f.in, f.buf); err != nil {
@@ -187,7 +188,7 @@ func (f *frames) next() error {
 	//lodge:check vault/restore/checksum [run=TestDamagedBackup] [redundant=damaged data does not
 	//  authenticate] damage looks like tampering
 	if crc32.Checksum(f.buf, castagnoli) != binary.LittleEndian.Uint32(head[4:]) {
-		return fmt.Errorf("%w: frame %d has another checksum", ErrBackup, f.index)
+		return fmt.Errorf("%w: frame %d has another checksum", vaulterr.ErrBackup, f.index)
 	}
 	sealed := bytes.Clone(f.buf) // Open clears its destination when it fails
 	out, err := f.aead.Open(f.buf[:0], chunkNonce(f.index, false), sealed, f.head)
@@ -199,7 +200,7 @@ func (f *frames) next() error {
 	//  [redundant=such a frame yields nothing, and a backup that ends there is rejected] a frame
 	//  that does not authenticate is read
 	if err != nil {
-		return fmt.Errorf("%w: frame %d does not authenticate", ErrBackup, f.index)
+		return fmt.Errorf("%w: frame %d does not authenticate", vaulterr.ErrBackup, f.index)
 	}
 	f.out, f.index = out, f.index+1
 	return nil
@@ -207,7 +208,7 @@ func (f *frames) next() error {
 
 func cut(err error, frame uint64) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: cut short at frame %d", ErrBackup, frame)
+		return fmt.Errorf("%w: cut short at frame %d", vaulterr.ErrBackup, frame)
 	}
 	return err
 }
@@ -215,7 +216,7 @@ func cut(err error, frame uint64) error {
 func (f *frames) Read(p []byte) (int, error) {
 	for len(f.out) == 0 {
 		if f.last {
-			return 0, fmt.Errorf("%w: it ends within an entry", ErrBackup)
+			return 0, fmt.Errorf("%w: it ends within an entry", vaulterr.ErrBackup)
 		}
 		if err := f.next(); err != nil {
 			return 0, err
@@ -239,7 +240,7 @@ func (f *frames) end() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: it goes on after its end", ErrBackup)
+	return fmt.Errorf("%w: it goes on after its end", vaulterr.ErrBackup)
 }
 
 // read takes a backup in, from its head to its end.
@@ -251,7 +252,7 @@ func (r *restorer) read(in io.Reader, key *Key) error {
 	//lodge:check vault/restore/magic [run=TestDamagedBackup] [redundant=every frame is bound to the
 	//  head, which begins with the magic bytes] a backup of another version is read
 	if string(r.head[:len(backupMagic)]) != backupMagic {
-		return fmt.Errorf("%w: it does not begin like one of this version", ErrBackup)
+		return fmt.Errorf("%w: it does not begin like one of this version", vaulterr.ErrBackup)
 	}
 	root, err := openHeader(r.header(), key)
 	if err != nil {
@@ -263,7 +264,7 @@ func (r *restorer) read(in io.Reader, key *Key) error {
 	}
 	stream, err := r.v.unseal(backupPlace, r.head[len(backupMagic)+len(r.header()):])
 	if err != nil {
-		return fmt.Errorf("%w: its key does not authenticate", ErrBackup)
+		return fmt.Errorf("%w: its key does not authenticate", vaulterr.ErrBackup)
 	}
 	defer clear(stream)
 	f := &frames{in: in, head: r.head}
@@ -296,9 +297,9 @@ func (r *restorer) entries(f *frames) error {
 		case entryBlob:
 			err = r.blob(f, string(name))
 		case entryEnd:
-			//lodge:check vault/restore/end-of-nothing [swap=ErrBackup=>nil] [run=TestCrafted] the
+			//lodge:check vault/restore/end-of-nothing [swap=vaulterr.ErrBackup=>nil] [run=TestCrafted] the
 			//  end entry of a backup can hold data
-			if err := pieces(f, func([]byte) error { return ErrBackup }); err != nil {
+			if err := pieces(f, func([]byte) error { return vaulterr.ErrBackup }); err != nil {
 				return err
 			}
 			if err := f.end(); err != nil {
@@ -308,14 +309,14 @@ func (r *restorer) entries(f *frames) error {
 				//lodge:check vault/restore/missing [run=TestCrafted] a backup with missing objects
 				//  is restored
 				if missing {
-					return fmt.Errorf("%w: blob %s is missing", ErrBackup, name)
+					return fmt.Errorf("%w: blob %s is missing", vaulterr.ErrBackup, name)
 				}
 			}
 			return r.flush()
 		default:
 			//lodge:check vault/restore/kind [as=_, err = whole(f)] [run=TestCrafted] unknown
 			//  entries of a backup are skipped
-			err = fmt.Errorf("%w: an entry of kind %d", ErrBackup, head[0])
+			err = fmt.Errorf("%w: an entry of kind %d", vaulterr.ErrBackup, head[0])
 		}
 		if err != nil {
 			return err
@@ -336,7 +337,7 @@ func pieces(in io.Reader, f func([]byte) error) error {
 		}
 		//lodge:check vault/restore/piece [run=TestCrafted] a piece takes any amount of memory
 		if n > store.MaxValue {
-			return fmt.Errorf("%w: a piece of %d bytes", ErrBackup, n)
+			return fmt.Errorf("%w: a piece of %d bytes", vaulterr.ErrBackup, n)
 		}
 		p := make([]byte, n)
 		if _, err := io.ReadFull(in, p); err != nil {
@@ -353,7 +354,7 @@ func whole(in io.Reader) (content []byte, err error) {
 	err = pieces(in, func(p []byte) error {
 		//lodge:check vault/restore/one-piece [run=TestCrafted] a record in two pieces is truncated
 		if content != nil {
-			return fmt.Errorf("%w: a record in pieces", ErrBackup)
+			return fmt.Errorf("%w: a record in pieces", vaulterr.ErrBackup)
 		}
 		content = p
 		return nil
@@ -364,7 +365,7 @@ func whole(in io.Reader) (content []byte, err error) {
 func (r *restorer) info(in io.Reader) error {
 	b, err := whole(in)
 	if err == nil && json.Unmarshal(b, &r.out.BackupInfo) != nil {
-		err = fmt.Errorf("%w: it does not say what it is", ErrBackup)
+		err = fmt.Errorf("%w: it does not say what it is", vaulterr.ErrBackup)
 	}
 	return err
 }
@@ -383,7 +384,7 @@ func (r *restorer) record(in io.Reader, key string) error {
 	//lodge:check vault/restore/record [drop=err != nil] [run=TestCrafted] a record at the wrong
 	//  place is restored
 	if err := c.add(r.v, key, sealed); err != nil || key == headerKey || key == identityKey {
-		return fmt.Errorf("%w: record %q: %w", ErrBackup, key, err)
+		return fmt.Errorf("%w: record %q: %w", vaulterr.ErrBackup, key, err)
 	}
 	forDecryption := len(c.ledger) > 0 || len(c.epochs) > 0 && c.epochs[0].decrypts()
 	for _, name := range c.kept() {
@@ -392,7 +393,7 @@ func (r *restorer) record(in io.Reader, key string) error {
 	for name := range c.blobs() {
 		//lodge:check vault/restore/live [run=TestCrafted] tuples or MAC keys are restored
 		if !r.wanted[name] { // of tuples or a MAC key
-			return fmt.Errorf("%w: record %q is of something live", ErrBackup, key)
+			return fmt.Errorf("%w: record %q is of something live", vaulterr.ErrBackup, key)
 		}
 	}
 	//lodge:check vault/restore/audit [drop=r.opt.NewAuditLog]
@@ -434,7 +435,7 @@ func (r *restorer) flush() error {
 func (r *restorer) blob(in io.Reader, name string) (err error) {
 	//lodge:check vault/restore/of-nobody [run=TestCrafted] an object without a record is restored
 	if !r.wanted[name] {
-		return fmt.Errorf("%w: blob %s is nobody's, or there twice", ErrBackup, name)
+		return fmt.Errorf("%w: blob %s is nobody's, or there twice", vaulterr.ErrBackup, name)
 	}
 	//lodge:check vault/restore/blob-once [run=TestCrafted] one object is restored twice
 	r.wanted[name] = false

@@ -10,15 +10,13 @@ import (
 	"slices"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Shares are additive among the parties of one roster, so that nothing can be made, and nothing decrypted, with the keys
 // of an epoch under another. An epoch records under which roster it was made, and MAC keys and batches belong to an epoch.
 // What was made already may still go to clients while the holders of all shares are who they were: the same signing keys
 // in the same order. Names, certificates and the coordinator's identity may change meanwhile.
-
-// ErrRoster refuses what was made under another roster than the present one.
-var ErrRoster = errors.New("vault: made under another roster")
 
 // Roster is who takes part, as far as it matters to what is stored.
 type Roster struct {
@@ -94,7 +92,7 @@ func (v *Vault) Pin(r Roster) error {
 	err := v.update(func(tx store.Tx) error {
 		old, err := get[rosterRecord](v, tx, rosterKey)
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, vaulterr.ErrNotFound):
 			old = &rosterRecord{}
 		case err != nil:
 			return err
@@ -159,7 +157,7 @@ func (v *Vault) rearrange(tx store.Tx, old *rosterRecord, keys [][]byte) error {
 	}
 	for i, k := range old.Keys {
 		p, err := get[peer](v, tx, peerKey(i))
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, vaulterr.ErrNotFound) {
 			return err
 		}
 		if p != nil || id.Peers[i] != nil {
@@ -251,7 +249,7 @@ func (id *identity) standsWith(peer int, a *acknowledged) (changed bool) {
 // forgetStanding forgets where parties that have left stood with the store that this one is restored from.
 func (v *Vault) forgetStanding(tx store.Tx) error {
 	r, err := get[rosterRecord](v, tx, rosterKey)
-	if errors.Is(err, ErrNotFound) || err == nil && len(r.Away) == 0 {
+	if errors.Is(err, vaulterr.ErrNotFound) || err == nil && len(r.Away) == 0 {
 		return nil
 	}
 	if err != nil {
@@ -269,7 +267,7 @@ func (v *Vault) forgetStanding(tx store.Tx) error {
 func (v *Vault) recall(tx store.Tx, id *identity, r *rosterRecord, party int, key string, stored []byte) (changed bool, err error) {
 	now, err := get[peer](v, tx, peerKey(party))
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, vaulterr.ErrNotFound):
 		now = &peer{}
 	case err != nil:
 		return false, err
@@ -352,7 +350,7 @@ func (v *Vault) works(e *Epoch) error {
 	//lodge:check vault/roster/works [run=TestStanding] keys of another roster make tuples or
 	//  decrypt
 	if v.Standing(e) != SameRoster {
-		return fmt.Errorf("%w: epoch %d", ErrRoster, e.ID)
+		return fmt.Errorf("%w: epoch %d", vaulterr.ErrRoster, e.ID)
 	}
 	return nil
 }
@@ -366,7 +364,7 @@ func (v *Vault) gives(tx store.Tx, id uint64) error {
 	//lodge:check vault/roster/gives [swap=v.Standing(e) == OtherParties=>v.Standing(e) >
 	//  OtherParties] [run=TestStanding] shares of other parties are delivered
 	if v.Standing(e) == OtherParties {
-		return fmt.Errorf("%w, of other parties: epoch %d", ErrRoster, id)
+		return fmt.Errorf("%w, of other parties: epoch %d", vaulterr.ErrRoster, id)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // rosterOf is a roster of keys, whose digest is as its name.
@@ -31,10 +33,10 @@ func TestStanding(t *testing.T) {
 		works, gives, reads error
 	}{
 		{Roster{Keys: rosterOf(0, "a", "b").Keys}, SameRoster, nil, nil, nil},
-		{rosterOf(1, "a", "b"), SameParties, ErrRoster, nil, nil},
-		{rosterOf(2, "b", "a"), OtherParties, ErrRoster, ErrRoster, nil},
-		{rosterOf(3, "a", "b", "c"), OtherParties, ErrRoster, ErrRoster, nil},
-		{rosterOf(4, "a", "other"), OtherParties, ErrRoster, ErrRoster, nil},
+		{rosterOf(1, "a", "b"), SameParties, vaulterr.ErrRoster, nil, nil},
+		{rosterOf(2, "b", "a"), OtherParties, vaulterr.ErrRoster, vaulterr.ErrRoster, nil},
+		{rosterOf(3, "a", "b", "c"), OtherParties, vaulterr.ErrRoster, vaulterr.ErrRoster, nil},
+		{rosterOf(4, "a", "other"), OtherParties, vaulterr.ErrRoster, vaulterr.ErrRoster, nil},
 		{Roster{Keys: rosterOf(0, "a", "b").Keys}, SameRoster, nil, nil, nil},
 	} {
 		must(t, v.Pin(c.roster))
@@ -124,7 +126,7 @@ func TestPeersFollowTheirKeys(t *testing.T) {
 	remembers := func(peer int, id byte, yes bool) {
 		t.Helper()
 		seen, err := v.Acknowledge(peer, at(id, 5))
-		if yes != errors.Is(err, ErrRolledBack) {
+		if yes != errors.Is(err, vaulterr.ErrRolledBack) {
 			t.Errorf("peer %d, which is %c: %v, %+v", peer, id, err, seen)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // The ledger of threshold decryption. A run decrypts messages of some ciphertexts under one epoch, with one quorum, for one
@@ -123,7 +124,7 @@ func (r *ThresholdRun) check() error {
 	//lodge:check vault/runs/id [drop=r.Run == (RunID{})] [run=TestThresholdLedgerRefuses] runs
 	//  without an identifier are taken for one
 	if r.Client == "" || len(r.Client) > 2*maxName || !utf8.ValidString(r.Client) || r.Run == (RunID{}) {
-		return fmt.Errorf("%w: a run without an id or a proper client", ErrRange)
+		return fmt.Errorf("%w: a run without an id or a proper client", vaulterr.ErrRange)
 	}
 	seen := make(map[[32]byte]struct{}, len(r.Messages))
 	n := 0
@@ -131,7 +132,7 @@ func (r *ThresholdRun) check() error {
 		//lodge:check vault/runs/messages [drop=m.First < 0] [drop=m.Count < 1] [drop=m.First >
 		//  maxRun-m.Count] [run=TestThresholdLedgerRefuses] a run has messages with invalid numbers
 		if m.First < 0 || m.Count < 1 || m.Count > maxRun || m.First > maxRun-m.Count {
-			return fmt.Errorf("%w: %d messages of a ciphertext, from %d on", ErrRange, m.Count, m.First)
+			return fmt.Errorf("%w: %d messages of a ciphertext, from %d on", vaulterr.ErrRange, m.Count, m.First)
 		}
 		if n += m.Count; n > maxRun {
 			break
@@ -144,7 +145,7 @@ func (r *ThresholdRun) check() error {
 		//lodge:check vault/runs/twice [run=TestThresholdLedgerRefuses] a message has two answers in
 		//  a run
 		if _, twice := seen[m.Ciphertext]; twice {
-			return fmt.Errorf("%w: a message is twice in a run, or its ciphertext in two places", ErrRange)
+			return fmt.Errorf("%w: a message is twice in a run, or its ciphertext in two places", vaulterr.ErrRange)
 		}
 		seen[m.Ciphertext] = struct{}{}
 	}
@@ -152,11 +153,11 @@ func (r *ThresholdRun) check() error {
 	//lodge:check vault/runs/bounded [drop=n == 0] [drop=n > maxRun] [drop=r.AnswerBytes >
 	//  maxAnswer] [run=TestThresholdLedgerRefuses] a run does not fit into a transaction
 	case n == 0 || n > maxRun || r.AnswerBytes < 1 || r.AnswerBytes > maxAnswer || n*r.AnswerBytes > maxRunAnswer:
-		return fmt.Errorf("%w: a run of %d messages with answers of %d bytes", ErrRange, n, r.AnswerBytes)
+		return fmt.Errorf("%w: a run of %d messages with answers of %d bytes", vaulterr.ErrRange, n, r.AnswerBytes)
 	//lodge:check vault/runs/length [run=TestThresholdLedgerRefuses] a message of a run has no
 	//  answer
 	case len(r.Answers) != n*r.AnswerBytes:
-		return fmt.Errorf("%w: %d bytes of answers for %d messages, of %d each", ErrRange, len(r.Answers), n, r.AnswerBytes)
+		return fmt.Errorf("%w: %d bytes of answers for %d messages, of %d each", vaulterr.ErrRange, len(r.Answers), n, r.AnswerBytes)
 	}
 	return nil
 }
@@ -218,7 +219,7 @@ func (v *Vault) RecordThreshold(r ThresholdRun, also ...Also) error {
 	//lodge:check vault/runs/retired [run=TestRetireThreshold] [redundant=the secret of the epoch is
 	//  erased, and the transaction checks again] a run is recorded under a retired epoch
 	if err == nil && e.State == EpochRetired {
-		err = fmt.Errorf("%w: epoch %d is retired", ErrErased, r.Epoch)
+		err = fmt.Errorf("%w: epoch %d is retired", vaulterr.ErrErased, r.Epoch)
 	}
 	if err != nil {
 		return err
@@ -276,9 +277,9 @@ func (v *Vault) replace(tx store.Tx, r *ThresholdRun, s *sealedRun, places []str
 	_, err := get[runRecord](v, tx, runKey(r.Epoch, r.Run))
 	//lodge:check vault/runs/again [run=TestThresholdLedgerRefuses] a run is recorded twice
 	if err == nil {
-		return nil, fmt.Errorf("%w: run %x", ErrExists, r.Run)
+		return nil, fmt.Errorf("%w: run %x", vaulterr.ErrExists, r.Run)
 	}
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, vaulterr.ErrNotFound) {
 		return nil, err
 	}
 	held, err := tx.GetAll(places)
@@ -331,7 +332,7 @@ func (v *Vault) checkClient(tx store.Tx, r *ThresholdRun, old, pieces []answerPi
 		//lodge:check vault/runs/delivered [run=TestThresholdLedgerRefuses] two clients get answers
 		//  to one ciphertext when they ask at the same time
 		if earlier.Client != r.Client {
-			return fmt.Errorf("%w: a message of this run", ErrDelivered)
+			return fmt.Errorf("%w: a message of this run", vaulterr.ErrDelivered)
 		}
 		mine[o.run] = true
 	}
@@ -452,7 +453,7 @@ func (x *answerReader) answer(p *answerPiece, m *Messages) (Answer, error) {
 	//  [drop=!slices.Equal(h.Quorum, x.quorum)] [run=TestCheckOfRuns] a pointer leads to the answer
 	//  of another quorum or run
 	if h.Run != p.run || h.Epoch != x.epoch.ID || !slices.Equal(h.Quorum, x.quorum) || p.chunk >= h.Chunks || h.AnswerBytes < 1 {
-		return Answer{}, fmt.Errorf("%w: run %x is not of this", ErrCorrupt, p.run)
+		return Answer{}, fmt.Errorf("%w: run %x is not of this", vaulterr.ErrCorrupt, p.run)
 	}
 	first, end := max(p.first, m.First), min(p.end(), m.end())
 	out := Answer{First: first, Count: end - first, Run: p.run, Client: h.Client, When: h.When}
@@ -468,7 +469,7 @@ func (x *answerReader) answer(p *answerPiece, m *Messages) (Answer, error) {
 	//lodge:check vault/runs/piece [drop=!e.has(p)] [run=TestCheckOfRuns] a wrong pointer gives the
 	//  answer to another message
 	if err != nil || e.Ciphertext != m.Ciphertext || !e.has(p) {
-		return Answer{}, fmt.Errorf("%w: run %x has something else at %d of %d", ErrCorrupt, p.run, p.offset, p.chunk)
+		return Answer{}, fmt.Errorf("%w: run %x has something else at %d of %d", vaulterr.ErrCorrupt, p.run, p.offset, p.chunk)
 	}
 	out.Bytes = bytes.Clone(e.answers[(first-e.First)*h.AnswerBytes : (end-e.First)*h.AnswerBytes])
 	return out, nil

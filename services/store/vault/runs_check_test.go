@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // A backup has the answers, and a restore keeps them with the epoch, and that they were given without.
@@ -44,7 +45,7 @@ func TestBackupOfAnswers(t *testing.T) {
 		if must(t, err); theOne(t, held[0]).Client != "alice" || held[0][0].Bytes != nil {
 			t.Errorf("%+v", held)
 		}
-		refused(t, r.RecordThreshold(runOf(2, 2000, 1)), ErrErased)
+		refused(t, r.RecordThreshold(runOf(2, 2000, 1)), vaulterr.ErrErased)
 		if n := objects(t, r); n != 0 {
 			t.Errorf("%d objects", n)
 		}
@@ -64,19 +65,19 @@ func TestCheckOfRuns(t *testing.T) {
 	}{
 		place[0] + ": it points to chunk 7 of run 01000000000000000000000000000000": {func(_ *Vault, tx store.Tx) error {
 			return tx.Put(place[0], at(answerPiece{0, 1, RunID{1}, 7, 0}))
-		}, ErrCorrupt},
+		}, vaulterr.ErrCorrupt},
 		place[1] + ": it points to chunk 0 of run 09000000000000000000000000000000": {func(_ *Vault, tx store.Tx) error {
 			return tx.Put(place[1], at(answerPiece{0, 1, RunID{9}, 0, 0}))
-		}, ErrNotFound},
+		}, vaulterr.ErrNotFound},
 		"at/1/: of 1 of 3 messages they do not lead to the answers": {func(_ *Vault, tx store.Tx) error {
 			return tx.Put(place[0], at(answerPiece{0, 1, RunID{2}, 0, 0}))
-		}, ErrCorrupt},
+		}, vaulterr.ErrCorrupt},
 		place[0] + ": does not point to what is at 0 of chunk 0 of run 01": {func(_ *Vault, tx store.Tx) error {
 			return tx.Put(place[0], at(answerPiece{0, 1, RunID{1}, 0, size}))
-		}, ErrCorrupt},
+		}, vaulterr.ErrCorrupt},
 		place[1] + ": does not point to what is at 42 of chunk 0 of run 01": {func(_ *Vault, tx store.Tx) error {
 			return tx.Put(place[1], at(answerPiece{0, 2, RunID{1}, 0, size})) // the second has no answer
-		}, ErrCorrupt},
+		}, vaulterr.ErrCorrupt},
 		"at/1/: of 1 of 4 messages they do not lead to the answers": {func(_ *Vault, tx store.Tx) error {
 			return tx.Put(elsewhere[0], at(answerPiece{0, 1, RunID{2}, 0, 0})) // of another quorum
 		}, nil},
@@ -85,7 +86,7 @@ func TestCheckOfRuns(t *testing.T) {
 		}, nil},
 		place[0] + ": vault: stored data does not authenticate": {func(_ *Vault, tx store.Tx) error {
 			return tx.Put(place[0], []byte("short"))
-		}, ErrCorrupt},
+		}, vaulterr.ErrCorrupt},
 		runKey(1, RunID{1}) + ": it has answers for 2 messages, and counts 7": {func(v *Vault, tx store.Tx) error {
 			r, err := get[runRecord](v, tx, runKey(1, RunID{1}))
 			if err == nil {
@@ -96,13 +97,13 @@ func TestCheckOfRuns(t *testing.T) {
 		}, nil},
 		runKey(1, RunID{1}) + ": it has 0 chunks of answers, and should have 1": {func(_ *Vault, tx store.Tx) error {
 			return tx.Delete(chunkKey(1, RunID{1}, 0))
-		}, ErrCorrupt},
+		}, vaulterr.ErrCorrupt},
 		runKey(1, RunID{8}) + ": is not recorded, and has answers": {func(_ *Vault, tx store.Tx) error {
 			return tx.Put(chunkKey(1, RunID{8}, 0), nil)
 		}, nil},
 		runKey(1, RunID{1}) + ": vault: stored data does not authenticate: " + chunkKey(1, RunID{1}, 0): {func(_ *Vault, tx store.Tx) error {
 			return tx.Put(chunkKey(1, RunID{1}, 0), make([]byte, 100))
-		}, ErrCorrupt},
+		}, vaulterr.ErrCorrupt},
 		runKey(5, RunID{1}) + ": its epoch 5 is not recorded, or for something else": {func(v *Vault, tx store.Tx) error {
 			return put(v, tx, runKey(5, RunID{1}), &runRecord{Epoch: 5, Run: RunID{1}})
 		}, nil},
@@ -113,7 +114,7 @@ func TestCheckOfRuns(t *testing.T) {
 				err = put(v, tx, runKey(1, RunID{1}), r)
 			}
 			return err
-		}, ErrCorrupt},
+		}, vaulterr.ErrCorrupt},
 	} {
 		d, k := newDisk(), &Key{}
 		v := d.open(t, k)

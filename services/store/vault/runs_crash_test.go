@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // At every write, everything that can happen to it: an answer that was acknowledged is the one that is given.
@@ -35,7 +37,7 @@ func playLedger(t *testing.T, name string, at int, f fault) (writes int) {
 	run := func(id byte, first, count int) func(*Vault) error {
 		return func(v *Vault) error {
 			r := runOf(id, first, count)
-			if err := v.RecordThreshold(r); err != nil && !errors.Is(err, ErrExists) {
+			if err := v.RecordThreshold(r); err != nil && !errors.Is(err, vaulterr.ErrExists) {
 				return err
 			}
 			held, err := v.ThresholdAnswers(1, r.Quorum, r.Messages)
@@ -51,7 +53,7 @@ func playLedger(t *testing.T, name string, at int, f fault) (writes int) {
 	}
 	steps := []func(*Vault) error{
 		func(v *Vault) error {
-			if err := storeEpoch(v, thresholdEpoch(1)); err != nil && !errors.Is(err, ErrExists) {
+			if err := storeEpoch(v, thresholdEpoch(1)); err != nil && !errors.Is(err, vaulterr.ErrExists) {
 				return err
 			}
 			return v.ActivateEpoch(1)

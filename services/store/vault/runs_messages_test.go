@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // ringOf is a run of the quorum 0 and 1 that answers messages of ciphertexts, for alice.
@@ -87,9 +88,9 @@ func TestMessagesOfCiphertexts(t *testing.T) {
 	for i, m := range []Messages{{a, 0, 1}, {a, 5, 4}, {b, 0, 1}, {a, 0, 100}} {
 		r := ringOf(uint16(10+i), Messages{digestOf(3), 0, 1}, m)
 		r.Client = "carol"
-		refused(t, v.RecordThreshold(r), ErrDelivered)
+		refused(t, v.RecordThreshold(r), vaulterr.ErrDelivered)
 	}
-	refused(t, v.RecordThreshold(ringOf(5, Messages{a, 5, 2})), ErrDelivered) // bob has one of them
+	refused(t, v.RecordThreshold(ringOf(5, Messages{a, 5, 2})), vaulterr.ErrDelivered) // bob has one of them
 	is(answersOf(t, v, Messages{digestOf(3), 0, 1})[0], none)
 	noFindings(t, v)
 
@@ -179,7 +180,7 @@ func TestPointersAreChecked(t *testing.T) {
 		"overlapping":   encodePointer([]answerPiece{p, {4, 1, RunID{1}, 0, 0}}),
 		"large numbers": encodePointer([]answerPiece{{0, 1 << 40, RunID{1}, 0, 0}}),
 	} {
-		if _, err := decodePointer(bad); !errors.Is(err, ErrCorrupt) {
+		if _, err := decodePointer(bad); !errors.Is(err, vaulterr.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -196,7 +197,7 @@ func TestPointersAreChecked(t *testing.T) {
 		"without numbers":  func() (entry, int, error) { return entryAt(chunk[:digestLen], 0, 8) },
 		"without messages": func() (entry, int, error) { return entryAt(appendEntry(nil, Messages{digestOf(0), 7, 0}, nil), 0, 8) },
 	} {
-		if e, _, err := f(); !errors.Is(err, ErrCorrupt) {
+		if e, _, err := f(); !errors.Is(err, vaulterr.ErrCorrupt) {
 			t.Errorf("%s: %+v, %v", name, e, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // digestOf names a ciphertext.
@@ -160,31 +161,31 @@ func TestThresholdLedgerRefuses(t *testing.T) {
 		change func(*ThresholdRun)
 		want   error
 	}{
-		"the same run":          {func(r *ThresholdRun) { r.Run = RunID{1} }, ErrExists},
-		"another client":        {func(r *ThresholdRun) { *r = runOf(2, 2, 3); r.Client = "bob" }, ErrDelivered},
-		"no client":             {func(r *ThresholdRun) { r.Client = "" }, ErrRange},
-		"a client of any bytes": {func(r *ThresholdRun) { r.Client = "\xff" }, ErrRange},
-		"a long client":         {func(r *ThresholdRun) { r.Client = strings.Repeat("a", 2*maxName+1) }, ErrRange},
-		"no run":                {func(r *ThresholdRun) { r.Run = RunID{} }, ErrRange},
-		"no ciphertexts":        {func(r *ThresholdRun) { r.Messages, r.Answers = nil, nil }, ErrRange},
-		"one twice":             {func(r *ThresholdRun) { r.Messages[1] = r.Messages[0] }, ErrRange},
-		"one in two places":     {func(r *ThresholdRun) { r.Messages[2] = Messages{r.Messages[0].Ciphertext, 1, 1} }, ErrRange},
+		"the same run":          {func(r *ThresholdRun) { r.Run = RunID{1} }, vaulterr.ErrExists},
+		"another client":        {func(r *ThresholdRun) { *r = runOf(2, 2, 3); r.Client = "bob" }, vaulterr.ErrDelivered},
+		"no client":             {func(r *ThresholdRun) { r.Client = "" }, vaulterr.ErrRange},
+		"a client of any bytes": {func(r *ThresholdRun) { r.Client = "\xff" }, vaulterr.ErrRange},
+		"a long client":         {func(r *ThresholdRun) { r.Client = strings.Repeat("a", 2*maxName+1) }, vaulterr.ErrRange},
+		"no run":                {func(r *ThresholdRun) { r.Run = RunID{} }, vaulterr.ErrRange},
+		"no ciphertexts":        {func(r *ThresholdRun) { r.Messages, r.Answers = nil, nil }, vaulterr.ErrRange},
+		"one twice":             {func(r *ThresholdRun) { r.Messages[1] = r.Messages[0] }, vaulterr.ErrRange},
+		"one in two places":     {func(r *ThresholdRun) { r.Messages[2] = Messages{r.Messages[0].Ciphertext, 1, 1} }, vaulterr.ErrRange},
 		"overlapping messages": {func(r *ThresholdRun) {
 			r.Messages = []Messages{{digestOf(100), 0, 2}, {digestOf(100), 1, 1}}
-		}, ErrRange},
+		}, vaulterr.ErrRange},
 		"messages out of order": {func(r *ThresholdRun) {
 			r.Messages = []Messages{{digestOf(100), 2, 1}, {digestOf(100), 0, 2}}
-		}, ErrRange},
-		"no messages":         {func(r *ThresholdRun) { r.Messages[1].Count = 0; r.Answers = r.Answers[8:] }, ErrRange},
-		"messages below none": {func(r *ThresholdRun) { r.Messages[1].First = -1 }, ErrRange},
-		"messages above all":  {func(r *ThresholdRun) { r.Messages[1].First = maxRun }, ErrRange},
-		"no bytes":            {func(r *ThresholdRun) { r.AnswerBytes, r.Answers = 0, nil }, ErrRange},
-		"too many bytes":      {func(r *ThresholdRun) { r.AnswerBytes = maxAnswer + 1; r.Answers = make([]byte, 3*r.AnswerBytes) }, ErrRange},
-		"bytes missing":       {func(r *ThresholdRun) { r.Answers = r.Answers[1:] }, ErrRange},
-		"half a quorum":       {func(r *ThresholdRun) { r.Quorum = []uint32{0} }, ErrRange},
-		"for decryption":      {func(r *ThresholdRun) { r.Epoch = 2 }, ErrState},
-		"locked":              {func(r *ThresholdRun) { r.Epoch = 3 }, ErrState},
-		"no epoch":            {func(r *ThresholdRun) { r.Epoch = 4 }, ErrNotFound},
+		}, vaulterr.ErrRange},
+		"no messages":         {func(r *ThresholdRun) { r.Messages[1].Count = 0; r.Answers = r.Answers[8:] }, vaulterr.ErrRange},
+		"messages below none": {func(r *ThresholdRun) { r.Messages[1].First = -1 }, vaulterr.ErrRange},
+		"messages above all":  {func(r *ThresholdRun) { r.Messages[1].First = maxRun }, vaulterr.ErrRange},
+		"no bytes":            {func(r *ThresholdRun) { r.AnswerBytes, r.Answers = 0, nil }, vaulterr.ErrRange},
+		"too many bytes":      {func(r *ThresholdRun) { r.AnswerBytes = maxAnswer + 1; r.Answers = make([]byte, 3*r.AnswerBytes) }, vaulterr.ErrRange},
+		"bytes missing":       {func(r *ThresholdRun) { r.Answers = r.Answers[1:] }, vaulterr.ErrRange},
+		"half a quorum":       {func(r *ThresholdRun) { r.Quorum = []uint32{0} }, vaulterr.ErrRange},
+		"for decryption":      {func(r *ThresholdRun) { r.Epoch = 2 }, vaulterr.ErrState},
+		"locked":              {func(r *ThresholdRun) { r.Epoch = 3 }, vaulterr.ErrState},
+		"no epoch":            {func(r *ThresholdRun) { r.Epoch = 4 }, vaulterr.ErrNotFound},
 	} {
 		r := runOf(9, 100, 3)
 		c.change(&r)
@@ -198,22 +199,22 @@ func TestThresholdLedgerRefuses(t *testing.T) {
 	huge := runOf(9, 100, 3)
 	huge.Messages = []Messages{{digestOf(0), 0, maxRun}, only(digestOf(1))}
 	huge.AnswerBytes, huge.Answers = 1, make([]byte, maxRun+1)
-	refused(t, v.RecordThreshold(huge), ErrRange)
+	refused(t, v.RecordThreshold(huge), vaulterr.ErrRange)
 	for _, epoch := range []uint64{2, 3} {
 		_, err := v.ThresholdAnswers(epoch, []uint32{0, 1}, huge.Messages[:1])
-		refused(t, err, ErrState)
+		refused(t, err, vaulterr.ErrState)
 	}
 	_, err := v.ThresholdAnswers(4, []uint32{0, 1}, huge.Messages[:1])
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 	if n, err := v.ThresholdCount(1); err != nil || n != 3 {
 		t.Errorf("%d are answered, %v", n, err)
 	}
 	must(t, v.Pin(Roster{Keys: membersOf("c", "a")}))
-	refused(t, v.RecordThreshold(runOf(9, 100, 3)), ErrRange) // this party, c, is not of it
+	refused(t, v.RecordThreshold(runOf(9, 100, 3)), vaulterr.ErrRange) // this party, c, is not of it
 	must(t, v.Pin(Roster{Hash: [32]byte{1}, Keys: membersOf("a", "x")}))
-	refused(t, v.RecordThreshold(runOf(9, 100, 3)), ErrRoster)
+	refused(t, v.RecordThreshold(runOf(9, 100, 3)), vaulterr.ErrRoster)
 	_, err = v.ThresholdAnswers(1, []uint32{0, 1}, runOf(1, 0, 1).Messages)
-	refused(t, err, ErrRoster)
+	refused(t, err, vaulterr.ErrRoster)
 }
 
 // A retired epoch has answered what it has answered, and no store has the answers.
@@ -236,7 +237,7 @@ func TestRetireThreshold(t *testing.T) {
 			t.Errorf("%+v", held)
 		}
 	}
-	refused(t, v.RecordThreshold(runOf(3, 5000, 1)), ErrErased)
+	refused(t, v.RecordThreshold(runOf(3, 5000, 1)), vaulterr.ErrErased)
 	must(t, v.store.View(func(tx store.Tx) error {
 		return tx.Scan(runsOf(answersPrefix, 1), func(key string, _ []byte) error { return errors.New("left: " + key) })
 	}))
@@ -246,13 +247,13 @@ func TestRetireThreshold(t *testing.T) {
 	}
 	noFindings(t, v)
 	must(t, v.Quarantine("test", 0))
-	refused(t, v.RecordThreshold(runOf(3, 5000, 1)), ErrErased)
+	refused(t, v.RecordThreshold(runOf(3, 5000, 1)), vaulterr.ErrErased)
 	must(t, v.LeaveQuarantine())
 	addThreshold(t, v, 3)
 	later := runOf(7, 0, 1)
 	later.Epoch = 3
 	must(t, v.Quarantine("test", 0))
-	refused(t, v.RecordThreshold(later), ErrErased)
+	refused(t, v.RecordThreshold(later), vaulterr.ErrErased)
 	noFindings(t, v)
 }
 
@@ -269,11 +270,11 @@ func TestQuarantineOfAnswers(t *testing.T) {
 	_, err = Restore(&memory{disk: r}, bytes.NewReader(backupOf(t, v)), k, RestoreOptions{KeepDecryption: true})
 	must(t, err)
 	v = r.open(t, k)
-	refused(t, v.RecordThreshold(runOf(2, 1, 1)), ErrQuarantine)
+	refused(t, v.RecordThreshold(runOf(2, 1, 1)), vaulterr.ErrQuarantine)
 	_, err = v.ThresholdAnswers(1, []uint32{0, 1}, runOf(1, 0, 1).Messages)
-	refused(t, err, ErrQuarantine)
+	refused(t, err, vaulterr.ErrQuarantine)
 	_, _, err = flooded(v, floodRun(1, digestOf(5), []uint32{0, 1}, "alice"), canary)
-	refused(t, err, ErrQuarantine)
+	refused(t, err, vaulterr.ErrQuarantine)
 }
 
 // The answers are under the key of the epoch's secret: with that they are gone, whatever a store keeps of old records.
@@ -294,7 +295,7 @@ func TestAnswersAreUnderTheEpoch(t *testing.T) {
 	e, err := v.Epoch(1)
 	must(t, err)
 	for key, value := range kept {
-		if _, err := v.unseal(key, value); !errors.Is(err, ErrCorrupt) || bytes.Contains(value, []byte("CANARY")) {
+		if _, err := v.unseal(key, value); !errors.Is(err, vaulterr.ErrCorrupt) || bytes.Contains(value, []byte("CANARY")) {
 			t.Errorf("%s opens without the epoch: %v", key, err)
 		}
 		aead, err := v.answersCipher(&e)
@@ -309,5 +310,5 @@ func TestAnswersAreUnderTheEpoch(t *testing.T) {
 	_, err = v.RetireEpoch(1, "test")
 	must(t, err)
 	_, err = v.answersCipher(&e)
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // The shares of a batch lie in segments of whole tuples, each under a key of
@@ -85,13 +86,13 @@ func decodeSlot(b []byte, wrap cipher.AEAD, segment uint64) (s slot, err error) 
 		erased = erased && x == 0
 	}
 	if erased {
-		return s, fmt.Errorf("%w: segment %d", ErrErased, segment)
+		return s, fmt.Errorf("%w: segment %d", vaulterr.ErrErased, segment)
 	}
 	from := slotFixed + wrap.NonceSize()
 	end := from + keyLen + wrap.Overhead()
 	key, err := wrap.Open(nil, b[slotFixed:from], b[from:end], append(slotPlace(segment), b[:slotFixed]...))
 	if err != nil {
-		return s, ErrCorrupt
+		return s, vaulterr.ErrCorrupt
 	}
 	copy(s.key[:], key)
 	clear(key)
@@ -128,7 +129,7 @@ func openSegment(in []byte, key *[keyLen]byte) ([]byte, error) {
 		last := n == len(in)
 		piece, err := aead.Open(in[:0], chunkNonce(i, last), in[:n], nil)
 		if err != nil {
-			return nil, ErrCorrupt
+			return nil, vaulterr.ErrCorrupt
 		}
 		out = append(out, piece...) // moves to the left by the tags
 		if in = in[n:]; last {
@@ -208,7 +209,7 @@ func (w *segmentWriter) commit() error {
 		w.flush()
 	}
 	if w.err == nil && w.size != w.layout.count*w.layout.tuple {
-		w.err = fmt.Errorf("%w: %d bytes of shares for %d tuples of %d", ErrState, w.size, w.layout.count, w.layout.tuple)
+		w.err = fmt.Errorf("%w: %d bytes of shares for %d tuples of %d", vaulterr.ErrState, w.size, w.layout.count, w.layout.tuple)
 	}
 	if w.err == nil {
 		w.err = w.data.Commit()

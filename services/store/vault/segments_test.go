@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Tuples of every size come back as they were written, in pieces of any size.
@@ -99,12 +101,12 @@ func TestErasedInPart(t *testing.T) {
 	got, err = fetch(v, "kept", "bob")
 	wantShares(t, got, err, in(0, 0, 600), in(0, 2000, 200))
 	_, err = fetch(v, "gone", "alice")
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 	stale := gone
 	for _, x := range []Range{in(0, 600, 1), in(0, 681, 1), in(0, 1000, 1), in(0, 1999, 1), in(0, 599, 2), in(0, 1999, 2)} {
 		stale.Ranges = []Range{x}
 		_, err = readAll(v, &stale, 0)
-		refused(t, err, ErrErased)
+		refused(t, err, vaulterr.ErrErased)
 	}
 	s, err := v.openShelf(&b)
 	must(t, err)
@@ -120,7 +122,7 @@ func TestErasedInPart(t *testing.T) {
 		}
 	}
 	_, err = v.Reserve(reservation(v, "s", in(0, 700, 1)))
-	refused(t, err, ErrTaken)
+	refused(t, err, vaulterr.ErrTaken)
 	reserve(t, v, "t", in(0, 2200, 800))
 	got, err = fetch(v, "t", "carol")
 	wantShares(t, got, err, in(0, 2200, 800))
@@ -207,7 +209,7 @@ func TestReadOfWhatIsBeingErased(t *testing.T) {
 	_, err = v.Release("r", true)
 	must(t, err)
 	rest, err := io.ReadAll(in0)
-	if !errors.Is(err, ErrErased) || len(rest) != 0 {
+	if !errors.Is(err, vaulterr.ErrErased) || len(rest) != 0 {
 		t.Errorf("%d bytes, %v", len(rest), err)
 	}
 }
@@ -231,7 +233,7 @@ func TestReadAfterErasure(t *testing.T) {
 	wantShares(t, got, err, r.Ranges[:2]...)
 	_, err = v.Release("r", true)
 	must(t, err)
-	if n, err := s.Read(got); n > 0 || !errors.Is(err, ErrErased) {
+	if n, err := s.Read(got); n > 0 || !errors.Is(err, vaulterr.ErrErased) {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 }
@@ -249,15 +251,15 @@ func TestDamagedSegment(t *testing.T) {
 	data := d.blobs[b.dataBlob()]
 	data[int(sealed(682*tupleLen))+5] ^= 1
 	_, err = fetch(v, "other", "alice")
-	refused(t, err, ErrCorrupt)
+	refused(t, err, vaulterr.ErrCorrupt)
 	got, err := fetch(v, "fine", "bob")
 	wantShares(t, got, err, in(0, 0, 10))
 	_, err = v.Release("gone", true)
 	must(t, err)
 	_, err = fetch(v, "other", "alice")
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	_, err = v.Reserve(reservation(v, "s", in(0, 682+681, 1)))
-	refused(t, err, ErrTaken)
+	refused(t, err, vaulterr.ErrTaken)
 	b, err = v.Batch("batch-0")
 	must(t, err)
 	if b.Lost != 10+(682-20) { // the ten that were to go, and what was free beside
@@ -326,10 +328,10 @@ func FuzzSlot(f *testing.F) {
 		if same := bytes.Equal(sealedSlot[:used], good[:used]) && segment == 1; same != (err == nil) {
 			t.Fatalf("%x: %+v, %v", sealedSlot, s, err)
 		}
-		if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrErased) {
+		if err != nil && !errors.Is(err, vaulterr.ErrCorrupt) && !errors.Is(err, vaulterr.ErrErased) {
 			t.Error(err)
 		}
-		if zero := bytes.Equal(sealedSlot, make([]byte, slotBytes)); zero != errors.Is(err, ErrErased) {
+		if zero := bytes.Equal(sealedSlot, make([]byte, slotBytes)); zero != errors.Is(err, vaulterr.ErrErased) {
 			t.Errorf("zeros: %v, %v", zero, err)
 		}
 	})

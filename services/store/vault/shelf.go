@@ -11,6 +11,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/spans"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // shelf is a batch opened to read or to erase its shares.
@@ -187,7 +188,7 @@ func (s *shelf) wipe(done, old Spans) (damaged Spans, err error) {
 	}
 	for _, part := range parts {
 		err := s.rewrite(part.First, done)
-		if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrErased) { // erased: by a call that a crash ended
+		if errors.Is(err, vaulterr.ErrCorrupt) || errors.Is(err, vaulterr.ErrErased) { // erased: by a call that a crash ended
 			lost = append(lost, s.layout.span(part.First))
 			err = s.eraseSlots(part)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Stats is what is in a vault.
@@ -105,7 +106,7 @@ func (v *Vault) Stats() (*Stats, error) {
 		err = first
 	}
 	if err == nil && c.identity == nil {
-		err = fmt.Errorf("%w: %s", ErrNotFound, identityKey)
+		err = fmt.Errorf("%w: %s", vaulterr.ErrNotFound, identityKey)
 	}
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/storetest"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m, store.OpenDir) }
@@ -55,7 +56,7 @@ func lifeIn(t *testing.T, open func() (store.Store, error)) {
 			if ids[0] != string(now.ID) || len(now.Incarnation) != idLen {
 				t.Fatal("another store")
 			}
-			if err := step(v); err != nil && !errors.Is(err, ErrExpired) && !errors.Is(err, ErrErased) && !errors.Is(err, ErrWithdrawn) {
+			if err := step(v); err != nil && !errors.Is(err, vaulterr.ErrExpired) && !errors.Is(err, vaulterr.ErrErased) && !errors.Is(err, vaulterr.ErrWithdrawn) {
 				t.Fatalf("step %d: %v", i, err)
 			}
 			h.healed(v)

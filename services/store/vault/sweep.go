@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // What bounds a transaction of Sweep: others do not write meanwhile.
@@ -79,7 +80,7 @@ func (s *sweep) due(after string) (due []string, err error) {
 
 // record reports whether an error is of a record, which others need not share, and not of the storage.
 func record(err error) bool {
-	return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrNotFound) || errors.Is(err, store.ErrInvalid)
+	return errors.Is(err, vaulterr.ErrCorrupt) || errors.Is(err, vaulterr.ErrNotFound) || errors.Is(err, store.ErrInvalid)
 }
 
 // oneByOne does what can be done of what cannot be done at once.
@@ -125,13 +126,13 @@ func (s *sweep) one(held *openBatches, key string) (ranges int, err error) {
 	v, tx := s.v, held.tx
 	_, id, ok := strings.Cut(key[len(duePrefix):], "/")
 	if !ok {
-		return 0, fmt.Errorf("%w: no record has such a key", ErrCorrupt)
+		return 0, fmt.Errorf("%w: no record has such a key", vaulterr.ErrCorrupt)
 	}
 	if err := tx.Delete(key); err != nil {
 		return 0, err
 	}
 	r, err := get[Reservation](v, tx, reservationPrefix+id)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		return 0, nil
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 func states(t *testing.T, v *Vault, want ...ReservationState) {
@@ -16,7 +17,7 @@ func states(t *testing.T, v *Vault, want ...ReservationState) {
 	for i, state := range want {
 		r, err := v.Reservation(fmt.Sprintf("r%d", i))
 		if state == "" {
-			refused(t, err, ErrNotFound)
+			refused(t, err, vaulterr.ErrNotFound)
 		} else if err != nil || r.State != state {
 			t.Fatalf("r%d is %s, want %s: %v", i, r.State, state, err)
 		}
@@ -68,11 +69,11 @@ func TestSweep(t *testing.T) {
 	}))
 	// What went is never there again, whatever is forgotten; an old proposal does nothing.
 	_, err = v.Reserve(reservation(v, "again", in(0, 15, 1)))
-	refused(t, err, ErrTaken)
+	refused(t, err, vaulterr.ErrTaken)
 	old := reservation(v, "r3", in(0, 30, 10))
 	old.Lease = c.Add(-time.Hour)
 	_, err = v.Reserve(old)
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 }
 
 // More than a transaction takes is swept in one call.
@@ -116,7 +117,7 @@ func TestClockJumps(t *testing.T) {
 	must(t, v.Sweep())
 	states(t, v, Reserved, Consumed)
 	_, err = v.Reserve(reservation(v, "r2", in(0, 19, 2)))
-	refused(t, err, ErrTaken)
+	refused(t, err, vaulterr.ErrTaken)
 	c.pass(300 * 24 * time.Hour)
 	must(t, v.Sweep())
 	must(t, v.Sweep())
@@ -125,9 +126,9 @@ func TestClockJumps(t *testing.T) {
 	must(t, v.Sweep())
 	states(t, v, Withdrawn, Erased)
 	_, err = fetch(v, "r1", "alice")
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 	_, err = fetch(v, "r0", "alice")
-	refused(t, err, ErrWithdrawn)
+	refused(t, err, vaulterr.ErrWithdrawn)
 	_, err = v.Release("r0", false)
 	must(t, err)
 	reserve(t, v, "r3", in(0, 0, 10))
@@ -169,7 +170,7 @@ func TestSweepPastGarbage(t *testing.T) {
 	c.pass(time.Hour)
 	for range 2 {
 		err := v.Sweep()
-		refused(t, err, ErrCorrupt)
+		refused(t, err, vaulterr.ErrCorrupt)
 		if want := "5 reservations"; !strings.Contains(err.Error(), want) {
 			t.Errorf("%q does not say %q", err, want)
 		}
@@ -182,7 +183,7 @@ func TestSweepPastGarbage(t *testing.T) {
 	for i := range many - 1 {
 		id := fmt.Sprintf("r%d", i)
 		if r, err := v.Reservation(id); slices.Contains(bad, reservationPrefix+id) {
-			refused(t, err, ErrCorrupt)
+			refused(t, err, vaulterr.ErrCorrupt)
 		} else if err != nil || r.State != Erased {
 			t.Errorf("%s is %s, %v", id, r.State, err)
 		}
@@ -229,7 +230,7 @@ func TestSweepErasesOrphans(t *testing.T) {
 	}
 	d.fault = nil
 	spoil(t, v, fmt.Sprintf("%s%020d/r", duePrefix, 0), reservationPrefix+"r") // which does not keep them
-	refused(t, v.Sweep(), ErrCorrupt)
+	refused(t, v.Sweep(), vaulterr.ErrCorrupt)
 	if n := objects(t, v); n != before-blobsPerBatch {
 		t.Errorf("%d objects, want %d", n, before-blobsPerBatch)
 	}

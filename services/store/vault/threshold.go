@@ -2,9 +2,10 @@ package vault
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // The key of a threshold epoch is shared by polynomials, so that any Threshold+1 of its members decrypt with it. What the
@@ -14,15 +15,12 @@ import (
 // maxMembers bounds the members of an epoch.
 const maxMembers = 1000
 
-// ErrMasks refuses masks where tuples are meant, and tuples where masks are.
-var ErrMasks = errors.New("vault: masks are for threshold decryption alone, which spends nothing else")
-
 // checkMembers refuses a new epoch whose members are not as its purpose has them.
 func (v *Vault) checkMembers(e *Epoch) error {
 	if e.Purpose != PurposeThreshold {
 		//lodge:check vault/threshold/of-others [run=TestMembers] keys for triples have a threshold
 		if e.Threshold > 0 || len(e.Members) > 0 || e.AnyQuorum {
-			return fmt.Errorf("%w: an epoch for %s has no threshold", ErrRange, e.Purpose)
+			return fmt.Errorf("%w: an epoch for %s has no threshold", vaulterr.ErrRange, e.Purpose)
 		}
 		return nil
 	}
@@ -30,19 +28,19 @@ func (v *Vault) checkMembers(e *Epoch) error {
 	//lodge:check vault/threshold/members [run=TestMembers] all members, or none, must take part in
 	//  a decryption
 	if n > maxMembers || e.Threshold == 0 || uint64(e.Threshold) >= uint64(n) {
-		return fmt.Errorf("%w: a threshold of %d with %d members", ErrRange, e.Threshold, n)
+		return fmt.Errorf("%w: a threshold of %d with %d members", vaulterr.ErrRange, e.Threshold, n)
 	}
 	for i, m := range e.Members {
 		//lodge:check vault/threshold/members-twice [run=TestMembers] one member holds two shares of
 		//  a key
 		if len(m) == 0 || hasKey(e.Members[:i], m) {
-			return fmt.Errorf("%w: member %d has no key, or that of another", ErrRange, i)
+			return fmt.Errorf("%w: member %d has no key, or that of another", vaulterr.ErrRange, i)
 		}
 	}
 	//lodge:check vault/threshold/member [run=TestMembers] a party that is not a member stores a
 	//  share
 	if p := v.roster.Load(); p != nil && p.member(e) < 0 {
-		return fmt.Errorf("%w: this party is no member of epoch %d", ErrRange, e.ID)
+		return fmt.Errorf("%w: this party is no member of epoch %d", vaulterr.ErrRange, e.ID)
 	}
 	return nil
 }
@@ -104,7 +102,7 @@ func (e *Epoch) checkQuorum(quorum []uint32) error {
 	//lodge:check vault/threshold/quorum [run=TestMasksOfAQuorum] masks are of an invalid quorum
 	if !good {
 		return fmt.Errorf("%w: %v is no quorum of epoch %d, which takes %d of %d members in ascending order",
-			ErrRange, quorum, e.ID, least, len(e.Members))
+			vaulterr.ErrRange, quorum, e.ID, least, len(e.Members))
 	}
 	return nil
 }
@@ -118,7 +116,7 @@ func (v *Vault) checkMine(e *Epoch, quorum []uint32) error {
 		//lodge:check vault/threshold/quorum-mine [run=TestMasksOfAQuorum] a party stores masks of a
 		//  quorum that it is not in
 		if self := p.member(e); self < 0 || !slices.Contains(quorum, uint32(self)) {
-			return fmt.Errorf("%w: this party is not in the quorum %v of epoch %d", ErrRange, quorum, e.ID)
+			return fmt.Errorf("%w: this party is not in the quorum %v of epoch %d", vaulterr.ErrRange, quorum, e.ID)
 		}
 	}
 	return nil

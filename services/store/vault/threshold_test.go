@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // membersOf are the signing keys that rosterOf makes of names.
@@ -56,7 +58,7 @@ func TestMembers(t *testing.T) {
 	} {
 		e := thresholdEpoch(1)
 		change(&e)
-		if err := storeEpoch(v, e); !errors.Is(err, ErrRange) {
+		if err := storeEpoch(v, e); !errors.Is(err, vaulterr.ErrRange) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -103,7 +105,7 @@ func TestStandingOfThreshold(t *testing.T) {
 		}
 		var want error
 		if c.standing != SameRoster {
-			want = ErrRoster
+			want = vaulterr.ErrRoster
 		}
 		in, err := v.OpenEpochSecret(1)
 		closeAll(in)
@@ -126,21 +128,21 @@ func TestPurposesNeverCross(t *testing.T) {
 	addEpoch(t, v, 2, PurposeDecryption)
 	must(t, v.ActivateEpoch(2))
 	addThreshold(t, v, 3)
-	refused(t, v.SpendDecryptions(3, 0), ErrState)
+	refused(t, v.SpendDecryptions(3, 0), vaulterr.ErrState)
 	_, _, err := v.RecordDecryption(LedgerKey{Epoch: 3, Quorum: []int{0, 1}}, "alice", canary)
-	refused(t, err, ErrState)
+	refused(t, err, vaulterr.ErrState)
 	for _, epoch := range []uint64{2, 3} {
 		b, k := batchOf("tuples", 5), macKey("mac-2")
 		b.Epoch, b.MACKey, k.Epoch = epoch, "mac-2", epoch
-		refused(t, storeBatch(v, b, k), ErrState)
-		if _, err := v.MACKey("mac-2"); !errors.Is(err, ErrNotFound) {
+		refused(t, storeBatch(v, b, k), vaulterr.ErrState)
+		if _, err := v.MACKey("mac-2"); !errors.Is(err, vaulterr.ErrNotFound) {
 			t.Errorf("a MAC key lies under epoch %d: %v", epoch, err)
 		}
 	}
 	for _, epoch := range []uint64{1, 2} {
 		b := masksOf("masks", 5, 0, 1)
 		b.Epoch = epoch
-		refused(t, storeMasks(v, b), ErrState)
+		refused(t, storeMasks(v, b), vaulterr.ErrState)
 	}
 	noFindings(t, v)
 }

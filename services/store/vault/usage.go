@@ -6,6 +6,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/host/quota"
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const (
@@ -24,7 +25,7 @@ type usage struct {
 // Load implements quota.Store.
 func (u usage) Load(client string, day quota.Day) (quota.Usage, error) {
 	x, err := get[quota.Usage](u.v, u.tx, usageKey(client, day))
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		return quota.Usage{}, nil
 	}
 	if err != nil {

@@ -31,26 +31,7 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 
 	"github.com/lodge-mpc/lodge/services/store"
-)
-
-// The refusals of a vault.
-var (
-	ErrWrongKey  = errors.New("vault: the key file is not the one that this vault was made with")
-	ErrCorrupt   = errors.New("vault: stored data does not authenticate")
-	ErrNotFound  = errors.New("vault: not found")
-	ErrExists    = errors.New("vault: exists already")
-	ErrState     = errors.New("vault: not in the state for this")
-	ErrErased    = errors.New("vault: erased")
-	ErrGone      = fmt.Errorf("%w: tuples that were used, discarded or revoked", ErrErased)
-	ErrDelivered = errors.New("vault: delivered to, or kept for, another client")
-	ErrSpent     = errors.New("vault: the key has decrypted as many ciphertexts as it may")
-
-	ErrRange      = errors.New("vault: out of range")
-	ErrTaken      = errors.New("vault: tuples belong to another reservation")
-	ErrExpired    = errors.New("vault: the lease has ended")
-	ErrWithdrawn  = errors.New("vault: withdrawn")
-	ErrQuarantine = errors.New("vault: in quarantine")
-	ErrRolledBack = errors.New("vault: the peer's store was put back")
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Vault is open in one process at a time. It is safe for concurrent use.
@@ -116,7 +97,7 @@ func (v *Vault) unlock(key *Key) error {
 	root := make([]byte, keyLen)
 	defer clear(root)
 	err := v.openRoot(key, root)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		if err := v.checkFresh(); err != nil {
 			return err
 		}
@@ -144,7 +125,7 @@ func (v *Vault) openRoot(key *Key, root []byte) error {
 		case err != nil:
 			return fmt.Errorf("vault: %w", err)
 		case header == nil:
-			return ErrNotFound
+			return vaulterr.ErrNotFound
 		}
 		b, err := openHeader(header, key)
 		copy(root, b)
@@ -190,16 +171,16 @@ func putHeader(tx store.Tx, key *Key, root []byte) error {
 
 func openHeader(header []byte, key *Key) (root []byte, err error) {
 	if len(header) != saltLen+sealedLen(keyLen) {
-		return nil, ErrCorrupt
+		return nil, vaulterr.ErrCorrupt
 	}
 	a, err := headerCipher(key, header[:saltLen])
 	if err != nil {
 		return nil, err
 	}
 	if root, err = unseal(a, headerKey, header[saltLen:]); err != nil {
-		//lodge:check vault/stored/header [swap=nil=>make([]byte, keyLen)] [swap=ErrWrongKey=>nil]
+		//lodge:check vault/stored/header [swap=nil=>make([]byte, keyLen)] [swap=vaulterr.ErrWrongKey=>nil]
 		//  [run=TestWrongKey|TestRotateKey] a vault opens with the wrong key
-		return nil, ErrWrongKey
+		return nil, vaulterr.ErrWrongKey
 	}
 	return root, nil
 }
@@ -234,11 +215,11 @@ func seal(a cipher.AEAD, place string, b []byte) []byte {
 func unseal(a cipher.AEAD, place string, b []byte) ([]byte, error) {
 	n := a.NonceSize()
 	if len(b) < n {
-		return nil, ErrCorrupt
+		return nil, vaulterr.ErrCorrupt
 	}
 	out, err := a.Open(nil, b[:n], b[n:], []byte(place))
 	if err != nil {
-		return nil, ErrCorrupt
+		return nil, vaulterr.ErrCorrupt
 	}
 	return out, nil
 }
@@ -262,13 +243,13 @@ func put[T any](v *Vault, tx store.Tx, key string, record *T) error {
 func get[T any](v *Vault, tx store.Tx, key string) (*T, error) {
 	sealed, err := tx.Get(key)
 	if errors.Is(err, store.ErrInvalid) {
-		return nil, ErrNotFound // nothing can be under such a key
+		return nil, vaulterr.ErrNotFound // nothing can be under such a key
 	}
 	if err != nil {
 		return nil, fmt.Errorf("vault: %w", err)
 	}
 	if sealed == nil {
-		return nil, ErrNotFound
+		return nil, vaulterr.ErrNotFound
 	}
 	return decodeRecord[T](v, key, sealed)
 }
@@ -283,7 +264,7 @@ func decodeRecord[T any](v *Vault, key string, sealed []byte) (*T, error) {
 	}
 	record := new(T)
 	if err := json.Unmarshal(b, record); err != nil {
-		return nil, ErrCorrupt
+		return nil, vaulterr.ErrCorrupt
 	}
 	keepOpen(&v.opened, key, sealed, record)
 	return record, nil

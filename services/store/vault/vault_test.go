@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 var canary = []byte("CANARY-SECRET-SHARE-0123456789")
@@ -268,7 +269,7 @@ func TestWrongKeyAndSecondProcess(t *testing.T) {
 	refused(t, err, store.ErrInUse)
 	must(t, v.Close())
 	_, err = Open(dir, newKey(t))
-	refused(t, err, ErrWrongKey)
+	refused(t, err, vaulterr.ErrWrongKey)
 	mustOpen(t, dir, k).Close()
 }
 
@@ -276,12 +277,12 @@ func TestRotateKey(t *testing.T) {
 	dir, old, fresh := filepath.Join(t.TempDir(), "vault"), newKey(t), newKey(t)
 	v := mustOpen(t, dir, old)
 	stocked(t, v, 3)
-	refused(t, v.RotateKey(fresh, old), ErrWrongKey)
+	refused(t, v.RotateKey(fresh, old), vaulterr.ErrWrongKey)
 	must(t, v.RotateKey(old, fresh))
 	reserve(t, v, "r", in(0, 0, 3)) // the open vault goes on
 	must(t, v.Close())
 	_, err := Open(dir, old)
-	refused(t, err, ErrWrongKey)
+	refused(t, err, vaulterr.ErrWrongKey)
 	v = mustOpen(t, dir, fresh)
 	defer v.Close()
 	got, err := fetch(v, "r", "alice")
@@ -326,7 +327,7 @@ func TestRecordsAreBoundToTheirPlace(t *testing.T) {
 		return errors.Join(err, tx.Put(epochKey(2), b))
 	}))
 	_, err := v.Epoch(2)
-	refused(t, err, ErrCorrupt)
+	refused(t, err, vaulterr.ErrCorrupt)
 }
 
 func TestKeyFile(t *testing.T) {

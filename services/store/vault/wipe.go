@@ -7,6 +7,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/spans"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // owed is that shares of a batch are yet to be erased. Whole segments of masks are erased by the next sweep, and those of
@@ -171,7 +172,7 @@ func (v *Vault) owes(id string) (o *owed, due bool) {
 
 func (v *Vault) wipeShares(b *Batch, gone Spans) (damaged Spans, err error) {
 	s, err := v.openShelf(b)
-	if errors.Is(err, ErrErased) { // revoked meanwhile
+	if errors.Is(err, vaulterr.ErrErased) { // revoked meanwhile
 		return nil, nil
 	}
 	if err != nil {
