@@ -43,11 +43,11 @@ func (s *Service) approved(q *request) error {
 }
 
 // approval uses up the approval of a request, in the transaction that records the answers.
-func (q *request) approval() []vault.Also {
+func (s *Service) approval(q *request) []vault.Also {
 	if q.rule.Approvals == 0 {
 		return nil
 	}
-	return []vault.Also{vault.UseApproval(q.asked.Request(q.caller.Name, q.circuit), q.caller.Name)}
+	return []vault.Also{s.Vault.UseApproval(q.asked.Request(q.caller.Name, q.circuit), q.caller.Name)}
 }
 
 // ApproveDecryption implements the service.

@@ -452,7 +452,7 @@ func (s *Service) record(q *request, r *run, out []decrypt.Part) error {
 			t.Answers = putWord(t.Answers, out[i].Word)
 		}
 		defer clear(t.Answers)
-		if err := s.Vault.RecordThreshold(t, q.approval()...); err != nil {
+		if err := s.Vault.RecordThreshold(t, s.approval(q)...); err != nil {
 			return vaulterr.RPC(err, "this decryption")
 		}
 	}

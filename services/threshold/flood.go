@@ -285,7 +285,7 @@ func (f *flood) begin(rs round.Session, source *sample.Source, t decrypt.Terms) 
 
 // record makes the answers of the run durable, and waits until all parties have done so.
 func (f *flood) record(rs round.Session, r *bgvdecrypt.Result) (round.Transition[struct{}], error) {
-	if err := f.Vault.RecordFloods(f.run, r.Answers, f.approval()...); err != nil {
+	if err := f.Vault.RecordFloods(f.run, r.Answers, f.Service.approval(f.request)...); err != nil {
 		r.Wipe()
 		return f.refuse(f.refusedFlood(err))
 	}

@@ -184,8 +184,8 @@ func (v *Vault) Approved(digest [32]byte) (names []string, ok bool, err error) {
 func (v *Vault) Approvals() ([]Approval, error) { return records[Approval](v, approvalPrefix) }
 
 // UseApproval has a call use the approval of a client's request up, or be refused with ErrApproval.
-func UseApproval(digest [32]byte, client string) Also {
-	return Also{func(v *Vault, tx store.Tx) error {
+func (v *Vault) UseApproval(digest [32]byte, client string) Also {
+	return Also{func(tx store.Tx) error {
 		a, err := v.approval(tx, digest)
 		switch {
 		case errors.Is(err, vaulterr.ErrNotFound):

@@ -33,7 +33,7 @@ func allowed(t testing.TB, v *Vault) {
 
 // use has a run use an approval up.
 func use(v *Vault, run byte, client string) error {
-	return v.RecordThreshold(runOf(run, int(run)*100, 3), UseApproval(digestOf(0), client))
+	return v.RecordThreshold(runOf(run, int(run)*100, 3), v.UseApproval(digestOf(0), client))
 }
 
 // A request waits for as many others as it needs, and is used once.
@@ -120,16 +120,16 @@ func TestApprovalInOneStep(t *testing.T) {
 	allowed(t, v)
 	must(t, storeMasks(v, masksOf("m", 10, 0, 1)))
 	must(t, v.ActivateBatch("m"))
-	_, err := v.SpendMasks("m", span(0, 11), UseApproval(digestOf(0), "alice"))
+	_, err := v.SpendMasks("m", span(0, 11), v.UseApproval(digestOf(0), "alice"))
 	refused(t, err, vaulterr.ErrRange)
-	_, err = v.SpendMasks("m", span(0, 1), UseApproval(digestOf(0), "bob"))
+	_, err = v.SpendMasks("m", span(0, 1), v.UseApproval(digestOf(0), "bob"))
 	refused(t, err, vaulterr.ErrApproval)
 	if b := mustBatch(t, v, "m"); len(b.Taken) > 0 {
 		t.Errorf("%+v", b)
 	}
-	_, err = v.SpendMasks("m", span(0, 1), UseApproval(digestOf(0), "alice"))
+	_, err = v.SpendMasks("m", span(0, 1), v.UseApproval(digestOf(0), "alice"))
 	must(t, err)
-	_, _, err = flooded(v, floodRun(1, digestOf(9), []uint32{0, 1}, "alice"), canary, UseApproval(digestOf(0), "alice"))
+	_, _, err = flooded(v, floodRun(1, digestOf(9), []uint32{0, 1}, "alice"), canary, v.UseApproval(digestOf(0), "alice"))
 	refused(t, err, vaulterr.ErrApproval)
 	if e, err := v.Epoch(1); err != nil || e.Decrypted != 1 {
 		t.Errorf("%+v, %v", e, err)
@@ -148,11 +148,11 @@ func TestApprovalInOneStep(t *testing.T) {
 	if now := version(t, v); now.Generation != before.Generation { // forgetting that is no harm
 		t.Errorf("generation %d, and %d before", now.Generation, before.Generation)
 	}
-	_, first, err := flooded(v, floodRun(1, digestOf(9), []uint32{0, 1}, "alice"), canary, UseApproval(digestOf(0), "alice"))
+	_, first, err := flooded(v, floodRun(1, digestOf(9), []uint32{0, 1}, "alice"), canary, v.UseApproval(digestOf(0), "alice"))
 	if err != nil || !first {
 		t.Errorf("%v, %v", first, err)
 	}
-	_, first, err = flooded(v, floodRun(2, digestOf(9), []uint32{0, 1}, "alice"), nil, UseApproval(digestOf(0), "alice"))
+	_, first, err = flooded(v, floodRun(2, digestOf(9), []uint32{0, 1}, "alice"), nil, v.UseApproval(digestOf(0), "alice"))
 	if err != nil || first { // what is held is given without another
 		t.Errorf("%v, %v", first, err)
 	}

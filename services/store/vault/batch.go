@@ -10,6 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
+const batchPrefix = "batch/"
+
 // BatchState of a batch of tuples.
 type BatchState string
 
@@ -79,9 +81,6 @@ func (b *Batch) UnmarshalJSON(record []byte) error {
 	b.NoSacrifice = b.NoSacrifice && b.Kind != "random" && b.Kind != "input"
 	return nil
 }
-
-// blobsPerBatch is how many blobs hold the shares of a batch.
-const blobsPerBatch = 2
 
 func (b *Batch) keyBlob() string  { return objectName("keys", b.ID) }
 func (b *Batch) dataBlob() string { return objectName("tuples", b.ID) }
@@ -353,7 +352,7 @@ func (v *Vault) RevokeBatch(id, reason string) error {
 		if err != nil {
 			return err
 		}
-		if objects, err = v.revoke(tx, func(b *Batch) bool { return b.ID == id }, reason); err != nil {
+		if objects, _, err = v.revoke(tx, func(b *Batch) bool { return b.ID == id }, reason); err != nil {
 			return err
 		}
 		more, err := v.burn(tx, func(k *MACKey) bool { return k.ID == b.MACKey && k.State == MACLocked }, reason)
@@ -364,26 +363,26 @@ func (v *Vault) RevokeBatch(id, reason string) error {
 }
 
 // revoke records as revoked the batches that which selects, and names their blobs.
-func (v *Vault) revoke(tx store.Tx, which func(*Batch) bool, reason string) (objects []string, err error) {
-	batches, err := list[Batch](v, tx, batchPrefix)
+func (v *Vault) revoke(tx store.Tx, which func(*Batch) bool, reason string) (objects []string, batches int, err error) {
+	all, err := list[Batch](v, tx, batchPrefix)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	for _, b := range batches {
+	for _, b := range all {
 		if !which(b) || !b.revoke(reason) {
 			continue
 		}
 		if err := put(v, tx, batchPrefix+b.ID, b); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		//lodge:check vault/masks/names [swap=dropMasks(tx, b)=>error(nil)]
 		//  [run=TestMasksCrash|TestCheckOfMasks|TestFreeMasks] revoked masks stay in the index
 		if err := dropMasks(tx, b); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		objects = append(objects, b.keyBlob(), b.dataBlob())
+		objects, batches = append(objects, b.keyBlob(), b.dataBlob()), batches+1
 	}
-	return objects, nil
+	return objects, batches, nil
 }
 
 // revoke makes the record of a batch with data a tombstone. What a reservation holds of it is counted as lost when that

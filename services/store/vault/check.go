@@ -1,7 +1,6 @@
 package vault
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -65,8 +64,9 @@ func (v *Vault) Check(deep bool, progress func(done, total int), report func(Fin
 	}
 	c.checkReservations()
 	c.checkMasks()
-	c.checkApprovals()
-	if err := c.checkRuns(deep); err != nil {
+	runs := &runsCheck{v: v, epochs: c.epochs, runs: c.runs, chunks: c.chunks, approvals: c.approvals, find: c.find}
+	runs.checkApprovals()
+	if err := runs.check(deep); err != nil {
 		return c.done, err
 	}
 	there, err := v.store.Blobs()
@@ -199,7 +199,7 @@ func (c *checking) deep(there []string, progress func(done, total int)) error {
 	for _, id := range c.order {
 		if b := c.batches[id]; b.stored() {
 			shelves[b.keyBlob()], shelves[b.dataBlob()] = b, nil
-			total += int(b.layout().segments())
+			total += b.segments()
 		}
 	}
 	named := c.blobs()
@@ -209,8 +209,10 @@ func (c *checking) deep(there []string, progress func(done, total int)) error {
 		var err error
 		switch {
 		case b != nil:
-			err = c.segments(b, func(n int) { progress(done+n, total+len(there)) })
-			done += int(b.layout().segments())
+			var n int
+			n, err = c.v.checkShares(b, c.find, func(n int) { progress(done+n, total+len(there)) })
+			c.done.Segments += n
+			done += b.segments()
 		case !tuples && named[name] != "":
 			err = c.object(name)
 		}
@@ -234,48 +236,4 @@ func (c *checking) object(name string) error {
 	defer in.Close()
 	_, err = io.Copy(io.Discard, in)
 	return err
-}
-
-// segments looks at every segment of a batch: what is erased must not open, and the rest must.
-func (c *checking) segments(b *Batch, progress func(int)) error {
-	s, err := c.v.openShelf(b)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	var buf []byte
-	defer func() { clear(buf) }()
-	for first := uint64(0); first < s.layout.segments(); first += slotsAtOnce {
-		slots, err := s.slots(first)
-		if err != nil {
-			return err
-		}
-		for i := first; len(slots) > 0; i, slots = i+1, slots[slotBytes:] {
-			c.done.Segments++
-			span := s.layout.span(i)
-			plain, _, err := s.segment(i, slots[:slotBytes], buf)
-			if err == nil {
-				buf = plain[:cap(plain)]
-				c.zeros(b, i, span, plain)
-				continue
-			}
-			if erased := errors.Is(err, vaulterr.ErrErased); !erased && !errors.Is(err, vaulterr.ErrCorrupt) {
-				return err
-			} else if !erased || b.Gone.Within(span) != span.Count {
-				c.find(batchPrefix+b.ID, "segment %d, tuples from %d on: %v", i, span.First, err)
-			}
-		}
-		progress(int(first))
-	}
-	return nil
-}
-
-// zeros: the erased tuples of a segment that still opens.
-func (c *checking) zeros(b *Batch, i uint64, span Span, plain []byte) {
-	for _, x := range b.Wiped.Clip(span) {
-		part := plain[(x.First-span.First)*b.TupleBytes : (x.End()-span.First)*b.TupleBytes]
-		if !bytes.Equal(part, make([]byte, len(part))) {
-			c.find(batchPrefix+b.ID, "segment %d: the shares of tuples from %d on are erased, and still there", i, x.First)
-		}
-	}
 }

@@ -14,7 +14,7 @@ import (
 
 // ledgerCheck is what a check knows of the runs of one epoch.
 type ledgerCheck struct {
-	*checking
+	*runsCheck
 	tx    store.Tx
 	epoch *Epoch
 	aead  cipher.AEAD // with deep
@@ -23,11 +23,11 @@ type ledgerCheck struct {
 	total, led uint64
 }
 
-// checkRuns: every pointer leads to an answer, every answer has a pointer, and with deep the answers say what they are to.
-func (c *checking) checkRuns(deep bool) error {
+// check: every pointer leads to an answer, every answer has a pointer, and with deep the answers say what they are to.
+func (c *runsCheck) check(deep bool) error {
 	byEpoch := map[uint64]*ledgerCheck{}
 	for _, e := range c.epochs {
-		byEpoch[e.ID] = &ledgerCheck{checking: c, epoch: e}
+		byEpoch[e.ID] = &ledgerCheck{runsCheck: c, epoch: e}
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.runs)) {
 		r := c.runs[key]
@@ -60,8 +60,18 @@ func (c *checking) checkRuns(deep bool) error {
 	})
 }
 
+// runsCheck checks the ledger of threshold decryption against itself.
+type runsCheck struct {
+	v         *Vault
+	epochs    []*Epoch
+	runs      map[string]*runRecord
+	chunks    map[string]int
+	approvals []*Approval
+	find      func(where, what string, args ...any)
+}
+
 // checkApprovals: they are of others than who asks, each once, and under an epoch that is not retired.
-func (c *checking) checkApprovals() {
+func (c *runsCheck) checkApprovals() {
 	for _, a := range c.approvals {
 		where := approvalKey(a.Digest)
 		distinct := slices.Compact(slices.Sorted(slices.Values(a.By)))
@@ -117,7 +127,7 @@ func (l *ledgerCheck) deep() (err error) {
 	if l.epoch.State == EpochRetired || !l.some {
 		return nil
 	}
-	if l.aead, err = l.v.answersCipher(l.epoch); record(err) || errors.Is(err, vaulterr.ErrErased) {
+	if l.aead, err = l.v.answersCipher(l.epoch); ofRecord(err) || errors.Is(err, vaulterr.ErrErased) {
 		return nil // what is wrong with the object is found by itself
 	}
 	if err != nil {
@@ -149,7 +159,7 @@ func (l *ledgerCheck) answers(key string, r *runRecord) error {
 			entries, err = entriesOf(x.plain, chunk, r.AnswerBytes)
 		}
 		if err != nil {
-			if !record(err) {
+			if !ofRecord(err) {
 				return err
 			}
 			l.find(key, "%v", err)

@@ -78,8 +78,8 @@ func (v *Vault) revokeUnder(tx store.Tx, e *Epoch, reason string) (objects []str
 	if err != nil {
 		return nil, 0, err
 	}
-	//lodge:check vault/drain/batches [swap=b.Epoch == e.ID=>false] [run=TestDrainEpoch] batches
+	//lodge:check vault/drain/batches [swap=epoch == e.ID=>false] [run=TestDrainEpoch] batches
 	//  survive the revocation of their epoch
-	revoked, err := v.revoke(tx, func(b *Batch) bool { return b.Epoch == e.ID }, reason)
-	return append(burnt, revoked...), len(revoked) / blobsPerBatch, err
+	revoked, batches, err := v.under.RevokeBatches(tx, func(epoch uint64, _ string) bool { return epoch == e.ID }, reason)
+	return append(burnt, revoked...), batches, err
 }

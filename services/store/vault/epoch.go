@@ -14,7 +14,6 @@ import (
 const (
 	epochPrefix = "epoch/"
 	macPrefix   = "mac/"
-	batchPrefix = "batch/"
 )
 
 // EpochState of a key epoch.
@@ -342,6 +341,6 @@ func (v *Vault) retire(tx store.Tx, e *Epoch, reason string) (objects []string, 
 	if err != nil {
 		return nil, 0, err
 	}
-	answers, err := v.forget(tx, e.ID)
+	answers, err := v.under.Forget(tx, e.ID)
 	return slices.Concat(objects, under, answers), batches, err
 }

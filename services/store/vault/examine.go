@@ -15,6 +15,7 @@ import (
 // finishes nothing that a crash left, and is no start of the party's. The store is the vault's from then on.
 func Examine(s store.Store, key *Key) (*Vault, error) {
 	v := &Vault{store: s, now: time.Now}
+	v.under = dependents{v}
 	err := v.unlockOnly(key)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -14,12 +14,12 @@ import (
 // Also is what a call does besides, in its transaction: both become durable, or neither, and the call is refused where this
 // is.
 type Also struct {
-	do func(*Vault, store.Tx) error
+	do func(store.Tx) error
 }
 
-func (v *Vault) alsoDo(tx store.Tx, also []Also) error {
+func alsoDo(tx store.Tx, also []Also) error {
 	for _, a := range also {
-		if err := a.do(v, tx); err != nil {
+		if err := a.do(tx); err != nil {
 			return err
 		}
 	}
@@ -285,7 +285,7 @@ func (v *Vault) changeFloods(r *FloodRun, change func(i int, e *LedgerEntry) err
 		if err == nil {
 			//lodge:check vault/approval/use-flooding [run=TestApprovalInOneStep] a flooded answer
 			//  is given without its approval
-			err = v.alsoDo(tx, also)
+			err = alsoDo(tx, also)
 		}
 		for i := 0; i < len(r.Digests) && err == nil; i++ {
 			var e *LedgerEntry

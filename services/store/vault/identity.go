@@ -328,7 +328,7 @@ func (v *Vault) quarantine(tx store.Tx, id *identity, beyond uint64, reason stri
 	//lodge:check vault/store/quarantine-batches [swap=true=>false] [run=TestQuarantine]
 	//  [redundant=every epoch is retired in the same transaction, with its batches] batches survive
 	//  a quarantine
-	revoked, err := v.revoke(tx, func(*Batch) bool { return true }, why)
+	revoked, _, err := v.revoke(tx, func(*Batch) bool { return true }, why)
 	if err != nil {
 		return nil, err
 	}

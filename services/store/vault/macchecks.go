@@ -207,6 +207,6 @@ func (v *Vault) burnWithBatches(tx store.Tx, id, reason string) (objects []strin
 	if err != nil {
 		return nil, err
 	}
-	revoked, err := v.revoke(tx, func(b *Batch) bool { return b.MACKey == id }, reason)
+	revoked, _, err := v.under.RevokeBatches(tx, func(_ uint64, macKey string) bool { return macKey == id }, reason)
 	return append(objects, revoked...), err
 }

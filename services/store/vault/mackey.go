@@ -179,10 +179,10 @@ func (v *Vault) BurnMACKey(id, reason string) (batches int, err error) {
 		if err != nil {
 			return err
 		}
-		//lodge:check vault/mac-key/burn-batches [swap=b.MACKey == id=>false] [run=TestBurn] batches
+		//lodge:check vault/mac-key/burn-batches [swap=macKey == id=>false] [run=TestBurn] batches
 		//  under a burnt MAC key stay available
-		revoked, err := v.revoke(tx, func(b *Batch) bool { return b.MACKey == id }, reason)
-		objects, batches = append(burnt, revoked...), len(revoked)/blobsPerBatch
+		revoked, n, err := v.under.RevokeBatches(tx, func(_ uint64, macKey string) bool { return macKey == id }, reason)
+		objects, batches = append(burnt, revoked...), n
 		return err
 	})
 	return batches, v.eraseAfter(err, objects)

@@ -124,7 +124,7 @@ func (v *Vault) masksOf(prefix string, which func(*Batch) bool) ([]Batch, error)
 		all = nil
 		return tx.Scan(prefix, func(key string, _ []byte) error {
 			b, err := v.batch(tx, key[strings.LastIndexByte(key, '/')+1:])
-			if record(err) { // which keeps nobody from the others
+			if ofRecord(err) { // which keeps nobody from the others
 				return nil
 			}
 			if err == nil && len(b.Free()) > 0 && which(b) {
@@ -159,7 +159,7 @@ func (v *Vault) SpendMasks(batch string, span Span, also ...Also) (shares []byte
 		if err == nil {
 			//lodge:check vault/approval/use-masks [run=TestApprovalInOneStep] masks are spent
 			//  without an approval
-			err = v.alsoDo(tx, also)
+			err = alsoDo(tx, also)
 		}
 		if err != nil {
 			return err

@@ -23,7 +23,7 @@ type openedRecord struct {
 }
 
 // cloner is a record that may be kept open. A clone shares nothing with it that anybody changes.
-type cloner[T any] interface{ clone() *T }
+type cloner[T any] interface{ Clone() *T }
 
 // reopened gives a record that was opened from just these bytes before, or nil.
 func reopened[T any](o *openedRecords, key string, sealed []byte) *T {
@@ -42,9 +42,9 @@ func reopened[T any](o *openedRecords, key string, sealed []byte) *T {
 	if !ok {
 		return nil
 	}
-	//lodge:check vault/opened/apart [swap=c.clone()=>held.record.(*T)] [run=TestOpenedRecords] a
+	//lodge:check vault/opened/apart [swap=c.Clone()=>held.record.(*T)] [run=TestOpenedRecords] a
 	//  reader's change to a record changes it for others
-	return c.clone()
+	return c.Clone()
 }
 
 // keepOpen keeps a record if it is of a kind that is kept.
@@ -53,7 +53,7 @@ func keepOpen[T any](o *openedRecords, key string, sealed []byte, record *T) {
 	if !keeps {
 		return
 	}
-	held := openedRecord{bytes.Clone(sealed), c.clone()}
+	held := openedRecord{bytes.Clone(sealed), c.Clone()}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.all == nil || len(o.all) >= maxOpened {
@@ -62,7 +62,7 @@ func keepOpen[T any](o *openedRecords, key string, sealed []byte, record *T) {
 	o.all[key] = held
 }
 
-func (e *Epoch) clone() *Epoch {
+func (e *Epoch) Clone() *Epoch {
 	c := *e
 	c.Galois, c.Members = slices.Clone(e.Galois), slices.Clone(e.Members)
 	for i, m := range c.Members {
@@ -71,7 +71,7 @@ func (e *Epoch) clone() *Epoch {
 	return &c
 }
 
-func (b *Batch) clone() *Batch {
+func (b *Batch) Clone() *Batch {
 	c := *b
 	c.Quorum, c.Taken, c.Gone, c.Wiped = slices.Clone(b.Quorum), slices.Clone(b.Taken), slices.Clone(b.Gone), slices.Clone(b.Wiped)
 	c.Verdict.Signatures = slices.Clone(b.Verdict.Signatures)
@@ -81,7 +81,7 @@ func (b *Batch) clone() *Batch {
 	return &c
 }
 
-func (id *identity) clone() *identity {
+func (id *identity) Clone() *identity {
 	c := *id
 	c.ID, c.Peers = bytes.Clone(id.ID), maps.Clone(id.Peers)
 	for p, a := range c.Peers {

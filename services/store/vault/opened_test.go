@@ -86,7 +86,7 @@ func TestClonesAreApart(t *testing.T) {
 	for _, x := range []any{e, b, id} {
 		fill(reflect.ValueOf(x).Elem())
 	}
-	for _, x := range [][2]any{{e, e.clone()}, {b, b.clone()}, {id, id.clone()}} {
+	for _, x := range [][2]any{{e, e.Clone()}, {b, b.Clone()}, {id, id.Clone()}} {
 		apart(t, reflect.TypeOf(x[0]).String(), reflect.ValueOf(x[0]), reflect.ValueOf(x[1]))
 		if !reflect.DeepEqual(x[0], x[1]) {
 			t.Errorf("%+v, and its clone %+v", x[0], x[1])

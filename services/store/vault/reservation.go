@@ -26,14 +26,17 @@ const (
 	// The coordinator grants MaxLease by its own clock, of which a party's may be behind by so much.
 	clockSlack = time.Hour
 
-	maxID      = 64
-	maxName    = 256 // bytes of a client's name
-	maxClients = 1000
+	maxID = 64
 
 	// Withdrawn tuples wait so long for the word whether they go back into stock, from when they were withdrawn, and
 	// ended reservations are remembered so long.
 	withdrawnFor = 24 * time.Hour
 	rememberFor  = 7 * 24 * time.Hour
+)
+
+const (
+	maxName    = 256 // bytes of a client's name
+	maxClients = 1000
 )
 
 // ReservationState of a reservation at this party.

@@ -37,17 +37,23 @@ type Restored struct {
 	Bytes   int64 `json:"bytes"` // of the blobs
 }
 
-const (
-	restoreKey  = "restore" // is there while a restore is under way
-	restoreSome = 4 << 20   // bytes of records in a transaction
-)
+const restoreKey = "restore" // is there while a restore is under way
+
+const restoreSome = 4 << 20 // bytes of records in a transaction
 
 // Restore puts a backup into a store that has nothing in it. The store gets an identity of its own, and is in quarantine
 // until LeaveQuarantine: its peers and its clients have gone on since the backup. No tuple comes back, consumed or not,
 // because a backup has no shares; MAC keys are burnt, and epochs are retired, unless those for decryption are to be kept.
 // After an error the store is empty; after a crash, the next call empties it first.
 func Restore(s store.Store, in io.Reader, key *Key, opt RestoreOptions) (Restored, error) {
-	r := &restorer{v: &Vault{store: s, now: time.Now}, opt: opt, wanted: map[string]bool{}, dropped: map[string]bool{}}
+	v := &Vault{store: s, now: time.Now}
+	v.under = dependents{v}
+	return v.restore(in, key, opt)
+}
+
+// restore is Restore into the vault's store.
+func (v *Vault) restore(in io.Reader, key *Key, opt RestoreOptions) (Restored, error) {
+	r := &restorer{v: v, opt: opt, wanted: map[string]bool{}, dropped: map[string]bool{}}
 	if !opt.Check {
 		err := r.claim()
 		if errors.Is(err, store.ErrUncertain) { // it was empty

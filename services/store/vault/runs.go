@@ -253,7 +253,7 @@ func (v *Vault) RecordThreshold(r ThresholdRun, also ...Also) error {
 		if err == nil {
 			//lodge:check vault/approval/use-runs [run=TestApproval$] a run is answered without its
 			//  approval
-			err = v.alsoDo(tx, also)
+			err = alsoDo(tx, also)
 		}
 		if err == nil {
 			err = put(v, tx, epochKey(e.ID), e)

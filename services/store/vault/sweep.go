@@ -31,9 +31,14 @@ type sweep struct {
 // vain to go back into stock is erased; masks that were spent are erased; and what ended long ago is forgotten. What cannot be done about one reservation,
 // because a record does not open, is part of the error and keeps nothing else from being done.
 func (v *Vault) Sweep() error {
+	return errors.Join(v.sweepTuples(), v.sweepApprovals(), v.eraseOrphans())
+}
+
+// sweepTuples does what is due about reservations and erased tuples.
+func (v *Vault) sweepTuples() error {
 	s := &sweep{v: v, now: v.now(), batches: map[string]bool{}}
 	err := s.leases()
-	return errors.Join(err, v.sweepApprovals(), s.failure(), v.wipeAll(slices.Sorted(maps.Keys(s.batches))), v.wipePending(), v.eraseOrphans())
+	return errors.Join(err, s.failure(), v.wipeAll(slices.Sorted(maps.Keys(s.batches))), v.wipePending())
 }
 
 // failure says what was passed over.
@@ -52,7 +57,7 @@ func (s *sweep) leases() error {
 			return err
 		}
 		n, err := s.do(due)
-		if record(err) {
+		if ofRecord(err) {
 			n, err = s.oneByOne(due)
 		}
 		if err != nil {
@@ -78,8 +83,8 @@ func (s *sweep) due(after string) (due []string, err error) {
 	return due, err
 }
 
-// record reports whether an error is of a record, which others need not share, and not of the storage.
-func record(err error) bool {
+// ofRecord reports whether an error is of a record, which others need not share, and not of the storage.
+func ofRecord(err error) bool {
 	return errors.Is(err, vaulterr.ErrCorrupt) || errors.Is(err, vaulterr.ErrNotFound) || errors.Is(err, store.ErrInvalid)
 }
 
@@ -88,7 +93,7 @@ func (s *sweep) oneByOne(due []string) (n int, err error) {
 	for i := range due {
 		_, err := s.do(due[i : i+1])
 		switch {
-		case record(err):
+		case ofRecord(err):
 			if s.failed++; s.first == nil {
 				s.first = fmt.Errorf("%s: %w", due[i], err)
 			}

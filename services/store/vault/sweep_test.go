@@ -231,8 +231,8 @@ func TestSweepErasesOrphans(t *testing.T) {
 	d.fault = nil
 	spoil(t, v, fmt.Sprintf("%s%020d/r", duePrefix, 0), reservationPrefix+"r") // which does not keep them
 	refused(t, v.Sweep(), vaulterr.ErrCorrupt)
-	if n := objects(t, v); n != before-blobsPerBatch {
-		t.Errorf("%d objects, want %d", n, before-blobsPerBatch)
+	if n := objects(t, v); n != before-2 {
+		t.Errorf("%d objects, want %d", n, before-2)
 	}
 	reserve(t, v, "r1", in(1, 0, 5))
 	got, err := fetch(v, "r1", "alice")

@@ -50,6 +50,7 @@ type Vault struct {
 	unwiped       sync.Map // ids of batches to the *owed of their erasure, which Sweep sees to
 	reading       reading  // masks that were spent just now
 	opened        openedRecords
+	under         Under
 }
 
 const headerKey = "header"
@@ -70,6 +71,7 @@ func OpenIn(s store.Store, key *Key) (*Vault, error) { return OpenAt(s, key, tim
 // OpenAt is OpenIn for a vault that tells the time by now.
 func OpenAt(s store.Store, key *Key, now func() time.Time) (*Vault, error) {
 	v := &Vault{store: s, now: now}
+	v.under = dependents{v}
 	err := v.unlock(key)
 	if err == nil {
 		err = v.identify()
@@ -81,6 +83,17 @@ func OpenAt(s store.Store, key *Key, now func() time.Time) (*Vault, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return v, nil
+}
+
+// dependents are what the rooms of tuples and of decryptions keep under keys.
+type dependents struct{ v *Vault }
+
+func (d dependents) RevokeBatches(tx store.Tx, which func(epoch uint64, macKey string) bool, reason string) (objects []string, batches int, err error) {
+	return d.v.revoke(tx, func(b *Batch) bool { return which(b.Epoch, b.MACKey) }, reason)
+}
+
+func (d dependents) Forget(tx store.Tx, epoch uint64) (objects []string, err error) {
+	return d.v.forget(tx, epoch)
 }
 
 // Now is the time by the vault's clock, by which leases end.
