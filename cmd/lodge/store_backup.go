@@ -10,19 +10,20 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // backupReport is the outcome of `lodge store backup`.
 type backupReport struct {
-	vault.Restored        // as it was read back
-	File           string `json:"file"`
-	FileBytes      int64  `json:"file_bytes"`
+	upkeep.Restored        // as it was read back
+	File            string `json:"file"`
+	FileBytes       int64  `json:"file_bytes"`
 }
 
 // restoreReport is the outcome of `lodge store restore`.
 type restoreReport struct {
-	vault.Restored
+	upkeep.Restored
 	KeepDecryption bool `json:"keep_decryption"`
 	NewAuditLog    bool `json:"new_audit_log,omitempty"`
 	DryRun         bool `json:"dry_run,omitempty"`
@@ -102,7 +103,7 @@ func (o *storeFlags) backup(cmd *cobra.Command, r *backupReport) (err error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	r.Restored, err = vault.Restore(nil, io.TeeReader(f, newCounted(p, "read back")), key, vault.RestoreOptions{Check: true})
+	r.Restored, err = vault.Restore(nil, io.TeeReader(f, newCounted(p, "read back")), key, upkeep.RestoreOptions{Check: true})
 	return err
 }
 
@@ -150,7 +151,7 @@ func (o *storeFlags) restore(cmd *cobra.Command, file string, r *restoreReport) 
 	p := progressOf(cmd, o.json)
 	defer p.done()
 	stream := io.TeeReader(in, newCounted(p, "read"))
-	opt := vault.RestoreOptions{KeepDecryption: r.KeepDecryption, NewAuditLog: r.NewAuditLog, Check: o.dry}
+	opt := upkeep.RestoreOptions{KeepDecryption: r.KeepDecryption, NewAuditLog: r.NewAuditLog, Check: o.dry}
 	if o.dry {
 		r.Restored, err = vault.Restore(nil, stream, key, opt)
 		return explainRestore(err)

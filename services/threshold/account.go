@@ -6,7 +6,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
@@ -17,7 +17,7 @@ func (s *Service) spendBudget(q *request, n int) error {
 		return nil
 	}
 	total, err := s.Vault.SpendBudget(q.caller.Name, s.budgetKeys(q), uint64(n), q.rule.MaxTotal)
-	var spent *vault.BudgetError
+	var spent *ledger.BudgetError
 	switch {
 	case errors.As(err, &spent) && spent.FromABackup:
 		return rpc.Errorf(rpc.Burnt, "make other keys, or have attesters vouch for the ciphertexts: a rule with provenance and without max_total has no budget",

@@ -18,7 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
@@ -37,9 +37,9 @@ type flood struct {
 	*Service
 	*request
 	bgv   *bgvCiphertexts
-	held  []vault.Flood
+	held  []ledger.Flood
 	fresh []int // indices of the ciphertexts that are decrypted in this run
-	run   vault.FloodRun
+	run   ledger.FloodRun
 	why   *rpc.Error // this party's own reason to end the run
 	done  func()     // releases the claim
 }
@@ -119,13 +119,13 @@ func (q *request) refusedFlood(err error) error {
 
 // flood returns this party's answers to ciphertexts that are decrypted with flooding.
 func (s *Service) flood(ctx context.Context, q *request) ([]byte, error) {
-	all := vault.FloodRun{Epoch: q.epoch.ID, Quorum: q.quorum, Client: q.recipients, Digests: q.digests}
+	all := ledger.FloodRun{Epoch: q.epoch.ID, Quorum: q.quorum, Client: q.recipients, Digests: q.digests}
 	f := &flood{Service: s, request: q, bgv: q.batch.(*bgvCiphertexts), run: all}
 	defer f.wipe()
 	if err := f.lookUp(); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(f.held, func(a vault.Flood) bool { return a.Answer == nil }) {
+	if slices.ContainsFunc(f.held, func(a ledger.Flood) bool { return a.Answer == nil }) {
 		if err := s.approved(q); err != nil { // before other parties receive the request
 			return nil, err
 		}
@@ -184,7 +184,7 @@ func (f *flood) drive(ctx context.Context) error {
 		Ref: job.Ref{JobID: fmt.Sprintf("d%x", f.header.GetRequestId()), Ordinal: 1}, Digest: f.asked.Digest(), Group: f.header.GetQuorum(),
 		Protocol: plan.Threshold, Params: terms("flooding", f.scheme, f.epoch.Digest), Epoch: f.epoch.ID,
 	}, func(rs round.Session, source *sample.Source) (round.Transition[struct{}], error) {
-		f.run.Run = vault.RunID(rs.ID[:16])
+		f.run.Run = ledger.RunID(rs.ID[:16])
 		t, err := decrypt.Agree(rs, "agree", offer)
 		if err != nil {
 			return round.Transition[struct{}]{}, err
@@ -291,7 +291,7 @@ func (f *flood) record(rs round.Session, r *bgvdecrypt.Result) (round.Transition
 	}
 	offer := decrypt.Offer{}
 	for k, i := range f.fresh {
-		f.held[i] = vault.Flood{Run: f.run.Run, Answer: r.Answers[k]}
+		f.held[i] = ledger.Flood{Run: f.run.Run, Answer: r.Answers[k]}
 		offer.Held = append(offer.Held, f.run.Run)
 	}
 	t, err := decrypt.Agree(rs, "recorded", offer)

@@ -9,7 +9,7 @@ import (
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
@@ -316,11 +316,11 @@ func (w *world) actCheck() {
 	together(w.aFetch(), func() {
 		time.Sleep(took)
 		if passes {
-			_, err := v.EndCheck(b.macKey, "session", vault.CheckPassed)
+			_, err := v.EndCheck(b.macKey, "session", keys.CheckPassed)
 			w.note("party %d: the check passes: %s", i, outcome(err))
 			return
 		}
-		_, err := v.EndCheck(b.macKey, "session", vault.CheckUnfinished)
+		_, err := v.EndCheck(b.macKey, "session", keys.CheckUnfinished)
 		w.note("party %d: the check does not end: %s", i, outcome(err))
 		w.renew()
 	})

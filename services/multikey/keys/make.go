@@ -17,7 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/multikey"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
@@ -28,7 +28,7 @@ type making struct {
 	caller  rpc.Principal
 	request []byte
 	done    chan struct{}
-	made    vault.MultikeyKey
+	made    vaultkeys.MultikeyKey
 	err     error
 }
 
@@ -117,7 +117,7 @@ func (s *Store) run(m *making, call *job.Call) {
 	}
 }
 
-func (s *Store) makeKeys(m *making) (k vault.MultikeyKey, err error) {
+func (s *Store) makeKeys(m *making) (k vaultkeys.MultikeyKey, err error) {
 	source, err := session.Source("multikey keys")
 	if err != nil {
 		return k, err
@@ -133,8 +133,8 @@ func (s *Store) makeKeys(m *making) (k vault.MultikeyKey, err error) {
 	secret, keys := s.Context.GenerateWithSeed(multikey.OwnerInSeed, seed, source, s.Workers)
 	defer secret.Wipe()
 	now := s.Vault.Now().UTC()
-	k = vault.MultikeyKey{
-		Version: w.Version(), State: vault.MultikeyActive, Owner: multikey.OwnerInSeed, Salt: salt[:], Params: s.Context.Name, ParamsHash: s.Context.Hash(), CRS: s.Context.CRS(),
+	k = vaultkeys.MultikeyKey{
+		Version: w.Version(), State: vaultkeys.MultikeyActive, Owner: multikey.OwnerInSeed, Salt: salt[:], Params: s.Context.Name, ParamsHash: s.Context.Hash(), CRS: s.Context.CRS(),
 		Key: secret.ID(), Size: uint64(s.Context.KeySize()), Created: now, Client: m.caller.Name, Request: m.request,
 	}
 	k.Record = s.record(&k, now, false)

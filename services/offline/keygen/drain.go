@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
@@ -31,7 +31,7 @@ func (s *Service) DrainEpoch(ctx context.Context, r *keygenv1.DrainEpochRequest)
 	if err != nil {
 		return nil, vaulterr.RPC(err, what)
 	}
-	if before.State != vault.EpochDraining || before.Successor == 0 {
+	if before.State != keys.EpochDraining || before.Successor == 0 {
 		if err := s.checkSuccessor(before, r.GetSuccessor(), caller.Role == rpc.Client); err != nil {
 			return nil, err
 		}
@@ -47,7 +47,7 @@ func (s *Service) DrainEpoch(ctx context.Context, r *keygenv1.DrainEpochRequest)
 		return nil, vaulterr.RPC(err, what)
 	}
 	end(ctx, r.GetEpoch(), what+" is draining")
-	if err := s.note(caller, r, before.State != vault.EpochDraining); err != nil {
+	if err := s.note(caller, r, before.State != keys.EpochDraining); err != nil {
 		return nil, err
 	}
 	e, err := s.vault.Epoch(r.GetEpoch())
@@ -60,7 +60,7 @@ func (s *Service) DrainEpoch(ctx context.Context, r *keygenv1.DrainEpochRequest)
 // checkSuccessor refuses a successor that could not take the place of an epoch here: one under which this party makes
 // nothing new, of another roster, passive where that is not allowed, or for another purpose. Only the party's own client
 // may name none.
-func (s *Service) checkSuccessor(e vault.Epoch, id uint64, none bool) error {
+func (s *Service) checkSuccessor(e keys.Epoch, id uint64, none bool) error {
 	if id == 0 && none {
 		return nil
 	}

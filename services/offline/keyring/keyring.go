@@ -16,13 +16,13 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Keys are the keys of an active epoch at this party. Whoever loads them releases them.
 type Keys struct {
-	Epoch      vault.Epoch
+	Epoch      vaultkeys.Epoch
 	Public     *keygen.PublicKeys
 	PublicHash round.Digest
 	Secret     ring.NTT // this party's share
@@ -33,7 +33,7 @@ type Keys struct {
 // Ring loads keys, shares them among those who use them, keeps the last ones in memory, and erases the others when
 // nobody uses them any more. It keeps schemes by set and field.
 type Ring struct {
-	vault   *vault.Vault
+	vault   Vault
 	workers int
 	passive bool // whether keys may be used that are not proved
 
@@ -52,7 +52,7 @@ type loaded struct {
 }
 
 // New makes a ring over a vault; passive says whether keys may be used whose generation was only passively secure.
-func New(v *vault.Vault, workers int, passive bool) *Ring {
+func New(v Vault, workers int, passive bool) *Ring {
 	return &Ring{vault: v, workers: workers, passive: passive, loaded: map[uint64]*loaded{}, schemes: map[string]*gbfv.Scheme{}}
 }
 
@@ -93,7 +93,7 @@ func (r *Ring) scheme(set, field string) (*gbfv.Scheme, error) {
 
 // SetOf is the set that resolves instances under the keys of an epoch: where these were proved, with the bounds of their
 // proofs.
-func SetOf(e vault.Epoch, s *gbfv.Scheme) *params.Set {
+func SetOf(e vaultkeys.Epoch, s *gbfv.Scheme) *params.Set {
 	if e.KeygenSecurity == params.Proved {
 		return s.Set.Proved()
 	}
@@ -111,7 +111,9 @@ func (r *Ring) Workers() int { return r.workers }
 const maxFrame = round.MaxFrame
 
 // Store begins to store the result of key generation; the caller commits.
-func Store(v *vault.Vault, e vault.Epoch, s *gbfv.Scheme, result keygen.Result) (*vault.EpochWriter, error) {
+func Store(v interface {
+	NewEpoch(e vaultkeys.Epoch) (*vaultkeys.EpochWriter, error)
+}, e vaultkeys.Epoch, s *gbfv.Scheme, result keygen.Result) (*vaultkeys.EpochWriter, error) {
 	w, err := v.NewEpoch(e)
 	if err != nil {
 		return nil, err
@@ -123,7 +125,7 @@ func Store(v *vault.Vault, e vault.Epoch, s *gbfv.Scheme, result keygen.Result) 
 	return w, nil
 }
 
-func write(w *vault.EpochWriter, s *gbfv.Scheme, result keygen.Result) error {
+func write(w *vaultkeys.EpochWriter, s *gbfv.Scheme, result keygen.Result) error {
 	secret := make([]byte, 0, 2*len(result.Secret))
 	defer func() { clear(secret[:cap(secret)]) }()
 	for _, c := range result.Secret {
@@ -151,12 +153,12 @@ func write(w *vault.EpochWriter, s *gbfv.Scheme, result keygen.Result) error {
 }
 
 // Epoch gives the record of an epoch of this purpose under which something new may be made.
-func (r *Ring) Epoch(id uint64, purpose string) (vault.Epoch, error) {
+func (r *Ring) Epoch(id uint64, purpose string) (vaultkeys.Epoch, error) {
 	e, err := r.Held(id, purpose)
 	//lodge:check keyring/draining [tests=./services/party,./services/offline/keyring]
 	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
 	//  new tuples are made under an epoch that drains
-	if err == nil && e.State == vault.EpochDraining {
+	if err == nil && e.State == vaultkeys.EpochDraining {
 		next := "`lodge keys rotate` makes another epoch"
 		if e.Successor != 0 {
 			next = fmt.Sprintf("use epoch %d, which has taken its place", e.Successor)
@@ -171,7 +173,7 @@ func (r *Ring) Epoch(id uint64, purpose string) (vault.Epoch, error) {
 }
 
 // Held gives the record of an epoch of this purpose whose keys may be used, if only for what was made under it before.
-func (r *Ring) Held(id uint64, purpose string) (vault.Epoch, error) {
+func (r *Ring) Held(id uint64, purpose string) (vaultkeys.Epoch, error) {
 	e, err := r.vault.Epoch(id)
 	switch {
 	case err != nil:
@@ -184,16 +186,16 @@ func (r *Ring) Held(id uint64, purpose string) (vault.Epoch, error) {
 	//lodge:check keyring/retired [tests=./services/party,./services/offline/keyring]
 	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
 	//  a retired epoch is used
-	case e.State == vault.EpochRetired:
+	case e.State == vaultkeys.EpochRetired:
 		return e, rpc.Errorf(rpc.Burnt, "use another epoch", "epoch %d is retired", id)
 	//lodge:check keyring/locked [run=TestKeysThat] an epoch is used before it is active at every
 	//  party
-	case e.State == vault.EpochLocked:
+	case e.State == vaultkeys.EpochLocked:
 		return e, rpc.Errorf(rpc.Conflict, "wait until the job that makes it is complete", "epoch %d is not active", id)
 	//lodge:check keyring/roster [tests=./services/party,./services/offline/keyring]
 	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
 	//  keys of another roster are used
-	case r.vault.Standing(&e) != vault.SameRoster:
+	case r.vault.Standing(&e) != vaultkeys.SameRoster:
 		return e, vaulterr.RPC(fmt.Errorf("%w: epoch %d", vaulterr.ErrRoster, id), "")
 	//lodge:check keyring/passive [tests=./services/party,./services/offline/keyring]
 	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
@@ -289,7 +291,7 @@ func (r *Ring) Forget(id uint64) {
 	r.drop(id)
 }
 
-func (r *Ring) load(e vault.Epoch) (*Keys, error) {
+func (r *Ring) load(e vaultkeys.Epoch) (*Keys, error) {
 	s, err := r.Scheme(e.Params, "")
 	if err != nil {
 		return nil, err
@@ -318,7 +320,7 @@ func (k *Keys) ProofKey() (seed, polynomial []byte) {
 }
 
 // MemoryBytes is what the keys of an epoch take in memory.
-func (r *Ring) MemoryBytes(e vault.Epoch) (uint64, error) {
+func (r *Ring) MemoryBytes(e vaultkeys.Epoch) (uint64, error) {
 	s, err := r.Scheme(e.Params, "")
 	if err != nil {
 		return 0, err
@@ -327,7 +329,7 @@ func (r *Ring) MemoryBytes(e vault.Epoch) (uint64, error) {
 }
 
 // PublicKey reads an epoch's public key and its hash, without the keys that Load gives.
-func (r *Ring) PublicKey(e vault.Epoch) (*gbfv.PublicKey, round.Digest, error) {
+func (r *Ring) PublicKey(e vaultkeys.Epoch) (*gbfv.PublicKey, round.Digest, error) {
 	s, err := r.Scheme(e.Params, "")
 	if err != nil {
 		return nil, round.Digest{}, err

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
@@ -22,7 +22,7 @@ func TestRefused(t *testing.T) {
 		{vaulterr.ErrOwn, rpc.Forbidden, "own"},
 		{vaulterr.ErrWaiting, rpc.RateLimited, "approval"},
 		{vaulterr.ErrReleased, rpc.Conflict, "has left"},
-		{&vault.QuorumError{Quorum: []uint32{0, 2}}, rpc.WrongQuorum, "[0 2]"},
+		{&ledger.QuorumError{Quorum: []uint32{0, 2}}, rpc.WrongQuorum, "[0 2]"},
 		{vaulterr.ErrState, rpc.Conflict, "state"},
 	} {
 		e := rpc.FromError(vaulterr.RPC(fmt.Errorf("%w: of a test", c.err), "epoch 7"))

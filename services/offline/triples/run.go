@@ -24,7 +24,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/session/runner"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
@@ -42,7 +43,7 @@ type run struct {
 	plan   *triple.Plan
 	macKey *params.Instance
 	macID  string // of the MAC key that was used
-	held   vault.MACKey
+	held   vaultkeys.MACKey
 	fresh  bool // whether it was made in this session
 	mac    triple.MACKey
 	id     round.Digest
@@ -210,10 +211,10 @@ func (r *run) turn(ctx context.Context) (leave func(), err error) {
 
 // store writes the batch, and the MAC key if it is new, locked.
 func (r *run) store(result *triple.Result, accepted []runner.Broadcast) (*session.Stored, error) {
-	b := vault.Batch{
+	b := stock.Batch{
 		ID: session.Name(r.spec.GetRef()), Epoch: r.spec.GetEpoch(), MACKey: r.macID,
 		Params: r.spec.GetParams(), Field: r.spec.GetField(), Kind: job.KindName(r.spec.GetKind()), Dim: uint32(r.plan.Dim),
-		Rows: r.spec.GetShape().GetRows(), Inner: r.spec.GetShape().GetInner(), Columns: r.spec.GetShape().GetColumns(), Convolution: vault.ConvolutionOf(r.spec.GetShape().GetConvolution()),
+		Rows: r.spec.GetShape().GetRows(), Inner: r.spec.GetShape().GetInner(), Columns: r.spec.GetShape().GetColumns(), Convolution: stock.ConvolutionOf(r.spec.GetShape().GetConvolution()),
 		InputParty: r.spec.GetInputParty(), NoSacrifice: r.spec.GetNoSacrifice(), Count: uint64(result.Count), TupleBytes: uint64(tupleBytes(r.scheme.Field, r.plan, result)),
 		Tenant: r.spec.GetTenant(), Digest: result.Digest, SessionID: r.id, Created: session.Now(),
 	}
@@ -229,7 +230,7 @@ func (r *run) store(result *triple.Result, accepted []runner.Broadcast) (*sessio
 		w.Abort()
 		return nil, err
 	}
-	var fresh *vault.NewMACKey
+	var fresh *vaultkeys.NewMACKey
 	if r.fresh {
 		fresh = newMACKey(r, b)
 		defer clear(fresh.Secret)
@@ -244,7 +245,7 @@ func (r *run) store(result *triple.Result, accepted []runner.Broadcast) (*sessio
 }
 
 // Locked is a stored batch that waits for activation, which takes the signed verdicts of all parties.
-func Locked(v *vault.Vault, b vault.Batch, of *session.Registry) *session.Stored {
+func Locked(v Vault, b stock.Batch, of *session.Registry) *session.Stored {
 	bits, security := 0, ""
 	if set, err := params.Lookup(b.Params); err == nil {
 		bits = set.StatSecurityBits()
@@ -314,13 +315,13 @@ func writeShares(w io.Writer, f *field.Field, p *triple.Plan, r *triple.Result) 
 
 // A stored MAC key is its share and the two polynomials of its ciphertext.
 
-func newMACKey(r *run, b vault.Batch) *vault.NewMACKey {
+func newMACKey(r *run, b stock.Batch) *vaultkeys.NewMACKey {
 	frames := triple.EncodeCiphertext(r.scheme, r.mac.Ciphertext)
 	secret := make([]byte, r.scheme.Field.Size(), r.scheme.Field.Size()+len(frames[0])+len(frames[1]))
 	r.scheme.Field.Encode(secret, r.mac.Share.At(0))
 	secret = append(append(secret, frames[0]...), frames[1]...)
-	return &vault.NewMACKey{
-		MACKey: vault.MACKey{
+	return &vaultkeys.NewMACKey{
+		MACKey: vaultkeys.MACKey{
 			ID: b.MACKey, Epoch: b.Epoch, Params: b.Params, Field: b.Field, Tenant: b.Tenant,
 			Digest: evaluator.MACKeyDigest(frames), Created: b.Created,
 		},
@@ -328,7 +329,7 @@ func newMACKey(r *run, b vault.Batch) *vault.NewMACKey {
 	}
 }
 
-func loadMACKey(v *vault.Vault, id string, s *gbfv.Scheme) (triple.MACKey, error) {
+func loadMACKey(v Vault, id string, s *gbfv.Scheme) (triple.MACKey, error) {
 	in, err := v.OpenMACKey(id)
 	if err != nil {
 		return triple.MACKey{}, vaulterr.RPC(err, "such MAC key")

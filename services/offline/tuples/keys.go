@@ -9,7 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
@@ -17,7 +18,7 @@ import (
 const maxReason = 1000
 
 // macKey gives a MAC key that the caller may know of.
-func (s *Service) macKey(p rpc.Principal, id string) (vault.MACKey, error) {
+func (s *Service) macKey(p rpc.Principal, id string) (keys.MACKey, error) {
 	k, err := s.Vault.MACKey(id)
 	//lodge:check tuples/mac-key/tenant [run=TestDrawMacKey|TestReport] a client sees the MAC keys
 	//  of other tenants
@@ -177,7 +178,7 @@ func (s *Service) Revoke(ctx context.Context, r *tuplesv1.RevokeRequest) (*tuple
 		}
 		found[b.ID] = true
 		delete(asked, b.ID)
-		if b.State != vault.BatchRevoked && b.State != vault.BatchConsumed {
+		if b.State != stock.BatchRevoked && b.State != stock.BatchConsumed {
 			out.Batches++
 			out.Tuples += b.Count - b.Gone.Count()
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/quota"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
 )
 
 const prefix = "/lodge.tuples.v1.TuplesService/"
@@ -39,14 +39,14 @@ var Rules = rpc.Rules{
 
 // Config of the service.
 type Config struct {
-	Vault   *vault.Vault
+	Vault   Vault
 	Audit   *audit.Log
 	Quota   *quota.Book
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
 	Peers   *Peers
 	// MACKeyShare gives the canonical encoding of this party's share of an active MAC key.
-	MACKeyShare func(vault.MACKey) ([]byte, error)
+	MACKeyShare func(keys.MACKey) ([]byte, error)
 	// MayRetire returns an error if the caller may not retire the epoch.
 	MayRetire func(ctx context.Context, epoch uint64) error
 	// Retire erases an epoch, also in memory, and returns when that is in the audit log.

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
@@ -40,7 +43,7 @@ func TestBatchUnderWrongMACKey(t *testing.T) {
 	third.ID, third.MACKey = "d", "mac-2"
 	must(t, storeBatch(v, third, macKey("mac-2")))
 	must(t, v.RevokeBatch("d", "cancelled"))
-	if k, err := v.MACKey("mac-2"); err != nil || k.State != MACBurnt {
+	if k, err := v.MACKey("mac-2"); err != nil || k.State != keys.MACBurnt {
 		t.Fatalf("%v, %v", k, err)
 	}
 }
@@ -75,7 +78,7 @@ func TestBatchLife(t *testing.T) {
 	}
 	// Four were free, one discarded; five are lost when their reservation ends.
 	b, err := v.Batch("batch-0")
-	if err != nil || b.Reason != "over" || b.State != BatchRevoked || b.Lost != 5 {
+	if err != nil || b.Reason != "over" || b.State != stock.BatchRevoked || b.Lost != 5 {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	_, err = v.Withdraw("r")
@@ -91,7 +94,7 @@ func TestBatchLife(t *testing.T) {
 	refused(t, v.RevokeBatch("none", ""), vaulterr.ErrNotFound)
 }
 
-// The shares of a batch are as many as it says.
+// A batch has shares for its count of tuples.
 func TestBatchOfAnotherSize(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 1)
@@ -113,12 +116,12 @@ func TestBatchOfAnotherSize(t *testing.T) {
 func TestTwoWritersOfABatch(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 1)
-	var ws [2]*BatchWriter
+	var ws [2]*stock.BatchWriter
 	for i := range ws {
 		var err error
 		ws[i], err = v.NewBatch(batchOf("batch-1", 5))
 		must(t, err)
-		_, err = ws[i].Write(shares("batch-1", Span{First: 0, Count: 5}, tupleLen))
+		_, err = ws[i].Write(shares("batch-1", stock.Span{First: 0, Count: 5}, tupleLen))
 		must(t, err)
 	}
 	must(t, ws[1].Commit(nil))
@@ -129,10 +132,10 @@ func TestTwoWritersOfABatch(t *testing.T) {
 	wantShares(t, got, err, in(1, 0, 5))
 }
 
-// Products that were made without a sacrifice are of a class of their own, and so are those of records from before there was
-// one, which say nothing of it.
+// Products without a sacrifice are in a separate class. So are products from before the sacrifice
+// was introduced, whose records do not mention it.
 func TestBatchesWithoutSacrifice(t *testing.T) {
-	v := newDisk().open(t, &Key{})
+	v := newDisk().open(t, &seal.Key{})
 	stocked(t, v, 10)
 	plain := batchOf("batch-1", 10)
 	plain.NoSacrifice = true
@@ -146,7 +149,7 @@ func TestBatchesWithoutSacrifice(t *testing.T) {
 	must(t, err)
 	with := own
 	with.Class.NoSacrifice = false
-	if digest := [][32]byte{{}}; r.Digest == ([32]byte{}) || own.digest(digest) == with.digest(digest) {
+	if digest := [][32]byte{{}}; r.Digest == ([32]byte{}) || own.ComputeDigest(digest) == with.ComputeDigest(digest) {
 		t.Error("parties that differ about the sacrifice agree on a reservation")
 	}
 
@@ -154,14 +157,14 @@ func TestBatchesWithoutSacrifice(t *testing.T) {
 		`{"kind":"scalar"}`: true, `{"kind":"matrix"}`: true, `{"kind":"random"}`: false, `{"kind":"input"}`: false,
 		`{"kind":"scalar","no_sacrifice":false}`: false, `{"kind":"scalar","no_sacrifice":true}`: true,
 	} {
-		var b Batch
+		var b stock.Batch
 		must(t, json.Unmarshal([]byte(record), &b))
 		if b.Class().NoSacrifice != want {
 			t.Errorf("%s: no sacrifice: %v", record, !want)
 		}
 		written, err := json.Marshal(b)
 		must(t, err)
-		var again Batch
+		var again stock.Batch
 		must(t, json.Unmarshal(written, &again))
 		if again.NoSacrifice != b.NoSacrifice {
 			t.Errorf("%s becomes %s", record, written)

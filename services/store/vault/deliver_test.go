@@ -7,21 +7,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// A reservation goes to one client, who gets the same bytes until the lease ends, before and after a restart.
+// A reservation goes to one client, who gets the same bytes until the lease ends, before and after
+// a restart.
 func TestReplay(t *testing.T) {
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	stocked(t, v, 2000, 30)
-	ranges := []Range{in(0, 600, 1000), in(1, 0, 7), in(0, 0, 1), in(1, 29, 1)}
+	ranges := []stock.Range{in(0, 600, 1000), in(1, 0, 7), in(0, 0, 1), in(1, 29, 1)}
 	r := reserve(t, v, "r", ranges...)
 	if got, err := v.Reservation("r"); err != nil || got.Digest != r.Digest || r.Count() != 1009 {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	r, first, err := v.Deliver("r", "alice", 0)
-	if err != nil || !first || r.Client != "alice" || r.State != Consumed || r.Delivered.IsZero() {
+	if err != nil || !first || r.Client != "alice" || r.State != stock.Consumed || r.Delivered.IsZero() {
 		t.Fatalf("%+v, %v, %v", r, first, err)
 	}
 	for restart := range 2 {
@@ -119,7 +122,7 @@ func TestLeaseEnds(t *testing.T) {
 	refused(t, err, vaulterr.ErrWithdrawn)
 }
 
-// A reservation that holds tuples of a batch that is gone gives nothing, not even the rest.
+// A reservation with tuples of an erased batch delivers no tuples, not even the rest.
 func TestDeliverOfRevoked(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 10, 10)

@@ -6,12 +6,15 @@ import (
 	"math"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-var alicesProducts = Distance{Asks: "spiffe://test/alice", Answers: "spiffe://test/bob", AsksName: "alice", AnswersName: "bob"}
+var alicesProducts = ledger.Distance{Asks: "spiffe://test/alice", Answers: "spiffe://test/bob", AsksName: "alice", AnswersName: "bob"}
 
-func spend(v *Vault, d Distance, wanted, budget float64) error {
+func spend(v *Vault, d ledger.Distance, wanted, budget float64) error {
 	_, err := v.SpendDistance(d, wanted, budget)
 	return err
 }
@@ -25,7 +28,7 @@ func TestDistanceBudget(t *testing.T) {
 		must(t, v.MayDistance(alicesProducts, 0x1p-32, budget))
 		must(t, spend(v, alicesProducts, 0x1p-32, budget))
 	}
-	var over *DistanceError
+	var over *ledger.DistanceError
 	for _, err := range []error{spend(v, alicesProducts, 0x1p-31, budget), v.MayDistance(alicesProducts, 0x1p-31, budget)} {
 		if refused(t, err, vaulterr.ErrDistance); !errors.As(err, &over) || over.Lost || over.Budget != budget || over.Wanted != 0x1p-31 {
 			t.Errorf("%+v", over)
@@ -37,9 +40,9 @@ func TestDistanceBudget(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	must(t, spend(v, alicesProducts, 0x1p-32, 2*budget)) // a raised budget
-	must(t, spend(v, Distance{Asks: alicesProducts.Answers, Answers: alicesProducts.Asks}, 0x1p-31, budget))
-	must(t, spend(v, Distance{Asks: "spiffe://test/carol", Answers: alicesProducts.Answers}, 0x1p-31, budget))
-	for _, d := range []Distance{{Asks: "x"}, {Answers: "x"}} {
+	must(t, spend(v, ledger.Distance{Asks: alicesProducts.Answers, Answers: alicesProducts.Asks}, 0x1p-31, budget))
+	must(t, spend(v, ledger.Distance{Asks: "spiffe://test/carol", Answers: alicesProducts.Answers}, 0x1p-31, budget))
+	for _, d := range []ledger.Distance{{Asks: "x"}, {Answers: "x"}} {
 		refused(t, spend(v, d, 1, 1), vaulterr.ErrRange)
 	}
 	for _, wanted := range []float64{0, -1, math.NaN()} {
@@ -63,10 +66,11 @@ func TestSmallDistancesAddUp(t *testing.T) {
 	}
 }
 
-// Neither a restart, nor other epochs and shares, nor another name of the same certificate begins another sum.
+// Neither a restart, nor other epochs and shares, nor another name of the same certificate begins
+// another sum.
 func TestDistanceBudgetAcrossRestartReshareAndNames(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	const budget = 0x1p-30
 	must(t, spend(v, alicesProducts, 0x1p-31, budget))
@@ -86,10 +90,11 @@ func TestDistanceBudgetAcrossRestartReshareAndNames(t *testing.T) {
 	noFindings(t, v)
 }
 
-// A crash in the middle of a product leaves its distance counted, or nothing of it: then no answer has left.
+// A crash in the middle of a product leaves its distance counted or not counted: in the second case
+// no answer has left.
 func TestDistanceIsDurableBeforeItIsSpent(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	d.fault = func(int, string) fault { return fails }
 	if spend(v, alicesProducts, 0x1p-31, 0x1p-30) == nil {
@@ -103,20 +108,20 @@ func TestDistanceIsDurableBeforeItIsSpent(t *testing.T) {
 	}
 }
 
-// A store from a backup, or an old copy that was put back, counts every budget as used up: also those of clients that it
-// does not know. Raising the budget allows as much again.
+// A store from a backup, or an old copy that was put back, counts every budget as used up: also
+// those of clients that it does not know. Raising the budget allows as much again.
 func TestDistanceAfterRestore(t *testing.T) {
 	t.Parallel()
 	const budget = 0x1p-29 // more than the default
-	stranger := Distance{Asks: "spiffe://test/carol", Answers: "spiffe://test/bob"}
-	for name, lose := range map[string]func(v *Vault, k *Key) *Vault{
-		"restore": func(v *Vault, k *Key) *Vault {
+	stranger := ledger.Distance{Asks: "spiffe://test/carol", Answers: "spiffe://test/bob"}
+	for name, lose := range map[string]func(v *Vault, k *seal.Key) *Vault{
+		"restore": func(v *Vault, k *seal.Key) *Vault {
 			d := newDisk()
-			_, err := Restore(&memory{disk: d}, bytes.NewReader(backupOf(t, v)), k, RestoreOptions{KeepDecryption: true})
+			_, err := Restore(&memory{disk: d}, bytes.NewReader(backupOf(t, v)), k, upkeep.RestoreOptions{KeepDecryption: true})
 			must(t, err)
 			return d.open(t, k)
 		},
-		"put back": func(v *Vault, _ *Key) *Vault {
+		"put back": func(v *Vault, _ *seal.Key) *Vault {
 			must(t, v.Quarantine("an old copy", 1000))
 			return v
 		},
@@ -128,15 +133,15 @@ func TestDistanceAfterRestore(t *testing.T) {
 			v = lose(v, k)
 			refused(t, spend(v, alicesProducts, 0x1p-40, 1), vaulterr.ErrQuarantine)
 			must(t, v.LeaveQuarantine())
-			for _, d := range []Distance{alicesProducts, stranger} {
-				var over *DistanceError
+			for _, d := range []ledger.Distance{alicesProducts, stranger} {
+				var over *ledger.DistanceError
 				if err := spend(v, d, 0x1p-40, budget); !errors.As(err, &over) || !over.Lost {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
 			noFindings(t, v)
 		}
-		for _, d := range []Distance{alicesProducts, stranger} {
+		for _, d := range []ledger.Distance{alicesProducts, stranger} {
 			must(t, spend(v, d, 0x1.ffp-30, 2*budget))
 			refused(t, spend(v, d, budget, 2*budget), vaulterr.ErrDistance)
 		}

@@ -6,13 +6,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 func TestEpochs(t *testing.T) {
 	v := inMemory(t)
 	addEpoch(t, v, 1, "triples")
-	if _, err := v.NewEpoch(Epoch{ID: 1}); !errors.Is(err, vaulterr.ErrExists) {
+	if _, err := v.NewEpoch(keys.Epoch{ID: 1}); !errors.Is(err, vaulterr.ErrExists) {
 		t.Fatalf("a second epoch 1: %v", err)
 	}
 	_, err := v.OpenEpochSecret(1)
@@ -28,7 +31,7 @@ func TestEpochs(t *testing.T) {
 		t.Fatalf("got %q", got)
 	}
 	refused(t, v.ActivateEpoch(2), vaulterr.ErrNotFound)
-	w, err := v.NewEpoch(Epoch{ID: 2})
+	w, err := v.NewEpoch(keys.Epoch{ID: 2})
 	must(t, err)
 	w.Abort()
 	if es, err := v.Epochs(); err != nil || len(es) != 1 || objects(t, v) != 2 {
@@ -56,7 +59,7 @@ func TestRetire(t *testing.T) {
 	if n := objects(t, v); n != 0 {
 		t.Fatalf("%d objects left", n)
 	}
-	if _, err := v.NewEpoch(Epoch{ID: 1}); !errors.Is(err, vaulterr.ErrExists) {
+	if _, err := v.NewEpoch(keys.Epoch{ID: 1}); !errors.Is(err, vaulterr.ErrExists) {
 		t.Fatalf("a retired epoch's id was used again: %v", err)
 	}
 }
@@ -65,7 +68,7 @@ func TestLedger(t *testing.T) {
 	v := inMemory(t)
 	addEpoch(t, v, 1, "triples")
 	addEpoch(t, v, 2, "decryption")
-	k := LedgerKey{Epoch: 2, Digest: [32]byte{1}, Quorum: []int{0, 1, 2}}
+	k := ledger.LedgerKey{Epoch: 2, Digest: [32]byte{1}, Quorum: []int{0, 1, 2}}
 	_, _, err := v.RecordDecryption(k, "alice", []byte("x"))
 	refused(t, err, vaulterr.ErrState) // locked
 	must(t, v.ActivateEpoch(1))
@@ -113,9 +116,10 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// A key decrypts as many ciphertexts as it may, those of clients and of sessions together, also across a restart.
+// A key decrypts as many ciphertexts as it may, those of clients and of sessions together, also
+// across a restart.
 func TestDecryptionsAreCounted(t *testing.T) {
-	d, key := newDisk(), &Key{}
+	d, key := newDisk(), &seal.Key{}
 	v := d.open(t, key)
 	addEpoch(t, v, 1, "decryption") // of three
 	refused(t, v.SpendDecryptions(1, 1), vaulterr.ErrState)
@@ -126,8 +130,8 @@ func TestDecryptionsAreCounted(t *testing.T) {
 	must(t, v.SpendDecryptions(1, 2))
 	v = d.open(t, key)
 	refused(t, v.SpendDecryptions(1, 2), vaulterr.ErrSpent)
-	k := LedgerKey{Epoch: 1, Digest: [32]byte{1}, Quorum: []int{0, 1}}
-	for range 2 { // the second is no other decryption
+	k := ledger.LedgerKey{Epoch: 1, Digest: [32]byte{1}, Quorum: []int{0, 1}}
+	for range 2 { // the second is the same decryption
 		_, _, err := v.RecordDecryption(k, "alice", []byte("answer"))
 		must(t, err)
 	}
@@ -138,14 +142,15 @@ func TestDecryptionsAreCounted(t *testing.T) {
 	refused(t, err, vaulterr.ErrNotFound)
 }
 
-// Answers are objects: they survive a restart, those that nobody recorded and those of a retired epoch do not.
+// Answers are objects: they survive a restart, those that nobody recorded and those of a retired
+// epoch do not.
 func TestAnswersAreObjects(t *testing.T) {
-	d, key := newDisk(), &Key{}
+	d, key := newDisk(), &seal.Key{}
 	v := d.open(t, key)
 	addEpoch(t, v, 1, "decryption")
 	must(t, v.ActivateEpoch(1))
 	answers := func() (n int) {
-		blobs, err := v.store.Blobs()
+		blobs, err := v.Backend.Blobs()
 		must(t, err)
 		for _, b := range blobs {
 			if strings.HasPrefix(b, "answer-") {
@@ -154,7 +159,7 @@ func TestAnswersAreObjects(t *testing.T) {
 		}
 		return n
 	}
-	k := LedgerKey{Epoch: 1, Digest: [32]byte{1}, Quorum: []int{0, 1}}
+	k := ledger.LedgerKey{Epoch: 1, Digest: [32]byte{1}, Quorum: []int{0, 1}}
 	for range 3 {
 		_, _, err := v.RecordDecryption(k, "alice", bytes.Repeat([]byte("answer"), 50_000))
 		must(t, err)
@@ -177,10 +182,10 @@ func TestAnswersAreObjects(t *testing.T) {
 // Of two writers of one epoch, one commits: an id names one set of keys, ever.
 func TestTwoWritersOfAnEpoch(t *testing.T) {
 	v := inMemory(t)
-	var ws [2]*EpochWriter
+	var ws [2]*keys.EpochWriter
 	for i := range ws {
 		var err error
-		ws[i], err = v.NewEpoch(Epoch{ID: 1, Purpose: "triples"})
+		ws[i], err = v.NewEpoch(keys.Epoch{ID: 1, Purpose: "triples"})
 		must(t, err)
 		_, err = ws[i].Secret.Write([]byte{byte('a' + i)})
 		must(t, err)
@@ -192,6 +197,6 @@ func TestTwoWritersOfAnEpoch(t *testing.T) {
 	if got := content(t, r, err); got != "b" {
 		t.Errorf("the share of a key is %q", got)
 	}
-	_, err = v.NewEpoch(Epoch{ID: 1, Purpose: "triples"})
+	_, err = v.NewEpoch(keys.Epoch{ID: 1, Purpose: "triples"})
 	refused(t, err, vaulterr.ErrExists)
 }

@@ -8,16 +8,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // floodRun is a run for one ciphertext.
-func floodRun(run byte, digest [32]byte, quorum []uint32, client string) FloodRun {
-	return FloodRun{Epoch: 1, Quorum: quorum, Run: RunID{run}, Client: client, Digests: [][32]byte{digest}}
+func floodRun(run byte, digest [32]byte, quorum []uint32, client string) ledger.FloodRun {
+	return ledger.FloodRun{Epoch: 1, Quorum: quorum, Run: ledger.RunID{run}, Client: client, Digests: [][32]byte{digest}}
 }
 
 // flooded decrypts a ciphertext with flooding as a party does, and gives what holds.
-func flooded(v *Vault, r FloodRun, answer []byte, also ...Also) (held []byte, first bool, err error) {
+func flooded(v *Vault, r ledger.FloodRun, answer []byte, also ...seal.Also) (held []byte, first bool, err error) {
 	there, err := v.Floods(r)
 	if err != nil {
 		return nil, false, err
@@ -31,13 +35,13 @@ func flooded(v *Vault, r FloodRun, answer []byte, also ...Also) (held []byte, fi
 	if err := v.RecordFloods(r, [][]byte{answer}, also...); err != nil {
 		return nil, false, err
 	}
-	return answer, true, v.ReleaseFloods(r, []Flood{{Run: r.Run}})
+	return answer, true, v.ReleaseFloods(r, []ledger.Flood{{Run: r.Run}})
 }
 
 // A ciphertext that is decrypted with flooding has one answer, one client and one quorum.
 func TestFlooding(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	addThreshold(t, v, 1)
 	run := byte(0)
@@ -47,7 +51,7 @@ func TestFlooding(t *testing.T) {
 		return string(held), first, err
 	}
 	there, err := v.Floods(floodRun(1, digestOf(0), []uint32{0, 2}, "alice"))
-	if err != nil || there[0].Answer != nil || there[0].Run != (RunID{}) {
+	if err != nil || there[0].Answer != nil || there[0].Run != (ledger.RunID{}) {
 		t.Errorf("%+v, %v", there, err)
 	}
 	held, new, err := first(0, []uint32{0, 2}, "alice", "one")
@@ -62,7 +66,7 @@ func TestFlooding(t *testing.T) {
 	refused(t, v.BeginFloods(floodRun(9, digestOf(0), []uint32{0, 2}, "alice")), vaulterr.ErrReleased)
 	_, _, err = first(0, []uint32{0, 1}, "alice", "two")
 	refused(t, err, vaulterr.ErrQuorum)
-	var q *QuorumError
+	var q *ledger.QuorumError
 	if !errors.As(err, &q) || !slices.Equal(q.Quorum, []uint32{0, 2}) || !strings.Contains(err.Error(), "[0 2]") {
 		t.Errorf("%v does not name the quorum", err)
 	}
@@ -88,7 +92,7 @@ func TestFlooding(t *testing.T) {
 		t.Errorf("%+v, %v", e, err)
 	}
 	stocked := inMemory(t)
-	addEpoch(t, stocked, 1, PurposeDecryption)
+	addEpoch(t, stocked, 1, keys.PurposeDecryption)
 	must(t, stocked.ActivateEpoch(1))
 	refused(t, stocked.BeginFloods(floodRun(1, digestOf(0), []uint32{0, 1}, "alice")), vaulterr.ErrState)
 	noFindings(t, v)
@@ -102,11 +106,11 @@ func TestFlooding(t *testing.T) {
 	noFindings(t, v)
 }
 
-// What a run leaves behind that ends in the middle: its ciphertexts are its quorum's and client's, and counted, and what has
-// not left may be begun again.
+// After a run that ends in the middle, its ciphertexts belong to its quorum and client and are
+// counted, and unreleased answers may be begun again.
 func TestFloodingThatEnds(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	e := thresholdEpoch(1)
 	e.Limit = 4
@@ -130,7 +134,7 @@ func TestFloodingThatEnds(t *testing.T) {
 	counts(1)
 	refused(t, v.BeginFloods(floodRun(2, digestOf(0), []uint32{0, 2}, "alice")), vaulterr.ErrQuorum)
 	refused(t, v.BeginFloods(floodRun(2, digestOf(0), []uint32{0, 1}, "bob")), vaulterr.ErrDelivered)
-	refused(t, v.ReleaseFloods(begun, []Flood{{Run: begun.Run}}), vaulterr.ErrState)
+	refused(t, v.ReleaseFloods(begun, []ledger.Flood{{Run: begun.Run}}), vaulterr.ErrState)
 	refused(t, v.ReleaseFloods(begun, nil), vaulterr.ErrRange)
 	counts(1)
 	next := floodRun(2, digestOf(0), []uint32{0, 1}, "alice")
@@ -150,18 +154,18 @@ func TestFloodingThatEnds(t *testing.T) {
 	must(t, v.BeginFloods(third)) // another party has lost its answer, and this one's has not left
 	counts(3)
 	if n := objects(t, v); n != 2 {
-		t.Errorf("%d objects: what is not given any more is erased", n)
+		t.Errorf("%d objects: replaced answers must be erased", n)
 	}
 	must(t, v.RecordFloods(third, [][]byte{[]byte("three")}))
-	refused(t, v.ReleaseFloods(third, []Flood{{Run: next.Run}}), vaulterr.ErrState)
-	must(t, v.ReleaseFloods(third, []Flood{{Run: third.Run}}))
+	refused(t, v.ReleaseFloods(third, []ledger.Flood{{Run: next.Run}}), vaulterr.ErrState)
+	must(t, v.ReleaseFloods(third, []ledger.Flood{{Run: third.Run}}))
 	again()
 	refused(t, v.BeginFloods(floodRun(4, digestOf(0), []uint32{0, 1}, "alice")), vaulterr.ErrReleased)
 	held, err = v.Floods(third)
 	if err != nil || string(held[0].Answer) != "three" || !held[0].Released {
 		t.Errorf("%+v, %v", held, err)
 	}
-	two := FloodRun{Epoch: 1, Quorum: []uint32{0, 1}, Run: RunID{5}, Client: "alice", Digests: [][32]byte{digestOf(1), digestOf(2)}}
+	two := ledger.FloodRun{Epoch: 1, Quorum: []uint32{0, 1}, Run: ledger.RunID{5}, Client: "alice", Digests: [][32]byte{digestOf(1), digestOf(2)}}
 	refused(t, v.BeginFloods(two), vaulterr.ErrSpent) // both or none
 	counts(3)
 }
@@ -185,11 +189,12 @@ func under(v *Vault, epoch uint64, i int) error {
 	return v.BeginFloods(r)
 }
 
-// New shares of the same secrets are the same keys: a ciphertext keeps its quorum, and what was answered counts, under new
-// shares twice, as a quorum of the first ones has two holders. New shares bring nothing that there was not.
+// New shares of the same secrets are the same keys: a ciphertext keeps its quorum, and earlier
+// answers count, under new shares twice, as a quorum of the first shares has two holders. New
+// shares bring nothing that there was not.
 func TestFloodingUnderNewShares(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	left := func(want ...uint64) {
 		t.Helper()
@@ -236,7 +241,8 @@ func TestFloodingUnderNewShares(t *testing.T) {
 	noFindings(t, v)
 }
 
-// The threshold of the epoch in which keys were made says how often a ciphertext counts, and that of new shares nothing.
+// The threshold of the epoch in which keys were made says how often a ciphertext counts, and that
+// of new shares nothing.
 func TestFloodingCostsByTheFirstThreshold(t *testing.T) {
 	t.Parallel()
 	v := inMemory(t)
@@ -270,13 +276,13 @@ func TestFloodingByNewHolders(t *testing.T) {
 	}
 }
 
-// What was answered under new shares after a backup counts too, also where the epoch that the keys were made in is retired in
-// it, or does not come back.
+// Answers under new shares after a backup count too, also if the epoch in which the keys were made
+// is retired in the backup, or missing.
 func TestFloodingUnderNewSharesAfterRestore(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []bool{true, false} {
 		for _, retired := range []bool{true, false} {
-			d, k := newDisk(), &Key{}
+			d, k := newDisk(), &seal.Key{}
 			v := d.open(t, k)
 			first := thresholdEpoch(1)
 			first.Limit = 9
@@ -287,7 +293,7 @@ func TestFloodingUnderNewSharesAfterRestore(t *testing.T) {
 				must(t, err)
 			}
 			r := newDisk()
-			_, err := Restore(&memory{disk: r}, bytes.NewReader(backupOf(t, v)), k, RestoreOptions{KeepDecryption: keep})
+			_, err := Restore(&memory{disk: r}, bytes.NewReader(backupOf(t, v)), k, upkeep.RestoreOptions{KeepDecryption: keep})
 			must(t, err)
 			v = r.open(t, k)
 			must(t, v.LeaveQuarantine())
@@ -297,11 +303,12 @@ func TestFloodingUnderNewSharesAfterRestore(t *testing.T) {
 	}
 }
 
-// What was answered after a backup is not in it. So the store that comes of it begins nothing with flooding, under any epoch of
-// the keys, however often it is restored. What the backup knows to be answered is answered again.
+// Answers after a backup are not in it. So the store that comes of it begins nothing with flooding,
+// under any epoch of the keys, however often it is restored. Answers that the backup knows are
+// given again.
 func TestFloodingAfterRestore(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	first := thresholdEpoch(1)
 	first.Limit = 9
@@ -313,7 +320,7 @@ func TestFloodingAfterRestore(t *testing.T) {
 	begun := floodRun(2, digestOf(1), []uint32{0, 1}, "alice")
 	must(t, v.BeginFloods(begun))
 	r := newDisk()
-	_, err = Restore(&memory{disk: r}, bytes.NewReader(backupOf(t, v)), k, RestoreOptions{KeepDecryption: true})
+	_, err = Restore(&memory{disk: r}, bytes.NewReader(backupOf(t, v)), k, upkeep.RestoreOptions{KeepDecryption: true})
 	must(t, err)
 	v = r.open(t, k)
 	must(t, v.LeaveQuarantine())
@@ -321,7 +328,7 @@ func TestFloodingAfterRestore(t *testing.T) {
 	if must(t, err); !held[0].Released || !bytes.Equal(held[0].Answer, canary) {
 		t.Errorf("%+v", held)
 	}
-	begun.Run = RunID{3}
+	begun.Run = ledger.RunID{3}
 	refused(t, v.BeginFloods(begun), vaulterr.ErrSpent)
 	refused(t, v.BeginFloods(floodRun(4, digestOf(2), []uint32{0, 1}, "alice")), vaulterr.ErrSpent)
 	sharesOf(t, v, 2, 1, 1)
@@ -330,7 +337,8 @@ func TestFloodingAfterRestore(t *testing.T) {
 	refused(t, v.BeginFloods(other), vaulterr.ErrSpent)
 }
 
-// Wherever it stops, a ciphertext that was begun is its quorum's, and counted, and an answer that was released stays.
+// Wherever it stops, a ciphertext that was begun is its quorum's, and counted, and an answer that
+// was released stays.
 func TestFloodingCrashes(t *testing.T) {
 	t.Parallel()
 	for _, f := range []fault{fails, doubtful, unwritten, before, after, half} {
@@ -343,7 +351,7 @@ func TestFloodingCrashes(t *testing.T) {
 
 func floodingUntil(t *testing.T, at int, f fault) (writes int) {
 	t.Helper()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	addThreshold(t, v, 1)
 	start := d.writes
@@ -357,7 +365,7 @@ func floodingUntil(t *testing.T, at int, f fault) (writes int) {
 	steps := []func() error{
 		func() error { return v.BeginFloods(r) },
 		func() error { return v.RecordFloods(r, [][]byte{[]byte("answer")}) },
-		func() error { return v.ReleaseFloods(r, []Flood{{Run: r.Run}}) },
+		func() error { return v.ReleaseFloods(r, []ledger.Flood{{Run: r.Run}}) },
 	}
 	reached := 0
 	for i, step := range steps {

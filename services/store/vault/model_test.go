@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
@@ -20,7 +22,7 @@ type model struct {
 	t       *testing.T
 	r       *rand.Rand
 	d       *disk
-	key     *Key
+	key     *seal.Key
 	v       *Vault
 	now     time.Time
 	batches map[string][]tupleState
@@ -38,7 +40,7 @@ const (
 )
 
 type held struct {
-	Reservation
+	stock.Reservation
 	withdrawn time.Time
 }
 
@@ -50,7 +52,7 @@ func (m *model) fail(format string, args ...any) {
 	m.t.Fatalf(format, args...)
 }
 
-// want compares what happened with what the model says.
+// want compares the result with the model.
 func (m *model) want(what string, got, want error) {
 	m.t.Helper()
 	m.log = append(m.log, fmt.Sprintf("%s: %v", what, got))
@@ -61,10 +63,10 @@ func (m *model) want(what string, got, want error) {
 
 func (m *model) open() {
 	m.v = m.d.open(m.t, m.key)
-	m.v.now = func() time.Time { return m.now }
+	m.v.Clock = func() time.Time { return m.now }
 }
 
-func (m *model) each(r *Reservation, f func(*tupleState)) {
+func (m *model) each(r *stock.Reservation, f func(*tupleState)) {
 	for _, x := range r.Ranges {
 		for i := x.First; i < x.End(); i++ {
 			f(&m.batches[x.Batch][i])
@@ -79,7 +81,7 @@ func (m *model) pick() (string, *held) {
 
 func (m *model) reserve() {
 	id, old := m.pick()
-	var ranges []Range
+	var ranges []stock.Range
 	for range 1 + m.r.IntN(3) {
 		x := in(m.r.Uint64N(2), m.r.Uint64N(40), 1+m.r.Uint64N(12))
 		ranges = append(ranges, x)
@@ -116,16 +118,16 @@ func (m *model) reserve() {
 	if old != nil {
 		want = vaulterr.ErrExists
 	}
-	if want == vaulterr.ErrTaken && errors.Is(err, vaulterr.ErrErased) { // all of it is gone, and its batch is a tombstone
+	if want == vaulterr.ErrTaken && errors.Is(err, vaulterr.ErrErased) { // all of it is erased, and its batch is a tombstone
 		for _, x := range ranges {
-			if b, _ := m.v.Batch(x.Batch); b.State == BatchConsumed {
+			if b, _ := m.v.Batch(x.Batch); b.State == stock.BatchConsumed {
 				want = vaulterr.ErrErased
 			}
 		}
 	}
 	m.want(what, err, want)
 	if want == nil {
-		r.State = Reserved
+		r.State = stock.Reserved
 		m.held[id] = &held{Reservation: r}
 		m.each(&r, func(s *tupleState) { *s = takenTuple })
 	}
@@ -139,11 +141,11 @@ func (m *model) fetch() {
 	switch {
 	case r == nil:
 		want = vaulterr.ErrNotFound
-	case len(r.Clients) == 1 && client != r.Clients[0], r.State == Consumed && r.Client != client:
+	case len(r.Clients) == 1 && client != r.Clients[0], r.State == stock.Consumed && r.Client != client:
 		want = vaulterr.ErrDelivered
-	case r.State == Withdrawn || r.State == Released:
+	case r.State == stock.Withdrawn || r.State == stock.Released:
 		want = vaulterr.ErrWithdrawn
-	case r.State == Erased || !m.now.Before(r.Lease):
+	case r.State == stock.Erased || !m.now.Before(r.Lease):
 		want = vaulterr.ErrExpired
 	default:
 		for _, x := range r.Ranges {
@@ -157,7 +159,7 @@ func (m *model) fetch() {
 		if !bytes.Equal(got, expected(r.Ranges)) {
 			m.fail("other bytes")
 		}
-		r.State, r.Client = Consumed, client
+		r.State, r.Client = stock.Consumed, client
 	}
 }
 
@@ -169,8 +171,8 @@ func (m *model) withdraw() {
 		return
 	}
 	m.want("withdraw "+id, err, nil)
-	if r.State == Reserved {
-		r.State, r.withdrawn = Withdrawn, m.now
+	if r.State == stock.Reserved {
+		r.State, r.withdrawn = stock.Withdrawn, m.now
 	}
 	if out.State != r.State {
 		m.fail("%s is %s, want %s", id, out.State, r.State)
@@ -185,13 +187,13 @@ func (m *model) release() {
 	switch {
 	case r == nil:
 		want = vaulterr.ErrNotFound
-	case r.State == Released || r.State == Erased:
+	case r.State == stock.Released || r.State == stock.Erased:
 	case discard:
 		m.end(r)
-	case r.State == Withdrawn:
-		r.State = Released
+	case r.State == stock.Withdrawn:
+		r.State = stock.Released
 		m.each(&r.Reservation, func(s *tupleState) { *s = freeTuple })
-	case r.State == Consumed:
+	case r.State == stock.Consumed:
 		want = vaulterr.ErrDelivered
 	default:
 		want = vaulterr.ErrState
@@ -200,7 +202,7 @@ func (m *model) release() {
 }
 
 func (m *model) end(r *held) {
-	r.State = Erased
+	r.State = stock.Erased
 	m.each(&r.Reservation, func(s *tupleState) { *s = goneTuple })
 }
 
@@ -210,13 +212,13 @@ func (m *model) sweep() {
 	for id, r := range m.held {
 		now, err := m.v.Reservation(id)
 		switch {
-		case r.State == Reserved && !r.Lease.After(m.now):
-			r.State, r.withdrawn = Withdrawn, m.now
-		case r.State == Consumed && !r.Lease.After(m.now), r.State == Withdrawn && !r.withdrawn.Add(withdrawnFor).After(m.now):
+		case r.State == stock.Reserved && !r.Lease.After(m.now):
+			r.State, r.withdrawn = stock.Withdrawn, m.now
+		case r.State == stock.Consumed && !r.Lease.After(m.now), r.State == stock.Withdrawn && !r.withdrawn.Add(stock.WithdrawnFor).After(m.now):
 			m.end(r)
 		}
 		switch {
-		case errors.Is(err, vaulterr.ErrNotFound) && (r.State == Released || r.State == Erased) && !r.remembered().After(m.now):
+		case errors.Is(err, vaulterr.ErrNotFound) && (r.State == stock.Released || r.State == stock.Erased) && !r.Remembered().After(m.now):
 			delete(m.held, id)
 		case err != nil || now.State != r.State:
 			m.fail("%s is %s, want %s: %v", id, now.State, r.State, err)
@@ -231,9 +233,9 @@ func (m *model) agree() {
 		if err != nil {
 			m.fail("%v", err)
 		}
-		var taken, gone Spans
+		var taken, gone stock.Spans
 		for i, s := range tuples {
-			one := Span{First: uint64(i), Count: 1}
+			one := stock.Span{First: uint64(i), Count: 1}
 			if s != freeTuple {
 				taken = taken.With(one)
 			}
@@ -270,7 +272,7 @@ func (m *model) step() {
 		if m.r.IntN(10) == 0 {
 			id := fmt.Sprintf("batch-%d", m.r.IntN(2))
 			m.want("revoke "+id, m.v.RevokeBatch(id, "model"), nil)
-			if b, _ := m.v.Batch(id); b.State == BatchRevoked {
+			if b, _ := m.v.Batch(id); b.State == stock.BatchRevoked {
 				m.revoked[id] = true
 			}
 		}
@@ -281,7 +283,7 @@ func (m *model) step() {
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for i := range uint64(150) {
-		m := &model{t: t, r: rand.New(rand.NewPCG(*modelSeed, i)), d: newDisk(), key: &Key{}, now: time.Now(),
+		m := &model{t: t, r: rand.New(rand.NewPCG(*modelSeed, i)), d: newDisk(), key: &seal.Key{}, now: time.Now(),
 			batches: map[string][]tupleState{}, revoked: map[string]bool{}, held: map[string]*held{}}
 		m.log = append(m.log, fmt.Sprintf("history %d of seed %d", i, *modelSeed))
 		m.open()

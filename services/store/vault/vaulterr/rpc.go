@@ -39,8 +39,8 @@ var rules = []rule{
 	{ErrState, rpc.Conflict, "", "is not in a state that allows this"},
 }
 
-// RPC translates an error of the vault about an object, such as "epoch 3", into an error with a code
-// and a next step for the caller of an RPC. It returns any other error as it is.
+// RPC translates an error of the vault about an object, such as "epoch 3", into an error with a
+// code and a next step for the caller of an RPC. It returns any other error as it is.
 func RPC(err error, object string) error {
 	for _, r := range rules {
 		if !errors.Is(err, r.err) {

@@ -1,5 +1,5 @@
-// Package vaulterr holds the errors of a party's vault, and RPC, the one translation of them for the
-// callers of RPCs.
+// Package vaulterr holds the errors of a party's vault, and RPC, the one translation of them for
+// the callers of RPCs.
 package vaulterr
 
 import (
