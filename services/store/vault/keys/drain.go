@@ -13,7 +13,7 @@ import (
 // decrypted. Its successor is the epoch that is used instead, 0 for none; the first that was named
 // stays. One that drains already stays so.
 func (v *Keys) DrainEpoch(id, successor uint64) error {
-	//lodge:check vault/drain/generation [tests=./services/store/vault] [swap=v.Advance=>v.update]
+	//lodge:check vault/drain/generation [tests=./services/store/vault] [swap=v.Advance=>v.Update]
 	//  [run=TestDrainEpoch] an old copy of the store forgets unnoticed that an epoch drains
 	return v.Advance(func(tx store.Tx) error {
 		e, err := v.Drainable(tx, id)
@@ -57,7 +57,7 @@ func (v *Keys) drain(tx store.Tx, e *Epoch, successor uint64) error {
 func (v *Keys) RevokeEpoch(id, successor uint64, reason string) (batches int, err error) {
 	var objects []string
 	//lodge:check vault/drain/revoke-generation [tests=./services/store/vault]
-	//  [swap=v.Advance=>v.update] [run=TestGeneration] an old copy of the store forgets unnoticed
+	//  [swap=v.Advance=>v.Update] [run=TestGeneration] an old copy of the store forgets unnoticed
 	//  that an epoch was revoked
 	err = v.Advance(func(tx store.Tx) error {
 		objects = nil

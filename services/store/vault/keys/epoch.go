@@ -118,7 +118,7 @@ func (e *Epoch) Spend(n uint64) error {
 // epoch. They stay spent however the session ends. The error is ErrSpent if fewer are left.
 func (v *Keys) SpendDecryptions(id, n uint64) error {
 	//lodge:check vault/epoch/spend-generation [tests=./services/store/vault]
-	//  [swap=v.Advance=>v.update] [run=TestGeneration] an old copy of the store forgets decryptions
+	//  [swap=v.Advance=>v.Update] [run=TestGeneration] an old copy of the store forgets decryptions
 	//  unnoticed
 	return v.Advance(func(tx store.Tx) error {
 		//lodge:check vault/epoch/spend-quarantine [tests=./services/store/vault]
@@ -315,7 +315,7 @@ func (v *Keys) openEpoch(id uint64, object func(*Epoch) string) (io.ReadCloser, 
 func (v *Keys) RetireEpoch(id uint64, reason string) (batches int, err error) {
 	var objects []string
 	//lodge:check vault/epoch/retire-generation [tests=./services/store/vault]
-	//  [swap=v.Advance=>v.update] [run=TestGeneration] an old copy of the store forgets unnoticed
+	//  [swap=v.Advance=>v.Update] [run=TestGeneration] an old copy of the store forgets unnoticed
 	//  that an epoch was retired
 	err = v.Advance(func(tx store.Tx) error {
 		e, err := seal.Get[Epoch](v.Store, tx, EpochKey(id))

@@ -245,7 +245,7 @@ func (v *Ledger) RecordThreshold(r ThresholdRun, also ...seal.Also) error {
 		AnswerBytes: r.AnswerBytes, Chunks: len(s.chunks),
 	}
 	places := Pointers(r.Epoch, r.Quorum, s.ciphertexts)
-	//lodge:check vault/runs/generation [tests=./services/store/vault] [swap=v.Advance=>v.update]
+	//lodge:check vault/runs/generation [tests=./services/store/vault] [swap=v.Advance=>v.Update]
 	//  [run=TestRunsMakeAGeneration] an old copy of the store forgets answers unnoticed
 	return v.Advance(func(tx store.Tx) error {
 		//lodge:check vault/runs/purpose [tests=./services/store/vault]

@@ -28,7 +28,7 @@ func (v *Stock) DeliverCharged(id, client string, party int, book *quota.Book) (
 	if client == "" {
 		return out, false, fmt.Errorf("%w: no client", vaulterr.ErrState)
 	}
-	//lodge:check vault/deliver/generation [tests=./services/store/vault] [swap=v.Advance=>v.update]
+	//lodge:check vault/deliver/generation [tests=./services/store/vault] [swap=v.Advance=>v.Update]
 	//  [run=TestGeneration|TestReplay] an old copy of the store can deliver the same tuples again
 	//  unnoticed
 	err = v.Advance(func(tx store.Tx) error {

@@ -162,7 +162,7 @@ func (v *Stock) SpendMasks(batch string, span Span, also ...seal.Also) (shares [
 		}
 	}()
 	var spent *Batch
-	//lodge:check vault/masks/generation [tests=./services/store/vault] [swap=v.Advance=>v.update]
+	//lodge:check vault/masks/generation [tests=./services/store/vault] [swap=v.Advance=>v.Update]
 	//  [run=TestMasksMakeAGeneration] an old copy of the store forgets spent masks unnoticed
 	err = v.Advance(func(tx store.Tx) error {
 		b, err := v.spendable(tx, batch, span)

@@ -470,8 +470,8 @@ func (r *restorer) finish() error {
 		reason := fmt.Sprintf("restored from a backup of %s, of store %s at generation %d", r.out.Taken.Format(time.RFC3339),
 			r.out.Store, r.out.Generation)
 		var err error
-		//lodge:check vault/restore/quarantine [tests=./services/store/vault] [as=if err = put(r.v,
-		//  tx, identityKey, r.v.NewIdentity()); err != nil || reason == "" { return err }]
+		//lodge:check vault/restore/quarantine [tests=./services/store/vault] [as=if err =
+		//  seal.Put(r.v.Store, tx, seal.IdentityKey, r.v.NewIdentity()); err != nil || reason == "" { return err }]
 		//  [run=TestRestore$] a restored store works before its operator confirms it
 		//lodge:check vault/restore/keeps [tests=./services/store/vault]
 		//  [swap=r.opt.KeepDecryption=>true] [run=TestRestore$] decryption keys are restored
