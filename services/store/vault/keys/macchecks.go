@@ -196,7 +196,7 @@ func (v *Keys) RecoverChecks() error {
 			if k.State == MACBurnt {
 				continue
 			}
-			//lodge:check vault/exposed-burns [tests=./services/store/vault] a MAC key that a check
+			//lodge:check vault/exposed-burns [tests=./services/store/vault] run=TestExposedMACKeys a MAC key that a check
 			//  of an earlier version revealed lives on
 			if len(k.Exposed) > 0 {
 				if _, err := v.burnWithBatches(tx, k.ID, "the process ended during a MAC check of an earlier protocol version"); err != nil {
