@@ -112,7 +112,7 @@ func (o *decrypter) run(cmd *cobra.Command, file string) error {
 			return err
 		}
 	}
-	to, err := o.to()
+	to, err := readRecipient(o.recipient, o.out)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (o *decrypter) run(cmd *cobra.Command, file string) error {
 		p.done()
 		r.Seconds = time.Since(begun).Seconds()
 		if to != nil {
-			return o.sealed(cmd, r, answers)
+			return r.writeSealed(cmd, answers, o.out, o.json)
 		}
 		if r.Values, err = x.Values(opened); err != nil {
 			return err
@@ -179,21 +179,22 @@ func (r *openedReport) add(got *threshold.Result, names []string) {
 	}
 }
 
-// to is the public key of the recipient, or nil.
-func (o *decrypter) to() (hpke.PublicKey, error) {
-	if o.recipient == "" {
-		return nil, nil //nolint:nilnil // no recipient beside the client
+// readRecipient reads the public key that answers are sealed to. It returns nil if file is empty. Sealed answers need an
+// output file.
+func readRecipient(file, out string) (hpke.PublicKey, error) {
+	if file == "" {
+		return nil, nil //nolint:nilnil // the client itself receives the answers
 	}
-	if o.out == "" {
-		return nil, invalid("name a file with --out", "sealed answers go into a file")
+	if out == "" {
+		return nil, invalid("name the file with --out", "sealed answers must be written to a file")
 	}
-	b, err := os.ReadFile(o.recipient)
+	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
 	k, err := threshold.ParsePublicPEM(b)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.recipient, plain(err))
+		return nil, fmt.Errorf("%s: %w", file, plain(err))
 	}
 	return k, nil
 }
@@ -250,16 +251,16 @@ func (o *decrypter) quorumOf(c *threshold.Client, k *threshold.Key) ([]int, erro
 	return out, checkQuorum(k, list, presentHolders(k), names)
 }
 
-// sealed writes answers that are for somebody else.
-func (o *decrypter) sealed(cmd *cobra.Command, r *openedReport, answers *threshold.AnswersFile) error {
-	err := writeNew(o.out, 0o644, func(w io.Writer) error { _, err := answers.WriteTo(w); return err })
+// writeSealed writes answers that are sealed to a recipient to the new file out, and reports them.
+func (r *openedReport) writeSealed(cmd *cobra.Command, answers *threshold.AnswersFile, out string, asJSON bool) error {
+	err := writeNew(out, 0o644, func(w io.Writer) error { _, err := answers.WriteTo(w); return err })
 	if err != nil {
 		return plain(err)
 	}
-	if r.Sealed = o.out; o.json {
+	if r.Sealed = out; asJSON {
 		return writeIndented(cmd.OutOrStdout(), r)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: sealed answers of %s for %d messages, %s in %.1f s; `lodge decrypt open` opens them\n", o.out,
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: sealed answers of %s for %d messages, %s in %.1f s; `lodge decrypt open` opens them\n", out,
 		strings.Join(r.Quorums[0], " and "), answers.Messages, amount(float64(r.Bytes)), r.Seconds)
 	return err
 }

@@ -118,7 +118,7 @@ func (o *mkDecrypting) run(cmd *cobra.Command, file string) error {
 			return err
 		}
 	}
-	to, err := (&decrypter{recipient: o.recipient, out: o.out}).to()
+	to, err := readRecipient(o.recipient, o.out)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (o *mkDecrypting) sealed(cmd *cobra.Command, file string, took time.Duratio
 	for i, a := range got.Answers {
 		r.add(&threshold.Result{Quorum: got.Quorums[i], Answers: a}, names)
 	}
-	return (&decrypter{out: o.out, json: o.json}).sealed(cmd, r, f)
+	return r.writeSealed(cmd, f, o.out, o.json)
 }
 
 // write writes bits to where they are wanted.

@@ -31,12 +31,12 @@ type versionOfASet struct {
 	Hash     string `json:"hash"`
 }
 
-// revision is the commit, where a build says so that Go records none of: that of the image, in which there is no git.
-var revision string
+// builtFrom is the commit of a build that Go does not record, such as that of the image, which has no git.
+var builtFrom string
 
 // build is what Go recorded of this build.
 func build() versionReport {
-	r := versionReport{Version: "unknown", Commit: revision, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Protocol: job.ProtocolVersion}
+	r := versionReport{Version: "unknown", Commit: builtFrom, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Protocol: job.ProtocolVersion}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return r
