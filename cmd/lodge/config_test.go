@@ -18,7 +18,7 @@ func TestConfigCheck(t *testing.T) {
 	}
 	t.Setenv("LODGE_CONFIG_METRICS_LISTEN", "127.0.0.1:9999")
 	run := func(args ...string) (string, error) {
-		root, out := rootCommand(), new(bytes.Buffer)
+		root, out := newLodge(), new(bytes.Buffer)
 		root.SetOut(out)
 		root.SetErr(out)
 		err := execute(t.Context(), root, append([]string{"config"}, args...))

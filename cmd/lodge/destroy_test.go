@@ -106,7 +106,7 @@ func TestWatchStock(t *testing.T) {
 	l := startLive(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	out := &lockedText{}
-	root := rootCommand()
+	root := newLodge()
 	root.SetOut(out)
 	root.SetErr(out)
 	done := make(chan error, 1)

@@ -20,7 +20,7 @@ import (
 // commands are all commands, with those that cobra adds.
 func commands(t *testing.T) (list []*cobra.Command) {
 	t.Helper()
-	root := rootCommand()
+	root := newLodge()
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	var add func(*cobra.Command)
@@ -55,7 +55,7 @@ func named(cmd *cobra.Command) []string { return strings.Fields(cmd.CommandPath(
 func fails(t *testing.T, args ...string) (*rpc.Error, string) {
 	t.Helper()
 	var out bytes.Buffer
-	root := rootCommand()
+	root := newLodge()
 	root.SetOut(&out)
 	root.SetErr(io.Discard)
 	err := execute(t.Context(), root, args)
@@ -245,7 +245,7 @@ func TestExamplesFailWell(t *testing.T) {
 		}
 		for line := range strings.Lines(text) {
 			args := strings.Fields(strings.NewReplacer("HASH", strings.Repeat("0", 64), "DIGEST", strings.Repeat("0", 64)).Replace(line))[1:]
-			cmd, _, err := rootCommand().Find(args)
+			cmd, _, err := newLodge().Find(args)
 			if err != nil {
 				t.Fatal(err)
 			}

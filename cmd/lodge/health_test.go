@@ -99,7 +99,11 @@ func TestHealth(t *testing.T) {
 	l.run(runParty)
 	becomes("--config", file, "--live")
 	l.eventually(func() bool { // it serves, and so its log and status can be asked why
-		conn, err := dial(cluster, devnet.ClientName(0), cluster.Roster.Parties[0].Address, cluster.Roster.Parties[0].Identity)
+		credentials, err := cluster.Credentials(devnet.ClientName(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := rpc.Dial(cluster.Roster.Parties[0].Address, cluster.Roster.Parties[0].Identity, credentials)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,12 +13,17 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/coordinator"
+	"github.com/spf13/cobra"
+
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/logs"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/party"
 )
+
+// newLodge returns the program that tests run.
+var newLodge = func() *cobra.Command { return newRoot() }
 
 // live is a cluster of a coordinator and two parties in this process, on real sockets.
 type live struct {

@@ -37,7 +37,13 @@ func TestShapesInWordsAndJSON(t *testing.T) {
 	if got := enclosing(whole); got != 32 { // 2 outputs, 18 entries of a kernel, 15 windows
 		t.Errorf("blocks of %d", got)
 	}
-	c := vault.Class{Kind: "convolution", Convolution: vault.ConvolutionOf(plain.GetConvolution())}
+}
+
+func TestClassName(t *testing.T) {
+	shape := &jobv1.Shape{Convolution: &jobv1.Convolution{
+		Channels: 3, Height: 32, Width: 32, Outputs: 16, KernelHeight: 3, KernelWidth: 3, StrideHeight: 1, StrideWidth: 1,
+	}}
+	c := vault.Class{Kind: "convolution", Convolution: vault.ConvolutionOf(shape.GetConvolution())}
 	if got := className(c); got != "convolution 3x32x32 by 16x3x3" {
 		t.Errorf("%s", got)
 	}

@@ -23,7 +23,7 @@ func TestDamagedRecords(t *testing.T) {
 	party := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		cmd := rootCommand()
+		cmd := newLodge()
 		cmd.SetOut(&bytes.Buffer{})
 		cmd.SetErr(&bytes.Buffer{})
 		return execute(ctx, cmd, []string{"party", "--config", p.config})

@@ -82,7 +82,7 @@ func (p *stoppedParty) furnish() {
 func (p *stoppedParty) run(args ...string) (string, error) {
 	p.t.Helper()
 	var out bytes.Buffer
-	cmd := rootCommand()
+	cmd := newLodge()
 	cmd.SetOut(&out)
 	cmd.SetErr(&bytes.Buffer{})
 	err := execute(p.t.Context(), cmd, append(append([]string{"store"}, args...), "--config", p.config))

@@ -70,7 +70,7 @@ func pooled(t *testing.T, dir string) string {
 func runLodge(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	root := rootCommand()
+	root := newLodge()
 	root.SetOut(&out)
 	root.SetErr(&out)
 	err := execute(t.Context(), root, args)

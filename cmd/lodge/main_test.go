@@ -1,0 +1,4 @@
+package main
+
+// The test kit runs the whole program, including the commands of this package.
+func init() { newLodge = rootCommand }
