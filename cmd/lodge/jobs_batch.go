@@ -28,13 +28,18 @@ type submission struct {
 	jobs    []*coordinatorv1.Job
 }
 
+// newSubmission returns the submission of a command. It has no jobs yet.
+func newSubmission(o *operator, cmd *cobra.Command, c *client, q *jobOptions, r *coordinatorv1.JobRequest) *submission {
+	return &submission{operator: o, cmd: cmd, c: c, options: q, request: r}
+}
+
 func (o *operator) submit(cmd *cobra.Command, q *jobOptions, r *coordinatorv1.JobRequest) error {
 	c, err := o.dial()
 	if err != nil {
 		return err
 	}
 	defer c.conn.Close()
-	s := &submission{o, cmd, c, q, r, nil}
+	s := newSubmission(o, cmd, c, q, r)
 	counts, err := s.first()
 	if err != nil {
 		return err

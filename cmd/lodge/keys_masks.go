@@ -93,7 +93,7 @@ func (o *operator) masks(cmd *cobra.Command, q *masking, epoch uint64) error {
 		return err
 	}
 	defer c.conn.Close()
-	s := &submission{o, cmd, c, &q.jobOptions, r, nil}
+	s := newSubmission(o, cmd, c, &q.jobOptions, r)
 	for _, group := range groups {
 		r.Group = group
 		if err := s.add(counts); err != nil {
