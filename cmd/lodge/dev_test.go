@@ -103,7 +103,7 @@ func TestDev(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		out, said := &screen{t: t}, &screen{t: t}
-		root := rootCommand()
+		root := newLodge()
 		root.SetArgs(append(args, more...))
 		root.SetOut(out)
 		root.SetErr(said)

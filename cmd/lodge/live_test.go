@@ -23,7 +23,7 @@ import (
 )
 
 // newLodge returns the program that tests run.
-var newLodge = func() *cobra.Command { return newRoot() }
+func newLodge() *cobra.Command { return newRoot() }
 
 // live is a cluster of a coordinator and two parties in this process, on real sockets.
 type live struct {

@@ -9,8 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	"github.com/spf13/cobra"
 )
 
 // revision is the commit that the linker sets where Go records none: in the image, which has no git.
@@ -21,7 +19,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	defer stop()
 	builtFrom = revision
-	if err := execute(ctx, rootCommand(), os.Args[1:]); err != nil {
+	if err := execute(ctx, newRoot(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "lodge:", err)
 		os.Exit(exitCode(err))
 	}
@@ -33,14 +31,4 @@ func exitCode(err error) int {
 		return 2
 	}
 	return 1
-}
-
-// rootCommand returns `lodge` with all of its subcommands.
-func rootCommand() *cobra.Command { return newRoot(registerDemos) }
-
-// registerDemos adds the commands of this package to root.
-func registerDemos(root *cobra.Command) {
-	addCommands(root, groupTry, demoCommand(), devCommand())
-	addCommands(root, groupRun, initCommand(), coordinatorCommand(), partyCommand(), evaluatorCommand())
-	addCommands(root, groupFurther, benchCommand())
 }

@@ -13,6 +13,3 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-// The test kit runs the whole program, including the commands of this package.
-func init() { newLodge = rootCommand }

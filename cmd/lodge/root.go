@@ -2,9 +2,8 @@ package main
 
 import "github.com/spf13/cobra"
 
-// newRoot returns `lodge` with the commands of all rooms and those that more adds. A command that fails returns an error,
-// which main prints once.
-func newRoot(more ...func(*cobra.Command)) *cobra.Command {
+// newRoot returns `lodge` with the commands of all rooms. A command that fails returns an error, which main prints once.
+func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "lodge",
 		Short:         "Make and serve authenticated triples for secure multiparty computation",
@@ -13,9 +12,9 @@ func newRoot(more ...func(*cobra.Command)) *cobra.Command {
 		SilenceErrors: true,
 	}
 	addGroups(root)
-	for _, register := range append([]func(*cobra.Command){
-		registerProcess, registerJobs, registerKeys, registerTuples, registerThreshold, registerMultikey, registerLinear, registerConduct,
-	}, more...) {
+	for _, register := range []func(*cobra.Command){
+		registerTry, registerProcess, registerJobs, registerKeys, registerTuples, registerThreshold, registerMultikey, registerLinear, registerConduct,
+	} {
 		register(root)
 	}
 	exemplify(root)
