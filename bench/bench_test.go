@@ -185,7 +185,7 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// Run drops what the filter does not match, does not run such rows, and refuses rows that break their promise.
+// Run omits rows and results that do not match the filter, and rejects rows whose results differ from their names.
 func TestRun(t *testing.T) {
 	row := func(announced []string, results ...string) Row {
 		return Row{Names: announced, Run: func(context.Context) (list []Result, err error) {
@@ -245,11 +245,11 @@ func TestFormats(t *testing.T) {
 	b.Reset()
 	list[0].section, list[1].section = "Kernels", "Whole protocols"
 	list = append(list, Result{Name: "mul_s14_64", Unit: "ms", Value: 5.66, What: "a product", section: "Operations"})
-	if err := WritePage(&b, "", ThisMachine(), "`lodge bench all`", list); err != nil {
+	if err := WritePage(&b, "", ThisMachine(), "`lodge-bench all`", list); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"# Benchmarks\n", "Command: `lodge bench all`.", "## Kernels\n", "| a transform | `ntt_n14_50bit` | 20 us | 0.50x |", "| 536.9 MB |",
+		"# Benchmarks\n", "Command: `lodge-bench all`.", "## Kernels\n", "| a transform | `ntt_n14_50bit` | 20 us | 0.50x |", "| 536.9 MB |",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the page has no %q:\n%s", want, b.String())

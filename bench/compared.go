@@ -287,7 +287,7 @@ func comparison(cells []Compared) string {
 
 const comparisonPreamble = `# Published figures
 
-The tables of the papers that Lodge implements: each published figure next to Lodge's. ` + "`lodge bench paper`" + ` prints them. ` + "`--table`" + ` selects tables, ` + "`--dry-run`" + ` estimates memory and time, and ` + "`--write docs/measurements/benchmarks-papers.md`" + ` replaces the measured tables of this page and keeps the others. ` + "`make figures`" + ` writes the whole page.
+The tables of the papers that Lodge implements: each published figure next to Lodge's. ` + "`lodge-bench paper`" + ` prints them. ` + "`--table`" + ` selects tables, ` + "`--dry-run`" + ` estimates memory and time, and ` + "`--write docs/measurements/benchmarks-papers.md`" + ` replaces the measured tables of this page and keeps the others. ` + "`make figures`" + ` writes the whole page.
 
 The published figures were measured on other machines, some of them with weaker parameters and in other languages. The list under each heading names the differences. Times of Lodge are CPU time on one thread unless the table says otherwise. A dash in the column of the paper means that the paper has no number there.
 

@@ -82,7 +82,7 @@ func newPair(logN int, primes []uint64) (*pair, error) {
 	return p, nil
 }
 
-// sure makes a call that cannot fail one that may.
+// sure adapts a function that cannot fail.
 func sure(f func()) func() error { return func() error { f(); return nil } }
 
 func (o *Options) transforms(bits int) []Row {

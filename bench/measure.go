@@ -83,7 +83,7 @@ func (c *contender) repeat(n int) (unit, call float64, err error) {
 	if err := kernel.Select(c.path); err != nil {
 		return 0, 0, err
 	}
-	runtime.GC() // of what others left
+	runtime.GC() // the garbage of earlier measurements
 	began, used := time.Now(), cpuSeconds()
 	for range n {
 		if err := c.call(); err != nil {
@@ -159,7 +159,7 @@ func Median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// medianRatio is the median of a/b over turns, in which a and b ran one after the other.
+// medianRatio returns the median of a/b over the turns.
 func medianRatio(a, b []float64) float64 {
 	q := make([]float64, min(len(a), len(b)))
 	for i := range q {

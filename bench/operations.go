@@ -101,7 +101,7 @@ func (f *fixture) mul() (func() error, error) {
 	}, nil
 }
 
-// client is what a proof of so many ciphertexts is made and checked with.
+// client holds the inputs of a proof for a number of ciphertexts.
 func (f *fixture) client(u int) (popk.ClientConfig, error) {
 	i, err := popk.ClientInstance(f.set, f.options.FieldOf(f.set), f.options.PartyCount(), u)
 	return popk.ClientConfig{
@@ -251,7 +251,7 @@ func (f *fixture) speedup(ctx context.Context, workers *int, call func() error) 
 }
 
 // evaluationKeys counts the bytes of all joint keys as parties encode them, uniform halves as their seed. It comes last
-// and gives up what the operations of the set were measured on, which is large.
+// and releases the inputs of the set's other operations, which are large.
 func (f *fixture) evaluationKeys(d int) Row {
 	name := fmt.Sprintf("evk_wire_bytes_d%d%s", d, f.options.Suffix(f.set))
 	return Row{Names: []string{name}, Memory: f.memory(d), Run: func(ctx context.Context) ([]Result, error) {

@@ -8,7 +8,7 @@ import (
 )
 
 // preamble is the head of the page; ~ stands for a backquote.
-var preamble = strings.ReplaceAll("# Benchmarks\n\n"+`~lodge bench~ writes this page, one section for each part that it measures. The head of a section names the machine, its load and the command; to measure a part anew, run that command with ~--write docs/measurements/benchmarks.md~, and the other sections stay. ~make figures~ measures every part.
+var preamble = strings.ReplaceAll("# Benchmarks\n\n"+`~lodge-bench~ writes this page, one section for each part that it measures. The head of a section names the machine, its load and the command; to measure a part anew, run that command with ~--write docs/measurements/benchmarks.md~, and the other sections stay. ~make figures~ measures every part.
 
 - *Kernels* and *operations* run on one thread. Their times are CPU time, so that other programs count for little.
 - *Lattigo* is the time of Lattigo's own routine for the same work over Lodge's. *plain* is the time of the kernels in plain Go over that of the selected ones. Above 1, the selected kernels are faster. A dash means that there is no such routine.
@@ -24,8 +24,8 @@ Absolute times drift on shared machines. Ratios of things that ran in turn in on
 
 ~~~sh
 make figures
-lodge bench all --write docs/measurements/benchmarks.md
-lodge bench kernels --filter 'ntt|matmul' --text
+lodge-bench all --write docs/measurements/benchmarks.md
+lodge-bench kernels --filter 'ntt|matmul' --text
 ~~~
 
 Lines of ~--text~ are for benchstat, which compares two runs; ~benchstat -col /by~ compares the kernels' paths and Lattigo within one.

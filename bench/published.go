@@ -183,7 +183,7 @@ var ajaxTables = []table{{
 	name: "ajax-1", source: "Ajax, table 1", title: "threshold decryption, a ciphertext of a batch of 20,000", measure: "decrypt",
 	machine: "AWS c6i.2xlarge of 8 vCPUs for each party, 1 ms and 1 Gbit/s between them",
 	differs: []string{
-		"protocol alone: CPU time of a party of the quorum on one thread, no network, the paper's form of masks and dimensions, " + ajaxSet,
+		"protocol only: CPU time of a party of the quorum on one thread, no network, the paper's form of masks and dimensions, " + ajaxSet,
 		"processes: wall time with all 2t+1 parties on this machine, loopback, mutual TLS and a durable ledger, the default set",
 		"masks of Lodge are made by oblivious transfer and checked by opening some; the paper's triples come from EMP and are semi-honest",
 		"total: with the masks, which are made beforehand",
@@ -230,7 +230,7 @@ var multikeyTables = []table{
 	{
 		name: "multikey-3", source: "Multi-key TFHE, table 3", title: "time of a NAND gate of k parties", machine: "Intel Xeon Platinum 8268 at 2.9 GHz, in Julia", measure: "gate",
 		differs: []string{
-			"the paper's sets, of less than 128 bits and insecure by name; `lodge bench multikey` measures the sets of 128 bits",
+			"the paper's sets, of less than 128 bits and insecure by name; `lodge-bench multikey` measures the sets of 128 bits",
 			"binary LWE secrets have at most one 1 in each block of two coordinates, as in tfhe-go",
 			"parallel: all processors of this machine, by the clock",
 		},

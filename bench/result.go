@@ -1,8 +1,8 @@
-// Package bench measures the engine: its kernels and whole operations, each beside Lattigo's own routine and beside the
-// plain path of the kernels where there are such, all in one process and in turn. It also writes down what the command
-// `lodge bench` measures of whole protocols, as JSON, as lines for benchstat, as a table, and as a page.
+// Package bench measures the engine: its kernels and whole operations. It compares each with Lattigo's routine and with the
+// plain path of the kernels, if they exist, in turn in one process. It also writes these results, and those of the whole
+// protocols that lodge-bench measures, as JSON, as lines for benchstat, as a table, and as a page.
 //
-// On a shared machine times drift, and ratios of things that ran in turn stay.
+// On a shared machine times drift, but ratios of routines that ran in turn are stable.
 package bench
 
 import (
@@ -31,7 +31,7 @@ type Result struct {
 
 	What    string `json:"-"` // for people
 	section string // of the page
-	runs    []run  // of a time: all that was measured
+	runs    []run  // all measurements of a time
 }
 
 // Wanted returns the result with the given limit, unless the limit is 0.
@@ -43,7 +43,7 @@ func (r Result) Wanted(most float64) Result {
 	return r
 }
 
-// run is what one contender needed for one unit of work, in seconds, in each turn.
+// run holds the times of one contender for one unit of work in each turn, in seconds.
 type run struct {
 	by    string // the kernels' path, or lattigo
 	times []float64
@@ -51,9 +51,9 @@ type run struct {
 
 // Row is a measurement that yields results of known names.
 type Row struct {
-	Section string // for people: what it belongs to
+	Section string // heading of the result in tables and pages
 	Names   []string
-	Memory  uint64 // estimate of the bytes that it needs in all processes; 0: little
+	Memory  uint64 // estimated bytes of all processes; 0 if negligible
 	Run     func(ctx context.Context) ([]Result, error)
 }
 
@@ -147,7 +147,7 @@ func WriteText(w io.Writer, m Machine, list []Result) error {
 	return err
 }
 
-// camel turns ntt_n14_50bit into NttN14_50bit: what follows "Benchmark" must not begin with a small letter.
+// camel turns ntt_n14_50bit into NttN14_50bit: the name after "Benchmark" must not begin with a small letter.
 func camel(name string) string {
 	var b strings.Builder
 	for _, w := range strings.Split(name, "_") {
