@@ -5,6 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
+
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 )
 
 // linked lists the packages of the compared libraries that lodge itself uses, with the reason. lodge-bench links more.
@@ -55,12 +59,9 @@ func TestBinaryLeavesBenchmarksOut(t *testing.T) {
 // `lodge bench` names its successor, and its exit code is that of wrong usage.
 func TestBenchIsAnotherProgram(t *testing.T) {
 	for _, args := range [][]string{{"bench"}, {"bench", "kernels", "--filter", "ntt"}} {
-		out, err := runLodge(t, args...)
-		if err == nil || out != "" || exitCode(err) != 2 || !strings.Contains(err.Error(), "run `lodge-bench`") || strings.Contains(err.Error(), "\n") {
+		out, err := lodgetest.Run(t, args...)
+		if err == nil || out != "" || cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "run `lodge-bench`") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v: %q, %v", args, out, err)
 		}
-	}
-	if _, err := runLodge(t, "version", "nothing"); exitCode(err) != 1 {
-		t.Errorf("another error: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
 	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
@@ -42,7 +43,7 @@ func configured[T any](t *testing.T, document string, first int, of func(*devnet
 			t.Fatal(err)
 		}
 	}
-	writeYAML(t, file, settings)
+	lodgetest.WriteYAML(t, file, settings)
 	if shown, err = load(file); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
 )
 
 // planned commands are documented ahead of their code. One that exists must not be here: the test says so.
@@ -60,7 +63,7 @@ func TestDocuments(t *testing.T) {
 		t.Errorf("%d commands were found in the documents", commands)
 	}
 	for name := range planned {
-		if cmd, _, err := newLodge().Find([]string{name}); err == nil && cmd.Name() == name {
+		if cmd, _, err := lodgetest.NewLodge().Find([]string{name}); err == nil && cmd.Name() == name {
 			t.Errorf("lodge %s exists now: take it off the list of planned commands", name)
 		}
 	}
@@ -99,13 +102,13 @@ func checkCommand(line, makefile string) error {
 		if planned[words[1]] {
 			return nil
 		}
-		root := newLodge()
+		root := lodgetest.NewLodge()
 		root.InitDefaultCompletionCmd()
 		cmd, rest, err := root.Find(words[1:])
 		if err != nil {
 			return err
 		}
-		if _, ok := cmd.Annotations[onlyHelp]; ok && len(rest) == 0 || !cmd.Runnable() {
+		if _, ok := cmd.Annotations[cli.OnlyHelp]; ok && len(rest) == 0 || !cmd.Runnable() {
 			return fmt.Errorf("%s alone does nothing", cmd.CommandPath())
 		}
 		if err := cmd.ParseFlags(rest); err != nil {

@@ -4,11 +4,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/command"
 )
 
 // revision is the commit that the linker sets where Go records none: in the image, which has no git.
@@ -18,17 +20,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	defer stop()
-	builtFrom = revision
-	if err := execute(ctx, newRoot(), os.Args[1:]); err != nil {
+	cli.Revision = revision
+	if err := cli.Execute(ctx, command.Root(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "lodge:", err)
-		os.Exit(exitCode(err))
+		os.Exit(cli.ExitCode(err))
 	}
-}
-
-// exitCode returns 2 if the user must run another program, and otherwise 1.
-func exitCode(err error) int {
-	if errors.Is(err, errMoved) {
-		return 2
-	}
-	return 1
 }

@@ -1,0 +1,146 @@
+package conduct
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	accusationsv1 "github.com/lodge-mpc/lodge/proto/lodge/accusations/v1"
+)
+
+// reasonFlag adds the flag that an operator's act takes.
+func reasonFlag(cmd *cobra.Command, reason *string) {
+	cmd.Flags().StringVar(reason, "reason", "", "why, for the audit log and those who look at it later")
+	_ = cmd.MarkFlagRequired("reason")
+}
+
+func accusationsClearCommand(o *cli.Operator) *cobra.Command {
+	ok, q := &cli.Confirmation{}, &accusationsv1.ClearFailuresRequest{}
+	cmd := &cobra.Command{
+		Use:   "clear --party PARTY --reason WHY",
+		Short: "Have the failures with nobody named so far count no more, so that generation goes on",
+		Long: "Have a party's failures with nobody named so far count no more, as its client with the permission accusations. It is\n" +
+			"your word that their cause is known: a party that cheats and is not found gets as many attempts again. The other\n" +
+			"parties' operators do the same at theirs.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+				h, err := holds(c, ctx)
+				if err != nil {
+					return err
+				}
+				var open []*accusationsv1.Failure
+				for _, f := range h.failures {
+					if q.Last = f.GetSequence(); !f.GetCleared() {
+						open = append(open, f)
+					}
+				}
+				if yes, err := ok.Before(func() error { return showUncleared(o, cmd, h, open) }); !yes {
+					return err
+				}
+				r, err := accusations(c).ClearFailures(ctx, q)
+				if err != nil {
+					return err
+				}
+				if o.JSON {
+					return cli.WriteJSON(cmd.OutOrStdout(), struct {
+						Cleared  uint32         `json:"cleared"`
+						Standing standingRecord `json:"standing"`
+					}{r.GetCleared(), standingJSON(r.GetStanding())})
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "party %s: %d failures are cleared; %s\n",
+					o.Party, r.GetCleared(), goesOn(r.GetStanding()))
+				return err
+			})
+		},
+	}
+	reasonFlag(cmd, &q.Reason)
+	ok.Flags(cmd)
+	return cmd
+}
+
+// goesOn says whether sessions may begin.
+func goesOn(s *accusationsv1.Standing) string {
+	if s.GetRefusal() != "" {
+		return "no session begins: " + cli.OneLine(s.GetRefusal())
+	}
+	return "sessions may begin"
+}
+
+// showUncleared says what would be cleared.
+func showUncleared(o *cli.Operator, cmd *cobra.Command, h held, open []*accusationsv1.Failure) error {
+	if o.JSON {
+		out := struct {
+			Failures []unnamedRecord `json:"failures"`
+			Standing standingRecord  `json:"standing"`
+			DryRun   bool            `json:"dry_run"`
+		}{[]unnamedRecord{}, standingJSON(h.standing), true}
+		for _, f := range open {
+			out.Failures = append(out.Failures, unnamedJSON(f))
+		}
+		return cli.WriteJSON(cmd.OutOrStdout(), out)
+	}
+	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "party %s would clear %d failures\n", o.Party, len(open)); err != nil || len(open) == 0 {
+		return err
+	}
+	return printUnnamed(cmd.OutOrStdout(), open, time.Now())
+}
+
+func accusationsPardonCommand(o *cli.Operator) *cobra.Command {
+	ok, q := &cli.Confirmation{}, &accusationsv1.PardonRequest{}
+	cmd := &cobra.Command{
+		Use:   "pardon ID --party PARTY --reason WHY",
+		Short: "Have an accusation exclude nobody any more, at one party",
+		Long: "Have an accusation exclude nobody any more, as the party's client with the permission accusations. A party that is\n" +
+			"convicted has signed what no party signs that follows the protocol: its machine, its build or its key is not what\n" +
+			"it should be. To go on without it, change the roster. Other accusations of the same party stay; the other parties'\n" +
+			"operators do the same at theirs.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cli.FirstArgument(func() []string { return completeAccusations(o) }),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q.Id = args[0]
+			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+				a, err := accusation(c, ctx, q.GetId())
+				if err != nil {
+					return err
+				}
+				if yes, err := ok.Before(func() error { return showPardon(o, cmd, a) }); !yes {
+					return err
+				}
+				r, err := accusations(c).Pardon(ctx, q)
+				if err != nil {
+					return err
+				}
+				if o.JSON {
+					return cli.WriteJSON(cmd.OutOrStdout(), struct {
+						accusationRecord
+						Standing standingRecord `json:"standing"`
+					}{accusationJSON(r.GetAccusation()), standingJSON(r.GetStanding())})
+				}
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "party %s: accusation %s of %s is pardoned; %s\n",
+					o.Party, q.GetId(), a.GetCulprit(), goesOn(r.GetStanding()))
+				return err
+			})
+		},
+	}
+	reasonFlag(cmd, &q.Reason)
+	ok.Flags(cmd)
+	return cmd
+}
+
+// showPardon says what would be pardoned.
+func showPardon(o *cli.Operator, cmd *cobra.Command, a *accusationsv1.Accusation) error {
+	if o.JSON {
+		return cli.WriteJSON(cmd.OutOrStdout(), struct {
+			accusationRecord
+			DryRun bool `json:"dry_run"`
+		}{accusationJSON(a), true})
+	}
+	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "party %s would pardon this\n", o.Party); err != nil {
+		return err
+	}
+	return printAccusation(cmd.OutOrStdout(), a)
+}

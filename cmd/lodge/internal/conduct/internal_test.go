@@ -1,0 +1,10 @@
+package conduct
+
+// The tests of the commands, which run the whole program, are in a package of their own: they read these records and call
+// these functions.
+
+type (
+	AccusationRecord = accusationRecord
+	StandingRecord   = standingRecord
+	UnnamedRecord    = unnamedRecord
+)

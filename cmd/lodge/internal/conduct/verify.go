@@ -1,0 +1,110 @@
+package conduct
+
+import (
+	"bufio"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/session/evidence"
+)
+
+// provedRecord is the JSON of what evidence proves.
+type provedRecord struct {
+	Proved    bool   `json:"proved"`
+	Kind      string `json:"kind,omitempty"`
+	Party     int    `json:"party"`
+	Culprit   string `json:"culprit,omitempty"`
+	Check     string `json:"check,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	Protocol  string `json:"protocol,omitempty"`
+	Session   string `json:"session,omitempty"`
+	SessionID string `json:"session_id,omitempty"`
+	Accuser   string `json:"accuser,omitempty"`
+	When      string `json:"when,omitempty"` // as the accuser says
+	Roster    string `json:"roster"`
+}
+
+func accusationsVerifyCommand() *cobra.Command {
+	var path string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify FILE --roster ROSTER",
+		Short: "Check evidence of a cheat on any machine, with nothing but the roster",
+		Long: "Check a file that `lodge accusations export` wrote. It takes the roster that the session had, and neither a network\n" +
+			"nor trust in anybody. The command succeeds if the file proves that a party of that roster has cheated, and fails if\n" +
+			"it does not.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			roster, err := config.LoadRoster(path)
+			if err != nil {
+				return err
+			}
+			f, err := os.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			hash := roster.Hash()
+			found, err := evidence.Verify(cmd.Context(), bufio.NewReaderSize(f, 1<<20), roster)
+			if nothing := (*evidence.Error)(nil); errors.As(err, &nothing) {
+				if asJSON {
+					cli.Hold(cmd)
+					if err := cli.WriteJSON(cmd.OutOrStdout(), provedRecord{Party: -1, Roster: hex.EncodeToString(hash[:])}); err != nil {
+						return err
+					}
+				}
+				return rpc.Errorf(cli.CheckFailed, nextOf(nothing.Problem), "nothing is proved: %s", nothing.Reason)
+			}
+			if err != nil {
+				return err
+			}
+			x := provedRecord{
+				true, string(found.Kind), int(found.Culprit.Index), found.Culprit.Name, found.Check, found.Reason, found.Protocol, found.Job.String(),
+				hex.EncodeToString(found.Session[:]), found.Accuser.Name, found.When.UTC().Format(time.RFC3339), hex.EncodeToString(hash[:]),
+			}
+			if asJSON {
+				return cli.WriteJSON(cmd.OutOrStdout(), x)
+			}
+			return printProved(cmd.OutOrStdout(), x)
+		},
+	}
+	cmd.Flags().StringVar(&path, "roster", "", "roster that the session had")
+	_ = cmd.MarkFlagRequired("roster")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return cmd
+}
+
+// nextOf says what to do about a file that proves nothing.
+func nextOf(p evidence.Problem) string {
+	switch p {
+	case evidence.OtherRoster:
+		return "name the roster that the parties had then"
+	case evidence.OtherVersion:
+		return "use a build of the version that made it"
+	case evidence.Unreadable:
+		return "see that the file is whole"
+	}
+	return "do not hold it against anybody"
+}
+
+func printProved(w io.Writer, x provedRecord) error {
+	fmt.Fprintf(w, "proved: party %d (%s) has cheated: it %s\n", x.Party, x.Culprit, cli.OneLine(x.Reason))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range [][2]string{
+		{"kind, check", x.Kind + ", " + x.Check}, {"session", x.Session + " of " + x.Protocol + ", " + x.SessionID},
+		{"accused by", x.Accuser + ", as of " + x.When + " (its word)"}, {"roster", x.Roster},
+	} {
+		fmt.Fprintf(t, "  %s\t%s\n", row[0], row[1])
+	}
+	return t.Flush()
+}

@@ -1,0 +1,9 @@
+package jobs
+
+// The tests of the commands, which run the whole program, are in a package of their own: they read these records and call
+// these functions.
+
+type (
+	EstimateRecord = estimateRecord
+	StockRecord    = stockRecord
+)

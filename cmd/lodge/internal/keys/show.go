@@ -1,0 +1,201 @@
+package keys
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/clients/go/threshold"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+)
+
+// ThresholdRecord is what there is to say of threshold keys.
+type ThresholdRecord struct {
+	Epoch     uint64 `json:"epoch"`
+	State     string `json:"state"`
+	Params    string `json:"params"`
+	Successor string `json:"successor,omitempty"` // of a legacy set
+	Digest    string `json:"digest"`
+	Threshold int    `json:"threshold"`
+	Quorum    int    `json:"quorum"` // how many holders decrypt
+	// Group says that the parties have keys of their own, and as many decrypt as own those that a ciphertext is under.
+	Group          bool             `json:"group,omitempty"`
+	KeygenSecurity string           `json:"keygen_security"`
+	Created        string           `json:"created"`
+	Holders        []holderRecord   `json:"holders"`
+	Masks          []maskRecord     `json:"masks"`
+	Forms          []formRecord     `json:"forms"`
+	Sizes          thresholdSizes   `json:"bytes"`
+	Security       cli.SecurityBits `json:"security_bits"`
+	// Of BGV keys alone.
+	Galois        []uint64 `json:"galois,omitempty"` // automorphisms X -> X^g that there are keys for
+	Flooded       uint64   `json:"flooded,omitempty"`
+	FloodingLimit uint64   `json:"flooding_limit,omitempty"` // ciphertexts that a holder answers for with flooding
+	Flooders      []string `json:"flooders,omitempty"`       // those that do, of those that are up
+}
+
+type holderRecord struct {
+	Share     int    `json:"share"`
+	Party     string `json:"party"` // empty for one that has left the roster
+	Up        bool   `json:"up"`
+	Decrypted uint64 `json:"decrypted"` // messages that it has answered for
+}
+
+type maskRecord struct {
+	Quorum []string `json:"quorum"`
+	Form   string   `json:"form"`
+	Free   uint64   `json:"free"` // of the member that has the fewest
+}
+
+// formRecord is how a form of masks decrypts under these keys.
+type formRecord struct {
+	Form string `json:"form"`
+	// FailureProbability of a message whose ciphertext a gate or lookup gave.
+	FailureProbability float64 `json:"failure_probability"`
+	// NoiseBound is the noise up to which nothing is decrypted wrongly for its size, as a part of the modulus.
+	NoiseBound float64 `json:"noise_bound"`
+	// Bits that a party opens of each message, and sends to the recipient.
+	AnswerBits int `json:"answer_bits"`
+}
+
+type thresholdSizes struct {
+	PublicKey  int    `json:"public_key"` // the chunk that it is in
+	Evaluation uint64 `json:"evaluation_keys"`
+	LWE        int    `json:"lwe_ciphertext,omitempty"`
+	Ring       int    `json:"ring_ciphertext,omitempty"`
+	BGV        int    `json:"bgv_ciphertext,omitempty"` // a fresh one
+}
+
+func describeThreshold(k *threshold.Key, names []string) (*ThresholdRecord, error) {
+	r := &ThresholdRecord{
+		Epoch: k.Epoch, State: k.State, Params: k.Params, Digest: hex.EncodeToString(k.Digest[:]), Threshold: k.Threshold, Quorum: k.Threshold + 1,
+		KeygenSecurity: k.Security, Created: k.Created.UTC().Format(time.RFC3339), Masks: []maskRecord{},
+		Galois: k.Galois, Flooded: k.Flooded, FloodingLimit: k.FloodingLimit,
+	}
+	if s := k.Scheme(); s != nil {
+		r.Sizes = thresholdSizes{PublicKey: s.ChunkSize(0), Evaluation: k.KeyBytes, LWE: s.LWESize(), Ring: s.RingSize()}
+		r.Successor = s.Successor
+		r.Security, r.Forms = cli.ThresholdSecurity(s.Set), formsOf(s, len(k.Holders), k.Threshold)
+	}
+	if s := k.BGV(); s != nil {
+		r.Sizes = thresholdSizes{PublicKey: s.ChunkSize(), Evaluation: k.KeyBytes, BGV: s.CiphertextSize(s.MaxLevel())}
+		r.Security, r.Forms = bgvSecurity(s.Set), bgvForms(s, k.Threshold)
+	}
+	if set := k.Multikey(); set != nil {
+		r.Successor = set.Successor
+		r.Group, r.Security = true, multikeySecurity(set)
+	}
+	for i, p := range k.Holders {
+		h := holderRecord{Share: i}
+		if p >= 0 {
+			h.Party, h.Up, h.Decrypted = names[p], slices.Contains(k.Up, p), k.Decrypted[p]
+		}
+		r.Holders = append(r.Holders, h)
+	}
+	for _, p := range k.Flooders {
+		r.Flooders = append(r.Flooders, names[p])
+	}
+	for _, m := range k.Masks {
+		x := maskRecord{Form: m.Form, Free: m.Free}
+		for _, p := range m.Quorum {
+			x.Quorum = append(x.Quorum, names[p])
+		}
+		r.Masks = append(r.Masks, x)
+	}
+	return r, nil
+}
+
+func keysShowCommand(o *cli.Operator) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show EPOCH",
+		Short: "Show threshold keys: who holds shares and is up, the masks of each quorum, failure and noise",
+		Long: "Show what all holders that can be reached say of threshold keys, who must agree. A mask counts as free if all parties\n" +
+			"of its quorum are up and have it.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cli.FirstArgument(o.CompleteThreshold),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			epoch, err := cli.EpochArgument(args[0])
+			if err != nil {
+				return err
+			}
+			return o.WithHolders(func(c *threshold.Client) error {
+				k, _, err := cli.ThresholdKey(cmd.Context(), c, epoch)
+				if err != nil {
+					return err
+				}
+				r, err := describeThreshold(k, c.Parties())
+				if err != nil {
+					return err
+				}
+				if o.JSON {
+					return cli.WriteJSON(cmd.OutOrStdout(), r)
+				}
+				return r.print(cmd.OutOrStdout())
+			})
+		},
+	}
+}
+
+func (r *ThresholdRecord) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "epoch\t%d, %s\n", r.Epoch, r.State)
+	if r.Group {
+		fmt.Fprintf(t, "group\t%d parties decrypt what is under their own keys, all of whose owners take part\n", len(r.Holders))
+		fmt.Fprintf(t, "security\tagainst parties that follow the protocol\n")
+	} else {
+		fmt.Fprintf(t, "threshold\tany %d of %d holders decrypt\n", r.Quorum, len(r.Holders))
+		fmt.Fprintf(t, "key generation\t%s: honest majority, parties that follow the protocol\n", cli.OrDash(r.KeygenSecurity))
+	}
+	fmt.Fprintf(t, "parameters\t%s, security %s\n", cli.MarkedName(r.Params, false, r.Successor), r.Security.Sentence(r.Security.Classical == 0))
+	fmt.Fprintf(t, "digest\t%s\n", r.Digest)
+	fmt.Fprintf(t, "created\t%s\n", r.Created)
+	if r.Sizes.BGV > 0 {
+		fmt.Fprintf(t, "sizes\tkeys to compute with %s, for %d automorphisms; a fresh ciphertext %s\n", cli.Size(float64(r.Sizes.Evaluation)), len(r.Galois),
+			cli.Size(float64(r.Sizes.BGV)))
+	} else if !r.Group {
+		fmt.Fprintf(t, "sizes\tkeys to compute with %s; a ciphertext of one message %s, a ring ciphertext %s\n", cli.Size(float64(r.Sizes.Evaluation)),
+			cli.Size(float64(r.Sizes.LWE)), cli.Size(float64(r.Sizes.Ring)))
+	}
+	if r.FloodingLimit > 0 {
+		fmt.Fprintf(t, "flooding\t%d of the %d ciphertexts that a holder answers for\n", r.Flooded, r.FloodingLimit)
+		if len(r.Flooders) < len(r.Holders) {
+			fmt.Fprintf(t, "\tby %s, of those that are up\n", strings.Join(r.Flooders, ", "))
+		}
+	}
+	for _, f := range r.Forms {
+		failure := "never fails"
+		if f.FailureProbability > 0 {
+			failure = fmt.Sprintf("fails with probability %.1e for what a gate or lookup gave", f.FailureProbability)
+		}
+		fmt.Fprintf(t, "%s masks\t%s, for noise up to %.1e of the modulus\n", f.Form, failure, f.NoiseBound)
+	}
+	fmt.Fprintln(t, "\nSHARE\tPARTY\tUP\tMESSAGES DECRYPTED")
+	for _, h := range r.Holders {
+		up, party := "yes", h.Party
+		switch {
+		case party == "":
+			up, party = "-", "has left"
+		case !h.Up:
+			up = "no"
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%d\n", h.Share, party, up, h.Decrypted)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if len(r.Masks) == 0 {
+		_, err := fmt.Fprintf(w, "\nno masks that holders who are up can use; `lodge keys masks %d --every-quorum` makes some\n", r.Epoch)
+		return err
+	}
+	fmt.Fprintln(t, "\nQUORUM\tMASKS\tFREE")
+	for _, m := range r.Masks {
+		fmt.Fprintf(t, "%s\t%s\t%d\n", strings.Join(m.Quorum, " "), m.Form, m.Free)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,12 @@
+package linear
+
+// The tests of the commands, which run the whole program, are in a package of their own: they read these records and call
+// these functions.
+
+type (
+	LinearReport = linearReport
+)
+
+var (
+	ReadIntegers = readIntegers
+)

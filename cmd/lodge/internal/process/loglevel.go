@@ -1,0 +1,128 @@
+package process
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/logs"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/doctor"
+)
+
+// levelRecord is how much a process logs.
+type levelRecord struct {
+	Process string `json:"process"`
+	Level   string `json:"level,omitempty"`
+	Until   string `json:"until,omitempty"`
+	Error   string `json:"error,omitempty"`
+}
+
+// logLevelCommand is `lodge log-level`.
+func logLevelCommand() *cobra.Command {
+	o := &cli.Operator{}
+	var at []string
+	var span time.Duration
+	cmd := &cobra.Command{
+		Use:   "log-level [LEVEL]",
+		Short: "Show or change how much processes log, while they run",
+		Long: "Show at which level processes log, or change it, as a client with the permission operate. The level is " +
+			strings.Join(logs.Levels, ",\n") + "; debug has a line for every round. No level has secrets in its lines.\n\n" + cli.Connecting,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cli.FirstArgument(func() []string { return logs.Levels }),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var q *statusv1.SetLogLevelRequest
+			if len(args) == 1 {
+				if _, err := logs.ParseLevel(args[0]); err != nil {
+					return cli.Invalid("", "the level %v", err)
+				}
+				q = &statusv1.SetLogLevelRequest{Level: args[0], Span: durationpb.New(span)}
+			}
+			return logLevel(o, cmd, at, q)
+		},
+	}
+	o.Flags(cmd)
+	cmd.Flags().StringSliceVar(&at, "at", nil, "processes: \"coordinator\" or parties by name (default all)")
+	cmd.Flags().DurationVar(&span, "for", 10*time.Minute, "then the configured level comes back; 0: not before the process ends")
+	cli.Complete(cmd, "at", func() []string { return append(o.CompleteParties(), config.CoordinatorName) })
+	return cmd
+}
+
+// logLevel asks processes, after changing the level if there is a request.
+func logLevel(o *cli.Operator, cmd *cobra.Command, at []string, q *statusv1.SetLogLevelRequest) error {
+	p, err := o.Places()
+	if err != nil {
+		return err
+	}
+	credentials, err := p.Credentials()
+	if err != nil {
+		return err
+	}
+	for _, name := range at {
+		if _, ok := p.Roster.Index(name); !ok && name != config.CoordinatorName {
+			return rpc.Errorf(rpc.NotFound, "name the coordinator, or parties of the roster", "there is no process %q", name)
+		}
+	}
+	answers := doctor.Ask(cmd.Context(), p.Roster, credentials, p.Options)
+	var list []levelRecord
+	var failed error
+	for _, a := range answers {
+		defer a.Close()
+		if len(at) > 0 && !slices.Contains(at, a.Name) {
+			continue
+		}
+		r, err := levelAt(cmd.Context(), a, q)
+		if err != nil && failed == nil {
+			failed = err
+		}
+		list = append(list, r)
+	}
+	if o.JSON {
+		err = cli.WriteJSON(cmd.OutOrStdout(), struct {
+			Processes []levelRecord `json:"processes"`
+		}{list})
+	} else {
+		t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "PROCESS\tLEVEL\tUNTIL\tNOTE")
+		for _, r := range list {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Process, cmp.Or(r.Level, "-"), cmp.Or(r.Until, "-"), cli.OneLine(r.Error))
+		}
+		err = t.Flush()
+	}
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// levelAt is the level of one process, which it may have been asked to change.
+func levelAt(ctx context.Context, a *doctor.Answer, q *statusv1.SetLogLevelRequest) (levelRecord, error) {
+	r := levelRecord{Process: a.Name}
+	level, err := a.Status.GetLogLevel(), a.Err
+	if err == nil && q != nil {
+		call, cancel := context.WithTimeout(ctx, cli.CallTime)
+		defer cancel()
+		var set *statusv1.SetLogLevelResponse
+		set, err = statusv1.NewStatusServiceClient(a.Conn).SetLogLevel(call, q)
+		level = set.GetLogLevel()
+	}
+	if err != nil {
+		r.Error = rpc.FromError(err).Error()
+		return r, rpc.FromError(err)
+	}
+	r.Level = level.GetLevel()
+	if level.GetUntil() != nil {
+		r.Until = cli.Time(level.GetUntil())
+	}
+	return r, nil
+}

@@ -1,0 +1,176 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/store/vault"
+)
+
+// backupReport is the outcome of `lodge store backup`.
+type backupReport struct {
+	vault.Restored        // as it was read back
+	File           string `json:"file"`
+	FileBytes      int64  `json:"file_bytes"`
+}
+
+// restoreReport is the outcome of `lodge store restore`.
+type restoreReport struct {
+	vault.Restored
+	KeepDecryption bool `json:"keep_decryption"`
+	NewAuditLog    bool `json:"new_audit_log,omitempty"`
+	DryRun         bool `json:"dry_run,omitempty"`
+}
+
+func (o *storeFlags) backupCommand() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "backup",
+		Short: "Back up everything but the shares of tuples and of MAC keys",
+		Long: "Write a backup, and read it back. It has the party's shares of epochs, the ledger of decryptions with its answers,\n" +
+			"and the records of everything; it has no tuples and no MAC keys, so that none can come back. It is sealed under\n" +
+			"the key of the store: keep that key, and not beside the backup.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r := backupReport{File: file}
+			if err := o.backup(cmd, &r); err != nil {
+				return err
+			}
+			return writeStore(o, cmd, r, printBackup)
+		},
+	}
+	cmd.Flags().StringVar(&file, "out", "", "file to write, which must not exist")
+	_ = cmd.MarkFlagRequired("out")
+	return cmd
+}
+
+// counted shows how much has passed.
+type counted struct {
+	n    int64
+	show func(n int64)
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	c.n += int64(len(b))
+	c.show(c.n)
+	return len(b), nil
+}
+
+func newCounted(p *terminal.Progress, what string) *counted {
+	return &counted{show: func(n int64) { p.Show(fmt.Sprintf("%s %.1f MB", what, float64(n)/1e6), false) }}
+}
+
+// backup leaves the file under its name only when all of it is there and reads back.
+func (o *storeFlags) backup(cmd *cobra.Command, r *backupReport) (err error) {
+	v, key, err := o.examine(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.Close()) }()
+	if _, err := os.Lstat(r.File); err == nil {
+		return rpc.Errorf(rpc.Conflict, "name another file", "%s exists", r.File)
+	}
+	part := r.File + ".part"
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err == nil {
+			err = os.Rename(part, r.File)
+		}
+		if err != nil {
+			_ = os.Remove(part)
+		}
+	}()
+	p := cli.ProgressOf(cmd, o.json)
+	defer p.Done()
+	written := newCounted(p, "written")
+	if _, err := v.Backup(io.MultiWriter(f, written)); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	r.FileBytes = written.n
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	r.Restored, err = vault.Restore(nil, io.TeeReader(f, newCounted(p, "read back")), key, vault.RestoreOptions{Check: true})
+	return err
+}
+
+func (o *storeFlags) restoreCommand() *cobra.Command {
+	var file string
+	var keep, newLog bool
+	cmd := &cobra.Command{
+		Use:   "restore",
+		Short: "Restore a backup into an empty store",
+		Long: "Restore a backup into the store of the party's configuration, in which there must be nothing, with the key that\n" +
+			"sealed the backed-up store at that time. The store is another one from then on, in quarantine until\n" +
+			"`lodge store quarantine --leave`. No tuple comes back, because a backup has no shares: every batch is revoked and\n" +
+			"every MAC key burnt.\n\n" +
+			"All epochs are retired. With --keep-decryption those for decryption drain, with half of the decryptions that were left,\n" +
+			"and threshold keys without any with flooding: but answers that were given after the backup are not known to it. The same ciphertext would be answered again with\n" +
+			"fresh noise, and two such answers tell of the key. Use it only when that cannot be asked for. An epoch that was\n" +
+			"destroyed after the backup comes back, too: destroy it again.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r := restoreReport{KeepDecryption: keep, NewAuditLog: newLog, DryRun: o.dry}
+			if err := o.restore(cmd, file, &r); err != nil {
+				return err
+			}
+			return writeStore(o, cmd, r, printRestore)
+		},
+	}
+	cmd.Flags().StringVar(&file, "in", "", "backup to restore")
+	cmd.Flags().BoolVar(&newLog, "new-audit-log", false, "the audit log is lost, too: the party begins a new one")
+	cmd.Flags().BoolVar(&keep, "keep-decryption", false, "keep the epochs for decryption; see the risk above")
+	_ = cmd.MarkFlagRequired("in")
+	o.dryRun(cmd, "read the backup to its end, and restore nothing")
+	return cmd
+}
+
+func (o *storeFlags) restore(cmd *cobra.Command, file string, r *restoreReport) (err error) {
+	place, key, err := o.load()
+	if err != nil {
+		return err
+	}
+	in, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	p := cli.ProgressOf(cmd, o.json)
+	defer p.Done()
+	stream := io.TeeReader(in, newCounted(p, "read"))
+	opt := vault.RestoreOptions{KeepDecryption: r.KeepDecryption, NewAuditLog: r.NewAuditLog, Check: o.dry}
+	if o.dry {
+		r.Restored, err = vault.Restore(nil, stream, key, opt)
+		return explainRestore(err)
+	}
+	s, err := o.open(cmd, place, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	r.Restored, err = vault.Restore(s, stream, key, opt)
+	return explainRestore(err)
+}
+
+func explainRestore(err error) error {
+	switch {
+	case errors.Is(err, vault.ErrWrongKey):
+		return rpc.Errorf(rpc.Invalid, "name the key of the store at the time of the backup as vault.key_file", "%v", err)
+	case errors.Is(err, vault.ErrExists):
+		return rpc.Errorf(rpc.Conflict, "name an empty place for vault.dir, or move away what is there", "%v", err)
+	}
+	return err
+}

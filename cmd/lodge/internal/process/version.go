@@ -1,0 +1,48 @@
+package process
+
+import (
+	"encoding/hex"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/engine/params"
+)
+
+// versionCommand is `lodge version`.
+func versionCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Say which build this is, and what must be the same at all parties",
+		Long: "Say which build this is. The protocol version, and the hash of a parameter set that a cluster uses, must be the same\n" +
+			"at all parties.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r := cli.Build()
+			for _, s := range params.Sets() {
+				hash := s.Hash()
+				r.Sets = append(r.Sets, cli.VersionOfASet{Name: s.Name, Insecure: s.Insecure, Hash: hex.EncodeToString(hash[:])})
+			}
+			if asJSON {
+				return cli.WriteJSON(cmd.OutOrStdout(), r)
+			}
+			commit := cli.OrDash(r.Commit)
+			if r.Modified {
+				commit += ", modified since"
+			}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintf(w, "lodge\t%s\ncommit\t%s\nbuilt with\t%s for %s\nprotocol\t%d\n", r.Version, commit, r.Go, r.Platform, r.Protocol)
+			for _, s := range r.Sets {
+				if !s.Insecure {
+					fmt.Fprintf(w, "%s\t%s\n", s.Name, s.Hash)
+				}
+			}
+			return w.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON, with the parameter sets of tests too")
+	return cmd
+}

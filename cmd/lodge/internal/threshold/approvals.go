@@ -1,0 +1,171 @@
+package threshold
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/clients/go/threshold"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+)
+
+// approvalRecord is a request for decryption at the parties that know it.
+type approvalRecord struct {
+	threshold.Approval
+	Parties []string `json:"parties"`
+}
+
+type approvalsReport struct {
+	Approvals []approvalRecord  `json:"approvals"`
+	Away      map[string]string `json:"away,omitempty"` // parties that could not say, with why
+}
+
+func (o *decrypter) approvalsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "approvals",
+		Short: "List requests for decryption that wait for approval, or have it",
+		Long: "List what each party knows of requests of clients whose rules ask for the approval of others, as a client with the\n" +
+			"permission approve. A party counts approvals for itself: where it has another count it has a line of its own.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.do(func(c *threshold.Client) error {
+				ctx, cancel := context.WithTimeout(cmd.Context(), cli.CallTime)
+				defer cancel()
+				lists, errs := c.Approvals(ctx)
+				r, err := approvalsOf(c.Parties(), lists, errs)
+				if err != nil {
+					return err
+				}
+				if o.json {
+					return cli.WriteJSON(cmd.OutOrStdout(), r)
+				}
+				for name, why := range r.Away {
+					fmt.Fprintf(cmd.ErrOrStderr(), "not asked: %s: %s\n", name, cli.OneLine(why))
+				}
+				return printApprovals(cmd.OutOrStdout(), r.Approvals)
+			})
+		},
+	}
+}
+
+// approvalsOf puts together what parties say: the same words of several are one record. If none can say anything, that
+// is the error.
+func approvalsOf(names []string, lists [][]threshold.Approval, errs []error) (*approvalsReport, error) {
+	r := &approvalsReport{Approvals: []approvalRecord{}, Away: map[string]string{}}
+	failed := 0
+	for i, err := range errs {
+		if err != nil {
+			failed++
+			r.Away[names[i]] = lodge.FromError(err).What
+		}
+	}
+	if failed == len(errs) {
+		return nil, errs[0]
+	}
+	for i, list := range lists {
+		for _, a := range list {
+			k := slices.IndexFunc(r.Approvals, func(b approvalRecord) bool {
+				return a.Request == b.Request && a.Needed == b.Needed && a.Used == b.Used && slices.Equal(a.ApprovedBy, b.ApprovedBy)
+			})
+			if k < 0 {
+				k, r.Approvals = len(r.Approvals), append(r.Approvals, approvalRecord{Approval: a})
+			}
+			r.Approvals[k].Parties = append(r.Approvals[k].Parties, names[i])
+		}
+	}
+	slices.SortStableFunc(r.Approvals, func(a, b approvalRecord) int {
+		return cmp.Or(a.Asked.Truncate(time.Second).Compare(b.Asked.Truncate(time.Second)), cmp.Compare(a.Request, b.Request))
+	})
+	return r, nil
+}
+
+func printApprovals(w io.Writer, list []approvalRecord) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(w, "no requests wait for approval")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "REQUEST\tCLIENT\tEPOCH\tMESSAGES\tCIRCUIT\tAPPROVALS\tEXPIRES\tAT")
+	for _, a := range list {
+		state := fmt.Sprintf("%d of %d", len(a.ApprovedBy), a.Needed)
+		if len(a.ApprovedBy) > 0 {
+			state += " (" + strings.Join(a.ApprovedBy, ", ") + ")"
+		}
+		if a.Used {
+			state += ", used"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", a.Request, cli.OneLine(a.Client), a.Epoch, a.Messages, cli.OrDash(cli.OneLine(a.Circuit)), cli.OneLine(state),
+			a.Expires.UTC().Format(time.RFC3339), strings.Join(a.Parties, " "))
+	}
+	return t.Flush()
+}
+
+// approvedReport is the outcome of `lodge decrypt approve`.
+type approvedReport struct {
+	Request string            `json:"request"`
+	Parties []string          `json:"parties"` // that have counted it
+	Count   []int             `json:"approvals"`
+	Needed  []uint32          `json:"needed"`
+	Others  map[string]string `json:"others,omitempty"` // parties that have not, with why
+}
+
+func (o *decrypter) approveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "approve DIGEST",
+		Short: "Approve a request for decryption of another client, at every party that knows it",
+		Long: "Approve the request that `lodge decrypt approvals`, or the error approval_needed at the client that asked, names by\n" +
+			"its digest: client, keys, ciphertexts, circuit, recipient and form are in it. It takes the permission approve, and\n" +
+			"nobody approves its own request.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request, err := hex.DecodeString(args[0])
+			if err != nil || len(request) != 32 {
+				return cli.Invalid("`lodge decrypt approvals` names the requests", "%.80q is not 64 hexadecimal digits", args[0])
+			}
+			return o.do(func(c *threshold.Client) error {
+				ctx, cancel := context.WithTimeout(cmd.Context(), cli.CallTime)
+				defer cancel()
+				at, errs := c.Approve(ctx, request)
+				r := approvedReport{Request: args[0], Parties: []string{}, Others: map[string]string{}}
+				var failed error
+				for i, name := range c.Parties() {
+					if errs[i] == nil {
+						r.Parties, r.Count, r.Needed = append(r.Parties, name), append(r.Count, len(at[i].ApprovedBy)), append(r.Needed, at[i].Needed)
+						continue
+					}
+					r.Others[name] = lodge.FromError(errs[i]).What
+					// a party that does not know the request was not asked, or is none of the quorum
+					if failed == nil || lodge.FromError(failed).Code == lodge.NotFound {
+						failed = errs[i]
+					}
+				}
+				if len(r.Parties) == 0 {
+					return failed
+				}
+				if o.json {
+					return cli.WriteJSON(cmd.OutOrStdout(), r)
+				}
+				for i, name := range r.Parties {
+					if _, err := fmt.Fprintf(cmd.OutOrStdout(), "party %s: approved, %d of %d\n", name, r.Count[i], r.Needed[i]); err != nil {
+						return err
+					}
+				}
+				if e := (*lodge.Error)(nil); errors.As(failed, &e) && e.Code != lodge.NotFound {
+					return rpc.Errorf(rpc.Code(e.Code), cmp.Or(e.Next, "do it again: what is done stays done"), "%s", e.What)
+				}
+				return nil
+			})
+		},
+	}
+}
