@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// A demonstration on a running cluster generates its own keys, retires only these, and leaves everything else unchanged.
+// A demonstration on a running cluster generates its own keys, retires only these, and leaves
+// everything else unchanged.
 func TestDemoOnACluster(t *testing.T) {
 	l := lodgetest.Start(t)
 	before := lodgetest.Read[jobs.StockList](l, "stock").Stock[0].Available

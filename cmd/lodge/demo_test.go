@@ -17,7 +17,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// A demonstration that cannot succeed is rejected before any process starts, with an error about the flag, also as JSON.
+// A demonstration that cannot succeed is rejected before any process starts, with an error about
+// the flag, also as JSON.
 func TestDemoRefusesFirst(t *testing.T) {
 	full := t.TempDir()
 	file := filepath.Join(full, "file")

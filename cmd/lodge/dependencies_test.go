@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 )
 
-// linked lists the packages of the compared libraries that lodge itself uses, with the reason. lodge-bench links more.
+// linked lists the packages of the compared libraries that lodge itself uses, with the reason.
+// lodge-bench links more.
 var linked = map[string]string{
 	"github.com/sp301415/tfhe-go/math/":              "transforms of engine/multikey",
 	"github.com/sp301415/tfhe-go/tfhe":               "gadgets of engine/multikey",
@@ -26,8 +27,8 @@ var linked = map[string]string{
 	"github.com/lodge-mpc/lodge/cmd/internal/":       "clusters and progress, shared with lodge-bench",
 }
 
-// The lodge binary links neither the benchmarks nor the packages of other libraries that only they need, such as the
-// multi-key package of tfhe-go.
+// The lodge binary links neither the benchmarks nor the packages of other libraries that only they
+// need, such as the multi-key package of tfhe-go.
 func TestBinaryLeavesBenchmarksOut(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {

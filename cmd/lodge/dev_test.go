@@ -53,7 +53,8 @@ func (s *screen) shows(want ...string) {
 	}
 }
 
-// Invalid flags are rejected before the directory is made. Flags that contradict the existing cluster are rejected too.
+// Invalid flags are rejected before the directory is made. Flags that contradict the existing
+// cluster are rejected too.
 func TestDevRefuses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net")
 	dev := func(want string, args ...string) {
@@ -97,7 +98,8 @@ func TestDevRefuses(t *testing.T) {
 	}
 }
 
-// While one lodge dev runs, another one is rejected and changes nothing. The next one continues with the same cluster.
+// While one lodge dev runs, another one is rejected and changes nothing. The next one continues
+// with the same cluster.
 func TestDev(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net")
 	args := []string{"dev", "--dir", dir, "--field", lodgetest.LiveField, "--stock", "100", "--json"}
@@ -136,7 +138,8 @@ func TestDev(t *testing.T) {
 	}
 }
 
-// Without --cluster the environment variable applies, and without that the directory of `lodge dev`.
+// Without --cluster the environment variable applies, and without that the directory of `lodge
+// dev`.
 func TestClusterDir(t *testing.T) {
 	t.Chdir(t.TempDir())
 	want := func(flag, want string) {

@@ -13,8 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// configured loads a file of a development cluster twice: as it is written, and with the settings in the first blocks of YAML
-// that a document shows.
+// configured loads a file of a development cluster twice: as it is written, and with the settings
+// in the first blocks of YAML that a document shows.
 func configured[T any](t *testing.T, document string, first int, of func(*devnet.Cluster) string, load func(path string, set ...string) (T, error)) (text string, plain, shown T) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", document))

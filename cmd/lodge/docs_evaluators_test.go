@@ -13,7 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// The configurations that docs/guides/evaluators.md shows are ones that a party and an evaluator take, and what it says of defaults is so.
+// The configurations that docs/guides/evaluators.md shows are ones that a party and an evaluator
+// take, and what it says of defaults is so.
 func TestEvaluatorsDocument(t *testing.T) {
 	text, _, shown := configured(t, "evaluators.md", 1, func(c *devnet.Cluster) string { return c.Parties[0] }, config.LoadParty)
 	if e := shown.Evaluators; e.Check != config.Compare || len(e.Processes) != 2 || e.Processes[0].Domain == e.Processes[1].Domain {

@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/metrics"
 )
 
-// metricsTable is the table of docs/reference/metrics.md with the metrics that these processes have.
+// metricsTable is the table of docs/reference/metrics.md with the metrics that these processes
+// have.
 func metricsTable(list []metrics.Info, of metrics.Process) string {
 	var b strings.Builder
 	b.WriteString("| metric | type | unit | labels | what |\n|---|---|---|---|---|\n")
@@ -39,8 +40,8 @@ func unitOf(name string) string {
 	return ""
 }
 
-// docs/reference/metrics.md has every metric of every process, as the process describes it, and no other. The values that it gives
-// for labels are about labels that there are.
+// docs/reference/metrics.md has every metric of every process, as the process describes it, and no
+// other. The values that it gives for labels are about labels that there are.
 func TestMetricsDocument(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "metrics.md"))
 	if err != nil {

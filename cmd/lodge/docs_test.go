@@ -14,11 +14,12 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
 )
 
-// planned commands are documented ahead of their code. One that exists must not be here: the test says so.
+// planned commands are documented ahead of their code. One that exists must not be here: the test
+// says so.
 var planned = map[string]bool{}
 
-// Every command in a ```sh block of the documents exists: make targets, and lodge's subcommands with their flags. Every
-// relative link leads somewhere.
+// Every command in a ```sh block of the documents exists: make targets, and lodge's subcommands
+// with their flags. Every relative link leads somewhere.
 func TestDocuments(t *testing.T) {
 	root := filepath.Join("..", "..")
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -84,7 +85,8 @@ func shellLines(text string) (lines []string) {
 	return lines
 }
 
-// checkCommand reports what is wrong with a documented command: `make TARGET`, `go run ./cmd/lodge ...`, `lodge ...`.
+// checkCommand reports what is wrong with a documented command: `make TARGET`, `go run ./cmd/lodge
+// ...`, `lodge ...`.
 func checkCommand(line, makefile string) error {
 	line = strings.TrimPrefix(strings.TrimPrefix(line, "go run ./cmd/"), "bin/")
 	words := strings.Fields(line)
@@ -127,8 +129,9 @@ func checkCommand(line, makefile string) error {
 	return checkPython(words)
 }
 
-// checkCompose reports what is wrong with a documented command of Docker Compose: what it does is one of a few things, and
-// the words after the name of a service, if lodge is run in its container, are a command of lodge.
+// checkCompose reports what is wrong with a documented command of Docker Compose: what it does is
+// one of a few things, and the words after the name of a service, if lodge is run in its container,
+// are a command of lodge.
 func checkCompose(words []string) error {
 	if len(words) > 3 && words[2] == "--profile" && words[3] == "monitoring" {
 		words = append(words[:2:2], words[4:]...)
@@ -167,7 +170,8 @@ func checkCompose(words []string) error {
 	return nil
 }
 
-// checkHelm reports what is wrong with a documented command of Helm: its flags are few, and the files of this tree are there.
+// checkHelm reports what is wrong with a documented command of Helm: its flags are few, and the
+// files of this tree are there.
 func checkHelm(words []string) error {
 	if !slices.Contains([]string{"install", "upgrade", "rollback", "test", "uninstall"}, words[1]) {
 		return fmt.Errorf("helm %s is not among what the documents use", words[1])
@@ -185,7 +189,8 @@ func checkHelm(words []string) error {
 	return nil
 }
 
-// checkPython reports what is wrong with a documented command of Python, which works in an environment called venv.
+// checkPython reports what is wrong with a documented command of Python, which works in an
+// environment called venv.
 func checkPython(words []string) error {
 	file := ""
 	switch {

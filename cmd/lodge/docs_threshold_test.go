@@ -11,8 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// What docs/guides/threshold.md says to do can be done, in its order, on a cluster that has nothing yet; and values are decrypted to
-// what they were.
+// What docs/guides/threshold.md says to do can be done, in its order, on a cluster that has nothing
+// yet; and values are decrypted to what they were.
 func TestThresholdDocument(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "threshold.md"))
 	if err != nil {
@@ -52,7 +52,8 @@ func TestThresholdDocument(t *testing.T) {
 	}
 }
 
-// The configuration that docs/guides/threshold.md shows is one, and its keys are those that the table explains.
+// The configuration that docs/guides/threshold.md shows is one, and its keys are those that the
+// table explains.
 func TestThresholdConfiguration(t *testing.T) {
 	text, plain, shown := configured(t, "threshold.md", 1, func(c *devnet.Cluster) string { return c.Parties[0] }, config.LoadParty)
 	if plain.AllowPassiveThreshold || len(plain.Threshold.Rules) != 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// Every command that does something has an example, which it would take; there are no examples of others.
+// Every command that does something has an example, which it would take; there are no examples of
+// others.
 func TestExamples(t *testing.T) {
 	left := map[string]bool{}
 	for name := range cli.Examples {

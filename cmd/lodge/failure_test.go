@@ -17,7 +17,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Help has the name of a flag's value where pflag finds one in backquotes: one word, and not a command that the text names.
+// Help has the name of a flag's value where pflag finds one in backquotes: one word, and not a
+// command that the text names.
 func TestFlagsNameTheirValues(t *testing.T) {
 	for _, cmd := range lodgetest.Commands(t) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -28,7 +29,8 @@ func TestFlagsNameTheirValues(t *testing.T) {
 	}
 }
 
-// A command that has subcommands refuses a word that is none of them; where it does nothing else, it shows its help alone.
+// A command that has subcommands refuses a word that is none of them; where it does nothing else,
+// it shows its help alone.
 func TestUnknownSubcommand(t *testing.T) {
 	for _, cmd := range lodgetest.Commands(t) {
 		if !cmd.HasSubCommands() {
@@ -62,7 +64,8 @@ func TestUnknownSubcommand(t *testing.T) {
 	}
 }
 
-// Every command refuses a flag that it does not know as an invalid request, and says so in JSON where that is asked.
+// Every command refuses a flag that it does not know as an invalid request, and says so in JSON
+// where that is asked.
 func TestFailuresAreJSON(t *testing.T) {
 	for _, cmd := range lodgetest.Commands(t) {
 		e, out := lodgetest.Fails(t, append(lodgetest.Named(cmd), "--json", "--nonsense")...)
@@ -73,7 +76,8 @@ func TestFailuresAreJSON(t *testing.T) {
 	}
 }
 
-// What fails without a server ends with a code and a next step, on standard output too, in one document.
+// What fails without a server ends with a code and a next step, on standard output too, in one
+// document.
 func TestFailuresHaveCodes(t *testing.T) {
 	shares := lodgetest.ExportTwo(t, 3)
 	keyless, party := lodgetest.WithoutKey(t, shares), filepath.Join(shares, "party-0")
@@ -106,7 +110,7 @@ func TestFailuresHaveCodes(t *testing.T) {
 		{rpc.Invalid, "name one directory of shares for each party", []string{"verify", party}},
 		{rpc.Conflict, "--force", []string{"export", "mp-spdz", "--from", party, "--out", full}},
 		{cli.BadShares, "name directories that", []string{"export", "mp-spdz", "--from", "/etc/hosts", "--out", t.TempDir()}},
-		{rpc.Invalid, "a file stands where", []string{"export", "mp-spdz", "--from", filepath.Join(shares, "party-1"), "--out", filepath.Join(file, "x")}},
+		{rpc.Invalid, "this one needs a directory where", []string{"export", "mp-spdz", "--from", filepath.Join(shares, "party-1"), "--out", filepath.Join(file, "x")}},
 		{rpc.Invalid, "add --kind matrix", []string{"demo", "--dim", "5"}},
 		{rpc.NotFound, "", []string{"audit", "verify", "nowhere"}},
 	} {
@@ -154,8 +158,8 @@ func TestFailureInRecord(t *testing.T) {
 	}
 }
 
-// Where nothing is there, every example of a command that needs something fails with a code other than internal and a next
-// step, and with --json in JSON.
+// Where nothing is there, every example of a command that needs something fails with a code other
+// than internal and a next step, and with --json in JSON.
 func TestExamplesFailWell(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tried := 0

@@ -1,5 +1,5 @@
-// Command lodge runs every part of Lodge: parties, the coordinator, clients of both, and tools for their files. The rooms
-// under internal hold the commands; this package assembles them.
+// Command lodge runs every part of Lodge: parties, the coordinator, clients of both, and tools for
+// their files. The rooms under internal hold the commands; this package assembles them.
 package main
 
 import (
@@ -13,7 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/command"
 )
 
-// revision is the commit that the linker sets where Go records none: in the image, which has no git.
+// revision is the commit that the linker sets where Go records none: in the image, which has no
+// git.
 var revision string
 
 func main() {

@@ -15,20 +15,20 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/threshold"
 )
 
-// OpenedReport is the outcome of `lodge decrypt` and `lodge decrypt open`.
+// OpenedReport is the JSON outcome of `lodge decrypt` and `lodge decrypt open`.
 type OpenedReport struct {
 	File    string     `json:"file"`
 	Epoch   uint64     `json:"epoch"`
 	Params  string     `json:"params"`
 	Values  []uint64   `json:"values,omitempty"`
-	Sealed  string     `json:"sealed,omitempty"` // file with the answers
+	Sealed  string     `json:"sealed,omitempty"` // file with the sealed answers
 	Quorums [][]string `json:"quorums,omitempty"`
 	Masks   string     `json:"masks"`
-	Bytes   int        `json:"answer_bytes"` // of all parties
+	Bytes   int        `json:"answer_bytes"` // sent by all parties together
 	Seconds float64    `json:"seconds"`
 }
 
-// Add notes who has answered.
+// Add adds the quorum and the size of one result.
 func (r *OpenedReport) Add(got *threshold.Result, names []string) {
 	quorum := strings.Fields(NameList(got.Quorum, names))
 	if n := len(r.Quorums); n == 0 || strings.Join(r.Quorums[n-1], " ") != strings.Join(quorum, " ") {
@@ -39,8 +39,8 @@ func (r *OpenedReport) Add(got *threshold.Result, names []string) {
 	}
 }
 
-// ReadRecipient reads the public key that answers are sealed to. It returns nil if file is empty. Sealed answers need an
-// output file.
+// ReadRecipient reads the public key that answers are sealed to. It returns nil if file is empty.
+// Sealed answers need an output file.
 func ReadRecipient(file, out string) (hpke.PublicKey, error) {
 	if file == "" {
 		return nil, nil //nolint:nilnil // the client itself receives the answers
@@ -82,16 +82,16 @@ func ReadAttester(file string) (ed25519.PrivateKey, error) {
 	defer clear(text)
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "PRIVATE KEY" {
-		return nil, Invalid("`lodge decrypt attester` makes one", "%s: no PRIVATE KEY", file)
+		return nil, Invalid("make one with `lodge decrypt attester`", "%s: no PRIVATE KEY", file)
 	}
 	defer clear(block.Bytes)
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, Invalid("`lodge decrypt attester` makes one", "%s: %v", file, err)
+		return nil, Invalid("make one with `lodge decrypt attester`", "%s: %v", file, err)
 	}
 	private, ok := key.(ed25519.PrivateKey)
 	if !ok {
-		return nil, Invalid("`lodge decrypt attester` makes one", "%s: a %T, where a key of Ed25519 was expected", file, key)
+		return nil, Invalid("make one with `lodge decrypt attester`", "%s: key type %T is not supported, an Ed25519 key is needed", file, key)
 	}
 	return private, nil
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// VersionReport says which build this is, and what must be the same at all parties.
+// VersionReport describes this build and everything that all parties must agree on.
 type VersionReport struct {
-	Version  string          `json:"version"`          // of the module
-	Commit   string          `json:"commit,omitempty"` // that it was built from, if Go recorded it
-	Modified bool            `json:"modified"`         // since that commit
-	Time     string          `json:"time,omitempty"`   // of the commit
+	Version  string          `json:"version"`          // of the Go module
+	Commit   string          `json:"commit,omitempty"` // the commit of the build, if Go recorded it
+	Modified bool            `json:"modified"`         // the tree differed from that commit
+	Time     string          `json:"time,omitempty"`   // time of the commit
 	Go       string          `json:"go"`
 	Platform string          `json:"platform"`
 	Protocol uint32          `json:"protocol_version"`
@@ -25,10 +25,11 @@ type VersionOfASet struct {
 	Hash     string `json:"hash"`
 }
 
-// Revision is the commit of a build that Go does not record, such as that of the image, which has no git.
+// Revision is the commit of a build for which Go records no commit, such as the image, which has no
+// git.
 var Revision string
 
-// Build is what Go recorded of this build.
+// Build returns the information that Go recorded about this build.
 func Build() VersionReport {
 	r := VersionReport{Version: "unknown", Commit: Revision, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Protocol: job.ProtocolVersion}
 	info, ok := debug.ReadBuildInfo()
@@ -51,7 +52,8 @@ func Build() VersionReport {
 	return r
 }
 
-// Version is the module's version with the commit where there is one; processes compare it.
+// Version returns the version of the module followed by the commit, if there is one. Processes
+// compare it.
 func Version() string {
 	r := Build()
 	if r.Commit != "" {

@@ -18,7 +18,7 @@ import (
 
 var tupleKindsText = strings.Join(config.TupleKinds, ", ")
 
-// ClassFlags say what tuples are and whose.
+// ClassFlags are the flags that select a class of tuples and their owner.
 type ClassFlags struct {
 	Kind, Params, field, tenant string
 	ShapeFlags
@@ -32,27 +32,27 @@ func (q *ClassFlags) Flags(cmd *cobra.Command) {
 	f.StringVar(&q.Params, "params", params.Default, "parameter set")
 	f.StringVar(&q.field, "field", "p128", "field: p64 to p4096")
 	q.ShapeFlags.Flags(f, "shape", "")
-	f.Uint32Var(&q.inputParty, "input-party", 0, "of input masks: the party that knows the values")
-	f.BoolVar(&q.noSacrifice, "no-sacrifice", false, "of products: those that were made without a sacrifice, and only those")
-	f.StringVar(&q.tenant, "tenant", devnet.Tenant, "whose tuples these are")
+	f.Uint32Var(&q.inputParty, "input-party", 0, "for input masks: the party that knows the values")
+	f.BoolVar(&q.noSacrifice, "no-sacrifice", false, "for products: only tuples that were made without a sacrifice")
+	f.StringVar(&q.tenant, "tenant", devnet.Tenant, "tenant that owns the tuples")
 	_ = cmd.MarkFlagRequired("kind")
 	Complete(cmd, "kind", Words(config.TupleKinds))
 	Complete(cmd, "params", ParamsWords)
 	Complete(cmd, "field", FieldWords)
 }
 
-// Class is what the flags say.
+// Class returns the class that the flags select.
 func (q *ClassFlags) Class(f *pflag.FlagSet) (*tuplesv1.Class, error) {
 	c := &tuplesv1.Class{Tenant: q.tenant, Kind: job.KindOf(q.Kind), Params: q.Params, Field: q.field, InputParty: q.inputParty, NoSacrifice: q.noSacrifice}
 	switch {
 	case !job.MakesTuples(c.Kind):
 		return nil, rpc.Errorf(rpc.Invalid, "write "+tupleKindsText, "--kind %q", q.Kind)
 	case f.Changed("input-party") && c.Kind != jobv1.Kind_KIND_INPUT:
-		return nil, rpc.Errorf(rpc.Invalid, "only input masks are of one party", "--input-party with --kind %s", q.Kind)
+		return nil, rpc.Errorf(rpc.Invalid, "remove it: only input masks belong to one party", "--input-party with --kind %s", q.Kind)
 	case q.noSacrifice && !job.Multiplies(c.Kind):
-		return nil, rpc.Errorf(rpc.Invalid, "leave it out: these tuples have no products", "--no-sacrifice with --kind %s", q.Kind)
+		return nil, rpc.Errorf(rpc.Invalid, "remove it: these tuples contain no products", "--no-sacrifice with --kind %s", q.Kind)
 	case !f.Changed("input-party") && c.Kind == jobv1.Kind_KIND_INPUT:
-		return nil, rpc.Errorf(rpc.Invalid, "name the party that knows the values", "no --input-party")
+		return nil, rpc.Errorf(rpc.Invalid, "name the party that knows the values with --input-party", "no --input-party")
 	}
 	var err error
 	if c.Shape, err = q.ShapeFlags.Of(c.Kind, f.Changed); err != nil {
@@ -64,7 +64,8 @@ func (q *ClassFlags) Class(f *pflag.FlagSet) (*tuplesv1.Class, error) {
 	return c, nil
 }
 
-// CheckNames refuses a parameter set or a field that there is not: no party would make or have tuples of it.
+// CheckNames returns an error if the parameter set or its field does not exist: no party could make
+// or store such tuples.
 func CheckNames(set, field string) error {
 	s, err := params.Lookup(set)
 	if err != nil {
@@ -74,7 +75,8 @@ func CheckNames(set, field string) error {
 	return err
 }
 
-// ClassText is a class without its parameters, field and tenant: "scalar", "matrix 2x3x4", "input of 1", "masks exact of 0,1".
+// ClassText describes a class without its parameters, field and tenant: "scalar", "matrix 2x3x4",
+// "input of 1", "masks exact of 0,1".
 func ClassText(c *tuplesv1.Class) string {
 	text := job.KindName(c.GetKind())
 	if c.GetKind() == jobv1.Kind_KIND_MASKS {
@@ -92,7 +94,7 @@ func ClassText(c *tuplesv1.Class) string {
 	return text
 }
 
-// quorumText is a quorum by the places of its parties in the roster.
+// quorumText lists a quorum by the roster indexes of its parties.
 func quorumText(quorum []uint32) string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(quorum), "[]"), " ", ",")
 }
@@ -105,8 +107,8 @@ type ClassRecord struct {
 	Convolution *convolutionRecord `json:"convolution,omitempty"`
 	InputParty  *uint32            `json:"input_party,omitempty"`
 	NoSacrifice bool               `json:"no_sacrifice,omitempty"`
-	Quorum      []uint32           `json:"quorum,omitempty"` // of masks: places in the roster
-	Form        string             `json:"form,omitempty"`   // of masks
+	Quorum      []uint32           `json:"quorum,omitempty"` // for masks: roster indexes
+	Form        string             `json:"form,omitempty"`   // for masks
 	Tenant      string             `json:"tenant"`
 }
 

@@ -12,23 +12,24 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/config"
 )
 
-// completeTime bounds what a shell waits for words of a server; maxWords is how many it gets.
+// completeTime is the longest time that a shell waits for completions from a server; maxWords is
+// the largest number of them.
 const (
 	completeTime = time.Second
 	MaxWords     = 50
 )
 
-// Complete offers words for a flag.
+// Complete registers completions for the values of a flag.
 func Complete(cmd *cobra.Command, flag string, words func() []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return words(), cobra.ShellCompDirectiveNoFileComp
 	})
 	if err != nil {
-		panic(err) // the flag is there
+		panic(err) // the flag exists
 	}
 }
 
-// FirstArgument offers words for a command's only argument.
+// FirstArgument returns completions for the only argument of a command.
 func FirstArgument(words func() []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -60,7 +61,7 @@ func (o *Operator) CompleteParties() (names []string) {
 	return names
 }
 
-// CoordinatorWords gives the words that a server gives in time.
+// CoordinatorWords returns the completions that the coordinator sends within completeTime.
 func (o *Operator) CoordinatorWords(f func(context.Context, *Coordinator) []string) []string {
 	c, err := o.Dial()
 	if err != nil {
@@ -72,7 +73,7 @@ func (o *Operator) CoordinatorWords(f func(context.Context, *Coordinator) []stri
 	return f(ctx, c)
 }
 
-// PartyWords gives the words that the party that was named gives in time.
+// PartyWords returns the completions that the selected party sends within completeTime.
 func (o *Operator) PartyWords(f func(context.Context, *Party) []string) []string {
 	c, err := o.DialParty()
 	if err != nil {

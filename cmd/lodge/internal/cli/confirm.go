@@ -6,7 +6,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Confirmation is the pair of flags of a command that destroys.
+// Confirmation holds the two flags of a command that destroys data.
 type Confirmation struct {
 	yes, DryRun bool
 	cmd         *cobra.Command
@@ -14,12 +14,12 @@ type Confirmation struct {
 
 func (q *Confirmation) Flags(cmd *cobra.Command) {
 	q.cmd = cmd
-	cmd.Flags().BoolVar(&q.yes, "yes", false, "do it; without this nothing is done")
-	cmd.Flags().BoolVar(&q.DryRun, "dry-run", false, "show what would be done, and do nothing")
+	cmd.Flags().BoolVar(&q.yes, "yes", false, "confirm; without this flag nothing is changed")
+	cmd.Flags().BoolVar(&q.DryRun, "dry-run", false, "show the effect and change nothing")
 }
 
-// Before says whether to go on: with --yes. Otherwise the caller has shown what would be done, and the error, without
-// --dry-run, asks for the flag.
+// Before reports whether to go on, which --yes confirms. Otherwise it calls show, which prints the
+// effect, and without --dry-run it returns an error that names the flag.
 func (q *Confirmation) Before(shown func() error) (bool, error) {
 	if q.yes && !q.DryRun {
 		return true, nil
@@ -28,5 +28,5 @@ func (q *Confirmation) Before(shown func() error) (bool, error) {
 	if err := shown(); err != nil || q.DryRun {
 		return false, err
 	}
-	return false, rpc.Errorf(rpc.Invalid, "add --yes to do it", "nothing was done: this cannot be taken back")
+	return false, rpc.Errorf(rpc.Invalid, "add --yes to confirm", "nothing was changed: this cannot be undone")
 }

@@ -24,26 +24,27 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// CallTime is for a call that does not stream.
+// CallTime is the timeout of a unary call.
 const CallTime = 15 * time.Second
 
-// Connecting ends the description of every command that calls a process of a cluster.
-const Connecting = "--cluster, or else $" + ClusterVariable + ", names a directory that `lodge init` or `lodge dev` wrote. Elsewhere, name\n" +
-	"the roster, the client's certificate (its key has the same name with .key) and the authority of the servers'\n" +
-	"certificates. Where a server takes bearer tokens, --token-file stands for the certificate; with --identity too, both\n" +
-	"are presented. Or name a client's configuration, as libraries read it, with --client: it says all of this."
+// Connecting ends the help of every command that calls a process of a cluster.
+const Connecting = "--cluster, or else $" + ClusterVariable + ", names a directory that `lodge init` or `lodge dev` wrote. Without such a directory,\n" +
+	"name the roster, the client's certificate (its key has the same name with .key) and the authority of the servers'\n" +
+	"certificates. A server that accepts bearer tokens takes --token-file instead of the certificate; with --identity too,\n" +
+	"both are presented. Or name the configuration file of a client library with --client, which contains all of this."
 
-// ClusterVariable names the directory of the cluster where --cluster does not.
+// ClusterVariable is the environment variable that names the cluster's directory if --cluster does
+// not.
 const ClusterVariable = "LODGE_CLUSTER"
 
-// DevDir is where `lodge dev` writes its cluster if nothing else is said, and where that is looked for.
+// DevDir is the default directory of `lodge dev`. Other commands use it if it exists.
 const DevDir = "lodge-dev"
 
-// ClusterUsage is the usage of --cluster.
-const ClusterUsage = "directory of the cluster, for the files that are not named (default: $" + ClusterVariable + ",\n" +
-	"or this directory, or " + DevDir + " in it where that is one)"
+// ClusterUsage is the usage text of --cluster.
+const ClusterUsage = "directory of the cluster, for files that are not named (default: $" + ClusterVariable + ",\n" +
+	"or this directory, or its subdirectory " + DevDir + " if that contains a cluster)"
 
-// ClusterDir is the directory that is meant, by a flag that may be empty.
+// ClusterDir returns the directory of the cluster. The flag may be empty.
 func ClusterDir(flag string) string {
 	switch dir := os.Getenv(ClusterVariable); {
 	case flag != "":
@@ -56,37 +57,38 @@ func ClusterDir(flag string) string {
 	return "."
 }
 
-// Operator is how commands reach the processes of a cluster, and how they write.
+// Operator holds the flags that say how a command connects to the processes of a cluster, and
+// whether it writes JSON.
 type Operator struct {
 	Cluster, Roster, identity, ca, token, Client string
-	Party                                        string // name or index; empty for the coordinator
+	Party                                        string // name or index; empty: the coordinator
 	JSON                                         bool
 }
 
-// Flags adds the flags of a client to a command and to those below it.
+// Flags adds the connection flags to cmd and its subcommands.
 func (o *Operator) Flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.Cluster, "cluster", "", ClusterUsage)
-	f.StringVar(&o.Client, "client", "", "configuration of the client, as in CLUSTER/clients, in place of all of these files")
+	f.StringVar(&o.Client, "client", "", "configuration of the client, as in CLUSTER/clients, instead of the files below")
 	f.StringVar(&o.Roster, "roster", "", "roster (default CLUSTER/roster.yaml)")
-	f.StringVar(&o.identity, "identity", "", "the client's certificate; its key is beside it (default CLUSTER/clients/"+devnet.Operator+".pem,\n"+
-		"and with a party that of its own client, CLUSTER/clients/client-PARTY.pem)")
-	f.StringVar(&o.ca, "ca", "", "authority of the servers' certificates (default CLUSTER/ca.pem)")
-	f.StringVar(&o.token, "token-file", "", "file with a bearer token, which is read again for every call")
+	f.StringVar(&o.identity, "identity", "", "the client's certificate; its key is in the same directory (default CLUSTER/clients/"+devnet.Operator+".pem,\n"+
+		"and for a party the certificate of its own client, CLUSTER/clients/client-PARTY.pem)")
+	f.StringVar(&o.ca, "ca", "", "authority that signed the servers' certificates (default CLUSTER/ca.pem)")
+	f.StringVar(&o.token, "token-file", "", "file with a bearer token; it is read again for every call")
 	f.BoolVar(&o.JSON, "json", false, "write JSON")
 }
 
-// PartyFlag adds the flag that names a party.
+// PartyFlag adds the flag that selects a party.
 func (o *Operator) PartyFlag(cmd *cobra.Command, usage string) {
 	cmd.PersistentFlags().StringVar(&o.Party, "party", "", usage)
 	Complete(cmd, "party", o.CompleteParties)
 }
 
-// server is a process that is called.
+// server is a connection to a process.
 type server struct {
 	Conn          *grpc.ClientConn
-	Name, address string      // name: "the coordinator", "party p0"
-	tls           *tls.Config // of conn
+	Name, address string      // name: for messages, such as "the coordinator" or "party p0"
+	tls           *tls.Config // configuration of conn
 }
 
 // Coordinator is a connection to a coordinator.
@@ -102,17 +104,18 @@ type Party struct {
 	Keygen keygenv1.KeygenServiceClient
 	*server
 	Roster *config.Roster
-	Index  int // of the party
+	Index  int // index of the party in the roster
 }
 
-// Dial prepares a connection to the coordinator. It connects with the first call.
+// Dial returns a connection to the coordinator. The first call connects. The caller must close
+// Conn.
 func (o *Operator) Dial() (*Coordinator, error) {
 	p, err := o.Places()
 	if err != nil {
 		return nil, err
 	}
 	if p.Roster.Coordinator.Address == "" {
-		return nil, rpc.Errorf(rpc.Invalid, "add it, or name another configuration with --client", "%s names no coordinator", o.Client)
+		return nil, rpc.Errorf(rpc.Invalid, "add its address, or name another configuration with --client", "%s has no coordinator", o.Client)
 	}
 	s, err := p.connect("the coordinator", p.Roster.Coordinator.Address, p.Roster.Coordinator.Identity)
 	if err != nil {
@@ -121,7 +124,7 @@ func (o *Operator) Dial() (*Coordinator, error) {
 	return &Coordinator{coordinatorv1.NewCoordinatorServiceClient(s.Conn), stockv1.NewStockServiceClient(s.Conn), s}, nil
 }
 
-// DialParty prepares a connection to the party that was named.
+// DialParty returns a connection to the selected party. The caller must close Conn.
 func (o *Operator) DialParty() (*Party, error) {
 	p, err := o.Places()
 	if err != nil {
@@ -147,16 +150,17 @@ func (o *Operator) DialParty() (*Party, error) {
 	return &Party{tuplesv1.NewTuplesServiceClient(s.Conn), keygenv1.NewKeygenServiceClient(s.Conn), s, p.Roster, index}, nil
 }
 
-// MissingFile says what to do about a file that is not there.
+// MissingFile adds the next step to an error about a missing file. It returns other errors
+// unchanged.
 func MissingFile(err error) error {
 	if errors.Is(err, os.ErrNotExist) {
-		return rpc.Errorf(rpc.NotFound, "name a directory that `lodge init` wrote with --cluster, or --roster, --identity and --ca, or a "+
-			"client's configuration with --client; $"+ClusterVariable+" stands for --cluster", "%v", err)
+		return rpc.Errorf(rpc.NotFound, "name a directory that `lodge init` wrote with --cluster, or --roster, --identity and --ca, or a client's configuration with --client; without --cluster, $"+ClusterVariable+" is used", "%v", err)
 	}
 	return err
 }
 
-// FromClient makes an error of the Go client one of our own, which is not printed with the package's name; others stay.
+// FromClient converts an error of the Go client to an *rpc.Error, which prints without the
+// package's name. It returns other errors unchanged.
 func FromClient(err error) error {
 	if e := (*lodge.Error)(nil); errors.As(err, &e) {
 		return &rpc.Error{Code: rpc.Code(e.Code), What: e.What, Next: e.Next}
@@ -164,7 +168,7 @@ func FromClient(err error) error {
 	return err
 }
 
-// Explain gives the typed error of a call, with a next step where the server could not name one.
+// Explain returns the typed error of a call. It adds a next step if the server did not name one.
 func (s *server) Explain(err error) error {
 	if err == nil {
 		return nil
@@ -174,24 +178,25 @@ func (s *server) Explain(err error) error {
 	switch {
 	case out.Next != "":
 	case out.Code == rpc.Unavailable && s.refusesUs():
-		out.Code, out.What = rpc.Unauthenticated, s.Name+" refuses the connection: "+s.wants()
-		out.Next = "name a certificate with --identity that its authority of clients has signed"
+		out.Code, out.What = rpc.Unauthenticated, s.Name+" rejects the connection: "+s.wants()
+		out.Next = "name a certificate with --identity that its client authority has signed"
 		if len(s.tls.Certificates) == 0 {
-			out.Next += "; tokens alone are taken where `oidc` is configured"
+			out.Next += "; a token without a certificate needs `oidc` in the server's configuration"
 		}
 	case out.Code == rpc.Unavailable || out.Code == rpc.TimedOut:
 		out.Next = "see that " + s.Name + " runs and listens at " + s.address
 	case out.Code == rpc.Unauthenticated || out.Code == rpc.Forbidden:
-		out.Next = "name a certificate with --identity, a token with --token-file, or --client: of a client in the configuration of " + s.Name
+		out.Next = "name a certificate with --identity, a token with --token-file, or --client: the client must be in the configuration of " + s.Name
 	}
 	return &out
 }
 
-// refusalTime bounds the look at why a connection is refused.
+// refusalTime is the timeout for finding out why a server rejects the connection.
 const refusalTime = 2 * time.Second
 
-// refusesUs reports whether the server answers and ends the handshake for the sake of the certificate. A client learns
-// that from an alert after its own part of the handshake, which gRPC may overtake by writing: it then knows of a broken pipe.
+// refusesUs reports whether the server is up and ends the TLS handshake because of the certificate.
+// A client learns of that from an alert after it has finished its own part of the handshake. gRPC
+// may write before the alert arrives and then sees a broken pipe only.
 func (s *server) refusesUs() bool {
 	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: refusalTime}, Config: s.tls}
 	ctx, cancel := context.WithTimeout(context.Background(), refusalTime)
@@ -207,15 +212,15 @@ func (s *server) refusesUs() bool {
 	return errors.As(err, &alert) && alert.Op == "remote error"
 }
 
-// wants is what the server misses.
+// wants describes the missing credential.
 func (s *server) wants() string {
 	if len(s.tls.Certificates) == 0 {
-		return "it wants a certificate"
+		return "it requires a certificate"
 	}
 	return "it does not accept this certificate"
 }
 
-// Call connects to the coordinator, runs f within callTime and names its error.
+// Call connects to the coordinator, runs f with a deadline of CallTime, and explains its error.
 func (o *Operator) Call(cmd *cobra.Command, f func(context.Context, *Coordinator) error) error {
 	c, err := o.Dial()
 	if err != nil {
@@ -227,7 +232,7 @@ func (o *Operator) Call(cmd *cobra.Command, f func(context.Context, *Coordinator
 	return c.Explain(f(ctx, c))
 }
 
-// CallParty is call for the party that was named.
+// CallParty is like Call for the selected party.
 func (o *Operator) CallParty(cmd *cobra.Command, f func(context.Context, *Party) error) error {
 	c, err := o.DialParty()
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Examples are what the help of each command ends with. ID, BATCH, PATH and the like stand for what other commands print.
+// Examples holds the examples that end the help of each command. ID, BATCH, PATH and similar words
+// stand for output of other commands.
 var Examples = map[string]string{
 	"accusations clear": `lodge accusations clear --cluster cluster --party p0 --reason disk --dry-run
 lodge accusations clear --cluster cluster --party p0 --reason disk --yes`,
@@ -184,7 +185,7 @@ lodge verify shares/p0 shares/p1 --json`,
 lodge version --json`,
 }
 
-// AddExamples gives a command, and those below it, its example.
+// AddExamples sets the examples of cmd and its subcommands.
 func AddExamples(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		AddExamples(sub)

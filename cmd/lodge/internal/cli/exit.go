@@ -10,7 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Exit codes of lodge. They are part of its interface: a script can distinguish its own mistakes from failures.
+// Exit codes of lodge. They are part of its interface: a script can distinguish its own mistakes
+// from failures.
 const (
 	ExitSuccess     = 0
 	ExitFailure     = 1

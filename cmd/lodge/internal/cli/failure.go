@@ -20,26 +20,26 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
-// Misconfigured is the error of a configuration of a process.
+// Misconfigured returns the typed error for a process whose configuration cannot be loaded.
 func Misconfigured(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return rpc.Errorf(rpc.NotFound, "name the configuration with --config, such as CLUSTER/p0/party.yaml; where it is there, a file that it names is not",
+		return rpc.Errorf(rpc.NotFound, "name the configuration with --config, such as CLUSTER/p0/party.yaml; if that file exists, a file that it refers to is missing",
 			"%v", err)
 	}
-	return Invalid("mend the configuration: docs/operations/operate.md says what stands in it", "%v", err)
+	return Invalid("correct the configuration as docs/operations/operate.md describes", "%v", err)
 }
 
-// Codes of failures that no server makes, beside those of package rpc.
+// Codes of failures that are detected in this process, in addition to the codes of package rpc.
 const (
-	CheckFailed          = rpc.CheckFailed // all could be looked at, and something is wrong
-	BadShares   rpc.Code = "bad_shares"    // a directory or stream of shares is not what it says it is
+	CheckFailed          = rpc.CheckFailed // the check was completed and found a fault
+	BadShares   rpc.Code = "bad_shares"    // a directory or stream of shares is invalid
 )
 
 // ErrInterrupted is the error of a command that a signal ended.
 var ErrInterrupted = rpc.Errorf(rpc.Cancelled, "", "interrupted")
 
-// Execute runs a command line. What a command fails with is written to standard output too if --json is there: as the
-// member "error" of the record that the command holds back, or of an object of its own.
+// Execute runs a command line. With --json it also writes the error to standard output: as the
+// member "error" of the record that the command held back, or as an object.
 func Execute(ctx context.Context, root *cobra.Command, args []string) error {
 	out := &Output{W: root.OutOrStdout()}
 	root.SetOut(out)
@@ -56,7 +56,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string) error {
 		return out.release()
 	}
 	err = &finding{Typed(err), err}
-	asked := slices.Contains(args, "--json") // where reading flags is what failed
+	asked := slices.Contains(args, "--json") // the flags may not have been parsed
 	if f := cmd.Flags().Lookup("json"); f != nil && f.Value.String() == "true" {
 		asked = true
 	}
@@ -66,7 +66,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string) error {
 	return errors.Join(err, out.release())
 }
 
-// finding is the error that a command ended with, and what made it.
+// finding is the error of a command together with its cause.
 type finding struct {
 	said  *rpc.Error
 	cause error
@@ -74,10 +74,10 @@ type finding struct {
 
 func (f *finding) Error() string { return f.said.Error() }
 
-// Unwrap gives both.
+// Unwrap returns the typed error and the cause.
 func (f *finding) Unwrap() []error { return []error{f.said, f.cause} }
 
-// kinds are the errors of packages that know no codes, and what to do about them.
+// kinds maps errors of packages that do not use codes to a code and a next step.
 var kinds = []struct {
 	is   error
 	code rpc.Code
@@ -86,40 +86,41 @@ var kinds = []struct {
 	{context.DeadlineExceeded, rpc.TimedOut, ""},
 	{context.Canceled, rpc.Cancelled, ""},
 	{mpspdz.ErrNoKey, rpc.Conflict, "while the lease lasts, fetch the reservation again with `lodge fetch --with-mac-key` to a new directory, and remove this one"},
-	{mpspdz.ErrPooled, rpc.Conflict, "tuples that were checked with everybody's shares are not for use: reserve and fetch others"},
-	{mpspdz.ErrExported, rpc.Conflict, "use that, or fetch other tuples: used twice, they reveal inputs; --force is for when nothing has read any of that"},
+	{mpspdz.ErrPooled, rpc.Conflict, "all parties' shares of these tuples were collected for a check, so they must not be used: reserve and fetch others"},
+	{mpspdz.ErrExported, rpc.Conflict, "use the exported files, or fetch other tuples: tuples that are used twice reveal inputs; add --force only if no program has read the exported files"},
 	{mpspdz.ErrExists, rpc.Conflict, "name another --out or --suffix, or overwrite with --force"},
-	{mpspdz.ErrSources, rpc.Invalid, "export the shares of one party and one epoch of keys, every batch once"},
+	{mpspdz.ErrSources, rpc.Invalid, "export the shares of one party and one epoch of keys, and each batch once"},
 	{mpspdz.ErrOptions, rpc.Invalid, "see `lodge export mp-spdz --help`"},
-	{mpspdz.ErrKind, rpc.Invalid, "docs/guides/mp-spdz.md says what MP-SPDZ reads"},
-	{mpspdz.ErrPrime, rpc.Invalid, "docs/guides/mp-spdz.md says what MP-SPDZ reads"},
+	{mpspdz.ErrKind, rpc.Invalid, "docs/guides/mp-spdz.md lists the supported kinds and fields"},
+	{mpspdz.ErrPrime, rpc.Invalid, "docs/guides/mp-spdz.md lists the supported kinds and fields"},
 	{tuplefile.ErrManifest, BadShares, "name directories that `lodge fetch` or `lodge demo --out` wrote"},
-	{tuplefile.ErrTruncated, BadShares, "the file was changed after it was fetched: its tuples are lost"},
-	{tuplefile.ErrTrailing, BadShares, "the file was changed after it was fetched: its tuples are lost"},
-	{tuplefile.ErrDigest, BadShares, "the file was changed after it was fetched: its tuples are lost"},
+	{tuplefile.ErrTruncated, BadShares, "the file was changed after the download: its tuples are lost"},
+	{tuplefile.ErrTrailing, BadShares, "the file was changed after the download: its tuples are lost"},
+	{tuplefile.ErrDigest, BadShares, "the file was changed after the download: its tuples are lost"},
 	{verify.ErrRoster, rpc.Invalid, "name one directory of shares for each party"},
 	{verify.ErrInconsistent, BadShares, "name the directories of one batch"},
-	{verify.ErrKey, BadShares, "draw each party's share of the key with `lodge mac-keys draw --pool --into DIR`"},
-	{verify.ErrOnlineKey, rpc.Invalid, "draw it with `lodge mac-keys draw --pool --into DIR`, or write --retired if every party has retired the epoch"},
+	{verify.ErrKey, BadShares, "obtain each party's share of the key with `lodge mac-keys draw --pool --into DIR`"},
+	{verify.ErrOnlineKey, rpc.Invalid, "obtain it with `lodge mac-keys draw --pool --into DIR`, or add --retired if every party has retired the epoch"},
 	{verify.ErrModulus, BadShares, ""},
 	{verify.ErrNotCanonical, BadShares, ""},
 	{vault.ErrBackup, rpc.Invalid, "name a file that `lodge store backup` wrote"},
-	{vault.ErrWrongKey, rpc.Invalid, "name the key that seals this"},
-	{vault.ErrCorrupt, CheckFailed, "`lodge store check` says what is wrong; restore a backup"},
+	{vault.ErrWrongKey, rpc.Invalid, "name the key that encrypts this file"},
+	{vault.ErrCorrupt, CheckFailed, "run `lodge store check` for details, or restore a backup"},
 	{vault.ErrExists, rpc.Conflict, ""},
 	{vault.ErrState, rpc.Conflict, ""},
 	{vault.ErrQuarantine, rpc.Quarantined, "see `lodge store quarantine`"},
 	{store.ErrDamaged, CheckFailed, "keep a copy of the store as it is, check its disk, and follow \"A damaged store\" in docs/operations/disaster-recovery.md"},
 	{store.ErrInUse, rpc.Conflict, "stop the party first"},
-	{params.ErrUse, rpc.Invalid, "`lodge params show` says what fits"},
-	{syscall.ENOSPC, rpc.Unavailable, "make room on the disk"},
-	{fs.ErrNotExist, rpc.NotFound, "name one that is there"},
-	{fs.ErrExist, rpc.Conflict, "name another"},
-	{syscall.ENOTDIR, rpc.Invalid, "a file stands where a directory should: name another"},
-	{fs.ErrPermission, rpc.Invalid, "see who owns it, or name another"},
+	{params.ErrUse, rpc.Invalid, "see `lodge params show` for supported values"},
+	{syscall.ENOSPC, rpc.Unavailable, "free space on the disk"},
+	{fs.ErrNotExist, rpc.NotFound, "name a file that exists"},
+	{fs.ErrExist, rpc.Conflict, "name another file"},
+	{syscall.ENOTDIR, rpc.Invalid, "name another path: this one needs a directory where a file exists"},
+	{fs.ErrPermission, rpc.Invalid, "check the owner of the file, or name another"},
 }
 
-// Typed is the error that a command ends with. One that has a code keeps it, and what was said before it.
+// Typed converts the error of a command to an *rpc.Error. An error that wraps an *rpc.Error keeps
+// its code, and the text before it.
 func Typed(err error) *rpc.Error {
 	err = FromClient(err)
 	if e := (*rpc.Error)(nil); errors.As(err, &e) {
@@ -133,25 +134,25 @@ func Typed(err error) *rpc.Error {
 		}
 	}
 	if broken := (*audit.BrokenError)(nil); errors.As(err, &broken) {
-		return rpc.Errorf(CheckFailed, "keep the log as it is, and put back the one that belongs to this store: `lodge audit verify` says more", "%s", err.Error())
+		return rpc.Errorf(CheckFailed, "keep the log unchanged and restore the one that belongs to this store; `lodge audit verify` prints details", "%s", err.Error())
 	}
 	if unknown := (*params.UnknownError)(nil); errors.As(err, &unknown) {
 		return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(unknown.Known, ", ")+"; `lodge params list --all` names all sets", "unknown %s %q",
 			unknown.What, unknown.Name)
 	}
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
-		return rpc.Errorf(rpc.Invalid, "name another", "%s", err.Error())
+		return rpc.Errorf(rpc.Invalid, "name another file", "%s", err.Error())
 	}
 	return rpc.FromError(err)
 }
 
-// Invalid is the error of a flag or an argument.
+// Invalid returns the error of an invalid flag or argument. next says how to correct it.
 func Invalid(next, format string, args ...any) error {
 	return rpc.Errorf(rpc.Invalid, next, format, args...)
 }
 
-// Strict makes a command and those below it fail, with a code and a next step, for words and flags that they do not know.
-// One that has subcommands names those that are like the word, and shows its help when there is none.
+// Strict makes cmd and its subcommands fail with a code and a next step for unknown words and
+// flags. A command with subcommands suggests similar words, and without a word it prints its help.
 func Strict(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		Strict(sub)
@@ -191,8 +192,8 @@ func Strict(cmd *cobra.Command) {
 	}
 }
 
-// OnlyHelp annotates commands that show their help when they stand alone, and takesArguments those whose words need not
-// be subcommands.
+// OnlyHelp annotates commands that print their help if they have no subcommand. TakesArguments
+// annotates commands with subcommands that accept other arguments too.
 const (
 	OnlyHelp       = "only-help"
 	TakesArguments = "takes-arguments"
@@ -200,7 +201,7 @@ const (
 
 func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// unknownCommand refuses a word where a subcommand should stand.
+// unknownCommand rejects an argument that is not a subcommand.
 func unknownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -213,5 +214,6 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return Invalid(next, "unknown command %q for %q", args[0], cmd.CommandPath())
 }
 
-// ErrUnverified is the error of `lodge verify` when the shares could be read and something in them is wrong.
+// ErrUnverified is the error of `lodge verify` if the shares are readable and some tuples are
+// wrong.
 var ErrUnverified = rpc.Errorf(CheckFailed, "do not use these tuples", "verification failed")

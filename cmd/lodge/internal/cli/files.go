@@ -9,7 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// CheckNewFile refuses to write over a file.
+// CheckNewFile returns an error if the file exists.
 func CheckNewFile(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return rpc.Errorf(rpc.Conflict, "name a new file", "%s exists", path)
@@ -17,7 +17,8 @@ func CheckNewFile(path string) error {
 	return nil
 }
 
-// WriteNewFile makes a file, all or nothing.
+// WriteNewFile creates a file with the data that write produces. It removes the file if write
+// fails.
 func WriteNewFile(path string, mode os.FileMode, write func(io.Writer) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, os.ErrExist) {

@@ -9,14 +9,14 @@ import (
 )
 
 func SetFlag(cmd *cobra.Command, set *[]string) {
-	cmd.Flags().StringArrayVar(set, "set", nil, "use `KEY=VALUE` in place of the file's and the environment's; `lodge config keys` lists the keys")
+	cmd.Flags().StringArrayVar(set, "set", nil, "use `KEY=VALUE` instead of the value in the file and the environment; `lodge config keys` lists the keys")
 }
 
-// EpochArgument reads the number of an epoch.
+// EpochArgument parses the number of an epoch.
 func EpochArgument(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n == 0 {
-		return 0, rpc.Errorf(rpc.Invalid, "`lodge epochs list` names those that there are", "%q is not the number of an epoch", text)
+		return 0, rpc.Errorf(rpc.Invalid, "`lodge epochs list` lists the epochs", "%q is not the number of an epoch", text)
 	}
 	return n, nil
 }

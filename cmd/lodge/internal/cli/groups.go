@@ -1,20 +1,21 @@
-// Package cli is what the commands of lodge share: connections to the processes of a cluster, typed errors and exit codes,
-// JSON and tables, progress, completion, and the flags that several commands have.
+// Package cli is what the commands of lodge share: connections to the processes of a cluster, typed
+// errors and exit codes, JSON and tables, progress, completion, and the flags that several commands
+// have.
 package cli
 
 import (
 	"github.com/spf13/cobra"
 )
 
-// Titles of the groups in which `lodge --help` lists the commands, in the order of the list.
+// Titles of the groups of commands in `lodge --help`, in this order.
 const (
 	GroupTry      = "To try it:"
 	GroupRun      = "To run it:"
-	GroupMake     = "To make keys and tuples:"
-	GroupUse      = "To use tuples:"
-	GroupDecrypt  = "To have ciphertexts decrypted:"
-	GroupCompute  = "To compute on what nobody else sees:"
-	GroupLookOver = "To look after what a party holds:"
+	GroupMake     = "Make keys and tuples:"
+	GroupUse      = "Use tuples:"
+	GroupDecrypt  = "Decrypt ciphertexts:"
+	GroupCompute  = "Compute on encrypted and shared data:"
+	GroupLookOver = "Manage the data of one party:"
 	GroupFurther  = "Further:"
 )
 

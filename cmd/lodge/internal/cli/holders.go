@@ -19,19 +19,19 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// MaskForms are the forms of masks, the usual one first.
+// MaskForms lists the forms of masks. The first is the default.
 var MaskForms = []string{"exact", "paper"}
 
-// CheckQuorum refuses parties that are no quorum of keys.
+// CheckQuorum returns an error unless the parties are a quorum of the key's holders.
 func CheckQuorum(k *threshold.Key, quorum, holders []uint32, names []string) error {
 	next := fmt.Sprintf("name %d of %s", k.Threshold+1, NameList(holders, names))
 	if set := k.Multikey(); set != nil {
-		next = fmt.Sprintf("name two of %s, or more, up to %d", NameList(holders, names), set.Parties)
+		next = fmt.Sprintf("name at least two of %s, up to %d", NameList(holders, names), set.Parties)
 		if len(quorum) < 2 || len(quorum) > max(2, set.Parties) {
 			return rpc.Errorf(rpc.WrongQuorum, next, "--quorum names %d parties", len(quorum))
 		}
 	} else if len(quorum) != k.Threshold+1 {
-		return rpc.Errorf(rpc.WrongQuorum, next, "--quorum names %d parties, and any %d of the holders of epoch %d decrypt", len(quorum), k.Threshold+1, k.Epoch)
+		return rpc.Errorf(rpc.WrongQuorum, next, "--quorum names %d parties, but %d holders of epoch %d decrypt", len(quorum), k.Threshold+1, k.Epoch)
 	}
 	for _, p := range quorum {
 		if !slices.Contains(holders, p) {
@@ -41,18 +41,19 @@ func CheckQuorum(k *threshold.Key, quorum, holders []uint32, names []string) err
 	return nil
 }
 
-// PassiveText says what threshold keys are secure against; every text about them begins with it.
-const PassiveText = "Threshold keys are secure against parties that follow the protocols: of the holders a majority must be honest when they\n" +
-	"make the keys, and at most T of the T+1 that decrypt may collude. Parties refuse them unless their operators have set\n" +
-	"allow_passive_threshold. docs/guides/threshold.md says more.\n\n"
+// PassiveText states the security of threshold keys. It begins every help text about them.
+const PassiveText = "Threshold keys are secure against parties that follow the protocols: a majority of the holders must be honest when the\n" +
+	"keys are made, and at most T of the T+1 that decrypt may collude. Parties reject them unless their operators have set\n" +
+	"allow_passive_threshold. docs/guides/threshold.md describes the details.\n" +
+	"\n"
 
-// holders connects to all parties as the client that the flags name.
+// holders connects to all parties as the client that the flags select.
 func (o *Operator) holders() (*threshold.Client, error) {
 	p, err := o.Places()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.Credentials(); err != nil { // which names a file that is not there as the other commands do
+	if _, err := p.Credentials(); err != nil { // reports a missing file like the other commands
 		return nil, err
 	}
 	c := lodge.Config{TLS: lodge.TLS{Certificate: p.Files.Certificate, Key: p.Files.Key, CA: p.Files.CA}}
@@ -63,7 +64,7 @@ func (o *Operator) holders() (*threshold.Client, error) {
 	return x, FromClient(err)
 }
 
-// WithHolders connects to all parties and runs f.
+// WithHolders connects to all parties and calls f.
 func (o *Operator) WithHolders(f func(*threshold.Client) error) error {
 	c, err := o.holders()
 	if err != nil {
@@ -73,7 +74,8 @@ func (o *Operator) WithHolders(f func(*threshold.Client) error) error {
 	return FromClient(f(c))
 }
 
-// ThresholdKey finds threshold keys that any of the holders tell of; what keeps others from it is in down.
+// ThresholdKey finds threshold keys of an epoch at any of the holders. down holds the errors of the
+// holders that could not be reached.
 func ThresholdKey(ctx context.Context, c *threshold.Client, epoch uint64) (found *threshold.Key, down map[int]error, err error) {
 	list, down, err := c.Keys(ctx)
 	if err != nil {
@@ -92,13 +94,13 @@ func ThresholdKey(ctx context.Context, c *threshold.Client, epoch uint64) (found
 	if len(away) > 0 {
 		slices.Sort(away)
 		return nil, down, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached",
-			"no threshold keys of epoch %d at those that answer; %s could not be asked", epoch, strings.Join(away, ", "))
+			"the parties that respond have no threshold keys of epoch %d; %s could not be reached", epoch, strings.Join(away, ", "))
 	}
-	return nil, down, rpc.Errorf(rpc.NotFound, "`lodge keys list` names the epochs, `lodge keys generate` makes threshold keys",
-		"no threshold keys of epoch %d at any party", epoch)
+	return nil, down, rpc.Errorf(rpc.NotFound, "`lodge keys list` lists the epochs, `lodge keys generate` makes threshold keys",
+		"no party has threshold keys of epoch %d", epoch)
 }
 
-// PartyList reads names or indexes of parties, and gives the indexes in ascending order.
+// PartyList parses names or indexes of parties and returns the indexes in ascending order.
 func PartyList(flag string, words, names []string) ([]uint32, error) {
 	var list []uint32
 	for _, w := range words {
@@ -107,10 +109,10 @@ func PartyList(flag string, words, names []string) ([]uint32, error) {
 			i = n
 		}
 		if i < 0 {
-			return nil, Invalid("write names or indexes of "+strings.Join(names, ", "), "--%s: there is no party %q", flag, w)
+			return nil, Invalid("use names or indexes of "+strings.Join(names, ", "), "--%s: there is no party %q", flag, w)
 		}
 		if slices.Contains(list, uint32(i)) {
-			return nil, Invalid("name each once", "--%s names %s twice", flag, names[i])
+			return nil, Invalid("name each party once", "--%s names %s twice", flag, names[i])
 		}
 		list = append(list, uint32(i))
 	}
@@ -118,7 +120,8 @@ func PartyList(flag string, words, names []string) ([]uint32, error) {
 	return list, nil
 }
 
-// Quorums are choices of k of a list, in order: all, or the first ones, if there are more than a command submits jobs.
+// Quorums returns the subsets of k elements of a list, in order. It stops after one more than the
+// number of jobs that a command submits.
 func Quorums(of []uint32, k int) (all [][]uint32) {
 	var next func(from int, have []uint32)
 	next = func(from int, have []uint32) {
@@ -134,7 +137,8 @@ func Quorums(of []uint32, k int) (all [][]uint32) {
 	return all
 }
 
-// PresentHolders are the holders of keys that are still in the roster, ascending.
+// PresentHolders returns the roster indexes of the key's holders that are still in the roster, in
+// ascending order.
 func PresentHolders(k *threshold.Key) (list []uint32) {
 	for _, p := range k.Holders {
 		if p >= 0 {
@@ -145,7 +149,7 @@ func PresentHolders(k *threshold.Key) (list []uint32) {
 	return list
 }
 
-// NameList are the names of parties.
+// NameList returns the names of parties, separated by spaces.
 func NameList[T int | uint32](list []T, names []string) string {
 	out := make([]string, len(list))
 	for i, p := range list {
@@ -156,7 +160,7 @@ func NameList[T int | uint32](list []T, names []string) string {
 	return strings.Join(out, " ")
 }
 
-// ThresholdWords are the parameter sets for threshold keys.
+// ThresholdWords returns the names of the parameter sets for threshold keys.
 func ThresholdWords() (names []string) {
 	for _, s := range lwe.Sets() {
 		names = append(names, s.Name)
@@ -170,20 +174,20 @@ func ThresholdWords() (names []string) {
 	return names
 }
 
-// SetForThreshold finds a set for threshold keys by its name.
+// SetForThreshold returns the parameter set for threshold keys with this name.
 func SetForThreshold(name string) (plan.Set, error) {
-	const next = "`lodge params list` shows the sets for threshold keys"
+	const next = "`lodge params list` lists the sets for threshold keys"
 	set, err := plan.Lookup(name)
 	switch {
 	case err != nil:
 		return set, rpc.Errorf(rpc.Invalid, next, "there is no parameter set %q", name)
 	case !set.Threshold:
-		return set, rpc.Errorf(rpc.Invalid, next, "%s is a set for keys that all parties decrypt with", name)
+		return set, rpc.Errorf(rpc.Invalid, next, "%s is a set for keys that only all parties together decrypt with", name)
 	}
 	return set, nil
 }
 
-// AllSetWords are the names of all parameter sets.
+// AllSetWords returns the names of all parameter sets.
 func AllSetWords() []string { return append(ParamsWords(), ThresholdWords()...) }
 
 func (o *Operator) CompleteThreshold() []string {
@@ -202,7 +206,7 @@ func (o *Operator) CompleteThreshold() []string {
 	return list
 }
 
-// CompleteList offers what ends a list of parties that is separated by commas.
+// CompleteList registers completions for the last element of a flag that is a comma-separated list.
 func CompleteList(cmd *cobra.Command, flag string, parties func() []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		before := typed[:strings.LastIndex(typed, ",")+1]
@@ -215,13 +219,13 @@ func CompleteList(cmd *cobra.Command, flag string, parties func() []string) {
 		return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	})
 	if err != nil {
-		panic(err) // the flag is there
+		panic(err) // the flag exists
 	}
 }
 
 func CheckTimeout(timeout time.Duration) error {
 	if timeout < 0 {
-		return Invalid("write for example 10m", "--timeout %s", timeout)
+		return Invalid("write a duration such as 10m", "--timeout %s", timeout)
 	}
 	return nil
 }

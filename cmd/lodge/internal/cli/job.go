@@ -13,10 +13,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// maxReason is what a table shows of a reason, in characters.
+// maxReason is the largest number of characters of a reason in a table.
 const maxReason = 72
 
-// StateName is a state as flags, tables and JSON write it.
+// StateName returns the name of a state in flags, tables and JSON.
 func StateName(s jobv1.JobState) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "JOB_STATE_"))
 }
@@ -40,7 +40,7 @@ func PrintJobs(w io.Writer, jobs []*coordinatorv1.Job, now time.Time) error {
 	return t.Flush()
 }
 
-// achieved says how far a job is: what it made, or the round of the party that is furthest behind.
+// achieved describes the progress of a job: the result, or the round of the slowest party.
 func achieved(j *coordinatorv1.Job) string {
 	if j.GetState() == jobv1.JobState_JOB_STATE_COMPLETED {
 		if n := result(j).GetCount(); n > 0 {
@@ -60,7 +60,7 @@ func achieved(j *coordinatorv1.Job) string {
 	return place(behind)
 }
 
-// result is what a party says of a completed job; all parties say the same.
+// result returns the status of a completed job. All parties report the same.
 func result(j *coordinatorv1.Job) *jobv1.SessionStatus {
 	if len(j.GetParties()) == 0 {
 		return nil
@@ -68,7 +68,7 @@ func result(j *coordinatorv1.Job) *jobv1.SessionStatus {
 	return j.GetParties()[0].GetStatus()
 }
 
-// place is the round of a party, and how much of it has come.
+// place describes the round of a party and the share of the round's data that it received.
 func place(g *jobv1.Progress) string {
 	if g == nil {
 		return "-"
@@ -80,7 +80,7 @@ func place(g *jobv1.Progress) string {
 	return text
 }
 
-// printJob writes all that is known of a job for people.
+// printJob writes the details of a job as text.
 func printJob(w io.Writer, j *coordinatorv1.Job, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) {
@@ -91,7 +91,7 @@ func printJob(w io.Writer, j *coordinatorv1.Job, now time.Time) error {
 	q := j.GetRequest()
 	line("job", "%s", j.GetId())
 	line("state", "%s", StateName(j.GetState()))
-	if j.GetFailure() == nil { // whose reason it is otherwise
+	if j.GetFailure() == nil { // otherwise it is part of the failure
 		line("reason", "%s", j.GetReason())
 	}
 	line("kind", "%s", job.KindName(q.GetKind()))
@@ -109,7 +109,7 @@ func printJob(w io.Writer, j *coordinatorv1.Job, now time.Time) error {
 		line("known to", "party %d", q.GetInputParty())
 	}
 	if q.GetNoSacrifice() {
-		line("sacrifice", "none: malformed evaluation keys would not be found")
+		line("sacrifice", "none: malformed evaluation keys would go undetected")
 	}
 	if t := q.GetThreshold(); t > 0 {
 		line("threshold", "any %d of %d decrypt", t+1, holderCount(j))
@@ -123,7 +123,7 @@ func printJob(w io.Writer, j *coordinatorv1.Job, now time.Time) error {
 	line("asked", "%d", q.GetCount())
 	if j.GetState() == jobv1.JobState_JOB_STATE_COMPLETED {
 		if n := result(j).GetCount(); n < q.GetCount() && job.MakesTuples(q.GetKind()) {
-			line("made", "%d, as one job makes no more", n)
+			line("made", "%d, the largest number for one job", n)
 		} else {
 			line("made", "%d", n)
 		}
@@ -150,7 +150,8 @@ func printJob(w io.Writer, j *coordinatorv1.Job, now time.Time) error {
 	return printParties(w, j)
 }
 
-// holderCount is how many are to hold threshold keys: those that are named, or all that take part.
+// holderCount returns the number of holders of threshold keys: the named parties, or all
+// participants.
 func holderCount(j *coordinatorv1.Job) int {
 	if n := len(j.GetRequest().GetGroup()); n > 0 {
 		return n
@@ -158,7 +159,7 @@ func holderCount(j *coordinatorv1.Job) int {
 	return len(j.GetParties())
 }
 
-// printFailure says who ended a job in which round for what, and who is to blame.
+// printFailure writes the round and the reason of a failure, and the blamed or suspected parties.
 func printFailure(w io.Writer, j *coordinatorv1.Job) error {
 	f := j.GetFailure()
 	if f == nil {
@@ -176,7 +177,7 @@ func printFailure(w io.Writer, j *coordinatorv1.Job) error {
 	case b != nil:
 		text += fmt.Sprintf("to blame: party %d%s, check %s: %s\n", b.GetParty(), nameOf(j, b.GetParty()), OneLine(b.GetCheck()), OneLine(b.GetReason()))
 	case len(f.GetSuspects()) > 0:
-		text += "suspects, of whom nobody can be blamed for certain:"
+		text += "suspects, none of whom can be blamed with certainty:"
 		for _, p := range f.GetSuspects() {
 			text += fmt.Sprintf(" party %d%s", p, nameOf(j, p))
 		}
@@ -186,7 +187,7 @@ func printFailure(w io.Writer, j *coordinatorv1.Job) error {
 	return err
 }
 
-// nameOf is a party's name in brackets, where the job knows it.
+// nameOf returns the name of a party in brackets, if the job knows it.
 func nameOf(j *coordinatorv1.Job, party uint32) string {
 	for _, p := range j.GetParties() {
 		if p.GetParty() == party {
@@ -196,7 +197,7 @@ func nameOf(j *coordinatorv1.Job, party uint32) string {
 	return ""
 }
 
-// printParties writes a table of what each party last said.
+// printParties writes a table with the last report of each party.
 func printParties(w io.Writer, j *coordinatorv1.Job) error {
 	if len(j.GetParties()) == 0 {
 		return nil
@@ -228,7 +229,7 @@ func printParties(w io.Writer, j *coordinatorv1.Job) error {
 	return t.Flush()
 }
 
-// accusation is how a party says that its session ended.
+// accusation describes how a party's session ended.
 func accusation(f *jobv1.Failure) string {
 	if f == nil {
 		return ""
@@ -243,7 +244,7 @@ func accusation(f *jobv1.Failure) string {
 	return text
 }
 
-// The JSON of jobs: names as flags and tables have them, times in RFC 3339, bytes in hexadecimal.
+// The JSON records of jobs: names as in flags and tables, times in RFC 3339, bytes in hexadecimal.
 
 type JobRecord struct {
 	ID          string             `json:"id"`
@@ -258,12 +259,12 @@ type JobRecord struct {
 	Convolution *convolutionRecord `json:"convolution,omitempty"`
 	InputParty  *uint32            `json:"input_party,omitempty"`
 	NoSacrifice bool               `json:"no_sacrifice,omitempty"`
-	Count       uint64             `json:"count,omitempty"` // asked
+	Count       uint64             `json:"count,omitempty"` // requested
 	Made        uint64             `json:"made,omitempty"`
 	Tenant      string             `json:"tenant,omitempty"`
-	Threshold   uint32             `json:"threshold,omitempty"` // of threshold keys
-	Group       []uint32           `json:"group,omitempty"`     // holders, or the quorum of masks; without it all parties
-	Form        string             `json:"form,omitempty"`      // of masks
+	Threshold   uint32             `json:"threshold,omitempty"` // for threshold keys
+	Group       []uint32           `json:"group,omitempty"`     // holders, or the quorum of masks; empty means all parties
+	Form        string             `json:"form,omitempty"`      // for masks
 	FromEpoch   uint64             `json:"from_epoch,omitempty"`
 	Timeout     float64            `json:"timeout_seconds,omitempty"`
 	Epoch       uint64             `json:"epoch,omitempty"`

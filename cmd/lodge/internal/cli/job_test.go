@@ -12,7 +12,7 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 )
 
-// failedJob is one that party 2 ended by a cheat; a peer's words try to write to the terminal.
+// failedJob returns a job that a cheat of party 2 ended. The reason contains control characters.
 func failedJob(now time.Time) *coordinatorv1.Job {
 	failure := &jobv1.Failure{
 		Outcome: "blame", Round: "open", RoundIndex: 7, Check: "opening", Reason: "party 2 (p2) opened something else\x1b[2J\nroot#",

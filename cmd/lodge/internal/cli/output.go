@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Output is standard output. It holds back the record of a command that may fail.
+// Output is the standard output of a command. It can hold back a record, so that a failure can be
+// added to it.
 type Output struct {
 	W    io.Writer
 	Held bool
@@ -25,7 +26,8 @@ func (o *Output) Write(b []byte) (int, error) {
 	return o.W.Write(b)
 }
 
-// Hold says that what a command writes from here on is one record, to which a failure is added.
+// Hold starts a JSON record: it holds back all output of the command from here on. If the command
+// fails, Execute adds the failure to the record.
 func Hold(cmd *cobra.Command) {
 	if o, ok := cmd.OutOrStdout().(*Output); ok {
 		o.Held = true
@@ -38,7 +40,7 @@ func (o *Output) release() error {
 	return err
 }
 
-// Fail writes what was held back, with the failure in it.
+// Fail writes the held record with the failure in it.
 func (o *Output) Fail(err error) error {
 	e := rpc.FromError(err)
 	record := struct {
@@ -59,7 +61,7 @@ func (o *Output) Fail(err error) error {
 	}
 	text.Write(member[1:])
 	o.text.Reset()
-	if !bytes.Contains(held, []byte("\n")) { // the last of a list of lines
+	if !bytes.Contains(held, []byte("\n")) { // one record of several, a line each
 		text.WriteByte('\n')
 		_, err := text.WriteTo(o.W)
 		return err
@@ -71,14 +73,15 @@ func (o *Output) Fail(err error) error {
 	return o.release()
 }
 
-// Failure is what --json says of an error: a code for programs, what happened, and what to do about it, or nothing.
+// Failure is the JSON form of an error: a code for programs, the text, and the next step, which may
+// be empty.
 type Failure struct {
 	Code rpc.Code `json:"code"`
 	What string   `json:"what"`
 	Next string   `json:"next"`
 }
 
-// WriteJSONLine writes JSON on one line.
+// WriteJSONLine writes v as JSON on one line.
 func WriteJSONLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
 
 func WriteJSON(w io.Writer, v any) error {

@@ -12,17 +12,19 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// places says where the servers of a cluster are, and as whom they are called.
+// places holds the addresses of a cluster's servers and the credentials for calling them.
 type places struct {
 	Roster *config.Roster
-	// routes says that the roster has no more than names, addresses and identities, so that it has no digest.
+	// routes is true if the roster comes from a client's configuration, which has names, addresses
+	// and identities only. Such a roster has no digest.
 	Routes bool
 	Files  rpc.Files
-	Tokens map[string]string // files of bearer tokens by the identities of servers
+	Tokens map[string]string // files with bearer tokens, by the identity of the server
 }
 
-// Places of the cluster, as the flags name it. They make o.party a name if it is an index, and the client's own party if
-// it is empty and there is one.
+// Places returns the addresses and credentials that the flags select. It replaces an index in
+// o.Party by the name. If o.Party is empty, it uses the party of the client's configuration, if
+// any.
 func (o *Operator) Places() (*places, error) {
 	if o.Client != "" {
 		return o.placesOfClient()
@@ -52,7 +54,7 @@ func (o *Operator) Places() (*places, error) {
 	return p, nil
 }
 
-// Path is a path that was given, or that of a file in the cluster's directory.
+// Path returns path, or if it is empty the path of a file in the cluster's directory.
 func (o *Operator) Path(path string, elements ...string) string {
 	if path != "" {
 		return path
@@ -60,11 +62,11 @@ func (o *Operator) Path(path string, elements ...string) string {
 	return filepath.Join(append([]string{ClusterDir(o.Cluster)}, elements...)...)
 }
 
-// placesOfClient are those of a client's configuration. With --roster that is the roster.
+// placesOfClient reads a client's configuration. If --roster is set, it uses that roster.
 func (o *Operator) placesOfClient() (*places, error) {
 	for _, f := range [][2]string{{"identity", o.identity}, {"ca", o.ca}, {"token-file", o.token}} {
 		if f[1] != "" {
-			return nil, rpc.Errorf(rpc.Invalid, "leave out one of them", "--client, which names its files, and --%s", f[0])
+			return nil, rpc.Errorf(rpc.Invalid, "remove one of the two flags", "--client, which names its files, and --%s", f[0])
 		}
 	}
 	c, err := lodge.Load(o.Client)
@@ -91,7 +93,7 @@ func (o *Operator) placesOfClient() (*places, error) {
 	return p, nil
 }
 
-// nameParty makes an index of a party its name.
+// nameParty replaces an index in o.Party by the name of the party.
 func (o *Operator) nameParty(r *config.Roster) {
 	if _, named := r.Index(o.Party); named {
 		return
@@ -101,13 +103,13 @@ func (o *Operator) nameParty(r *config.Roster) {
 	}
 }
 
-// Credentials are the client's certificate, if it has one, and the authority of the servers.
+// Credentials loads the client's certificate, if it has one, and the authority of the servers.
 func (p *places) Credentials() (*rpc.Credentials, error) {
 	c, err := rpc.LoadCredentials(p.Files)
 	return c, MissingFile(err)
 }
 
-// Options are what it takes to connect to a server, beside the credentials.
+// Options returns the dial options for a server. They do not include the credentials.
 func (p *places) Options(identity string) []rpc.DialOption {
 	if file := p.Tokens[identity]; file != "" {
 		return []rpc.DialOption{rpc.WithToken(rpc.TokenFile(file))}

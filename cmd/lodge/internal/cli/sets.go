@@ -9,7 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/plan"
 )
 
-// ThresholdSecurity is the estimate for a set of threshold keys; none for one that is for tests.
+// ThresholdSecurity returns the estimated security of a set for threshold keys. It is zero for test
+// sets.
 func ThresholdSecurity(s *lwe.Set) SecurityBits {
 	if s.Insecure {
 		return SecurityBits{}
@@ -18,8 +19,8 @@ func ThresholdSecurity(s *lwe.Set) SecurityBits {
 	return SecurityOf(bits.Ring, bits.Switch)
 }
 
-// SecurityBits are estimates of log2 of the cost of an attack. Ring and Switch are the classical figures of a set's two
-// kinds of samples; Classical and Quantum are the least of all.
+// SecurityBits holds estimates of log2 of the cost of an attack. Ring and Switch are the classical
+// figures for the two kinds of samples of a set; Classical and Quantum are the minimum of both.
 type SecurityBits struct {
 	Ring      float64 `json:"ring"`
 	Switch    float64 `json:"switch"`
@@ -27,16 +28,17 @@ type SecurityBits struct {
 	Quantum   float64 `json:"quantum"`
 }
 
-// SecurityOf are the records of a set that publishes samples of two kinds, or of one twice.
+// SecurityOf returns the estimates for a set that publishes two kinds of samples. Pass one kind
+// twice if there is only one.
 func SecurityOf(ring, other hardness.Bits) SecurityBits {
 	least := ring.Min(other)
 	return SecurityBits{Ring: ring.Classical, Switch: other.Classical, Classical: least.Classical, Quantum: least.Quantum}
 }
 
-// String shows bits of classical security, and of quantum security in brackets.
+// String formats the classical security, with the quantum security in brackets.
 func (r SecurityBits) String() string { return fmt.Sprintf("%.1f (%.1f)", r.Classical, r.Quantum) }
 
-// Column is what a list of sets shows.
+// Column formats the estimates for the table of sets.
 func (r SecurityBits) Column(insecure bool) string {
 	if insecure {
 		return "insecure"
@@ -44,15 +46,15 @@ func (r SecurityBits) Column(insecure bool) string {
 	return r.String()
 }
 
-// Sentence is what demos print of keys; insecure sets have nothing to boast of.
+// Sentence formats the estimates for the output of demos.
 func (r SecurityBits) Sentence(insecure bool) string {
 	if insecure {
-		return "none, a set for tests"
+		return "none, the set is for tests only"
 	}
-	return fmt.Sprintf("%.1f bits (quantum: %.1f), by estimate", r.Classical, r.Quantum)
+	return fmt.Sprintf("%.1f bits (quantum: %.1f), estimated", r.Classical, r.Quantum)
 }
 
-// MarkedName marks the default and legacy sets.
+// MarkedName returns the name of a set, marked if it is the default or a legacy set.
 func MarkedName(name string, isDefault bool, successor string) string {
 	switch {
 	case successor != "":
@@ -63,10 +65,10 @@ func MarkedName(name string, isDefault bool, successor string) string {
 	return name
 }
 
-// SecurityNote explains the columns of lists of sets.
-const SecurityNote = "SECURITY is in bits against classical attacks, and against quantum ones in brackets, by the model of engine/hardness. "
+// SecurityNote explains the security columns in tables of sets.
+const SecurityNote = "SECURITY is in bits against classical attacks, with quantum attacks in brackets, by the model of engine/hardness. "
 
-// LegacyLine says why a set makes no new keys, or is empty.
+// LegacyLine explains why no new keys can be made with a set. It is empty if err is nil.
 func LegacyLine(err error) string {
 	if err == nil {
 		return ""
@@ -74,8 +76,8 @@ func LegacyLine(err error) string {
 	return fmt.Sprintf("legacy    %v\n", err)
 }
 
-// RefuseLegacy refuses to set up anything new with a legacy set: a cluster, a seed, or a demo's keys. Unknown names are for
-// others to refuse.
+// RefuseLegacy returns an error if one of the sets is a legacy set, with which no new cluster, seed
+// or demo key may be made. It ignores unknown names, which the caller rejects.
 func RefuseLegacy(names ...string) error {
 	for _, name := range names {
 		var legacy *hardness.LegacyError

@@ -14,33 +14,34 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// ShapeFlags are the flags that say how large matrices and convolutions are.
+// ShapeFlags are the flags for the dimensions of matrices and convolutions.
 type ShapeFlags struct {
-	name                           string // of the flag with the shape
+	name                           string // name of the flag for the shape
 	Shape, kernel, stride, padding string
 }
 
 func (q *ShapeFlags) Flags(f *pflag.FlagSet, name, value string) {
 	q.name = name
-	f.StringVar(&q.Shape, name, value, "of matrices: N, or rows x inner x columns such as 200x100x50; of convolutions: the image, channels x height x width")
-	f.StringVar(&q.kernel, "kernel", "", "of convolutions: outputs x height x width, such as 16x3x3")
-	f.StringVar(&q.stride, "stride", "1", "of convolutions: N, or height x width, that kernels move by")
-	f.StringVar(&q.padding, "padding", "0", "of convolutions: N, or height x width, of zeros on each side of the image")
+	f.StringVar(&q.Shape, name, value, "matrices: N, or rows x inner x columns such as 200x100x50; convolutions: the image, channels x height x width")
+	f.StringVar(&q.kernel, "kernel", "", "convolutions: outputs x height x width, such as 16x3x3")
+	f.StringVar(&q.stride, "stride", "1", "convolutions: step of the kernel, N or height x width")
+	f.StringVar(&q.padding, "padding", "0", "convolutions: zeros on each side of the image, N or height x width")
 }
 
-// Of is the shape of tuples of a kind; nil where they have none. The error is what to write.
+// Of returns the shape that the flags select for a kind of tuples, or nil if the kind has no shape.
+// changed reports whether a flag was set. Errors say how to correct the flags.
 func (q *ShapeFlags) Of(kind jobv1.Kind, changed func(string) bool) (*jobv1.Shape, error) {
 	wrong := func(next, format string, args ...any) (*jobv1.Shape, error) {
 		return nil, rpc.Errorf(rpc.Invalid, next, format, args...)
 	}
 	for _, name := range []string{"kernel", "stride", "padding"} {
 		if changed(name) && kind != jobv1.Kind_KIND_CONVOLUTION {
-			return wrong("leave it out: it is of convolutions", "--%s with --kind %s", name, job.KindName(kind))
+			return wrong("remove it: it applies to convolutions only", "--%s with --kind %s", name, job.KindName(kind))
 		}
 	}
 	switch {
 	case !job.Shaped(kind) && changed(q.name):
-		return wrong("shapes are of matrices and convolutions", "--%s with --kind %s", q.name, job.KindName(kind))
+		return wrong("remove it: only matrices and convolutions have a shape", "--%s with --kind %s", q.name, job.KindName(kind))
 	case !job.Shaped(kind):
 		return nil, nil
 	case kind == jobv1.Kind_KIND_MATRIX:
@@ -70,12 +71,13 @@ func (q *ShapeFlags) Of(kind jobv1.Kind, changed func(string) bool) (*jobv1.Shap
 		StrideHeight: stride[0], StrideWidth: stride[1], PaddingHeight: padding[0], PaddingWidth: padding[1],
 	}
 	if _, err := plan.Convolution(c).Product(); err != nil {
-		return wrong("say another image, kernel, stride or padding", "%v", err)
+		return wrong("choose another image, kernel, stride or padding", "%v", err)
 	}
 	return &jobv1.Shape{Convolution: c}, nil
 }
 
-// dimensions reads so many numbers with x between them; of two, one stands for both.
+// dimensions parses count numbers separated by x, each at least least. If count is 2, one number
+// stands for both.
 func dimensions(text string, count int, least uint64) (n []uint32, err error) {
 	parts := strings.Split(text, "x")
 	if len(parts) == 1 && count == 2 {
@@ -94,7 +96,7 @@ func dimensions(text string, count int, least uint64) (n []uint32, err error) {
 	return n, nil
 }
 
-// parseShape reads N, an N x N square, or RxKxC.
+// parseShape parses N, which is short for NxNxN, or RxKxC.
 func parseShape(text string) (*jobv1.Shape, error) {
 	if !strings.Contains(text, "x") {
 		text = strings.Join([]string{text, text, text}, "x")
@@ -106,17 +108,17 @@ func parseShape(text string) (*jobv1.Shape, error) {
 	return &jobv1.Shape{Rows: n[0], Inner: n[1], Columns: n[2]}, nil
 }
 
-// EnclosingBlock is the block that holds a shape, up to 128.
+// EnclosingBlock returns the smallest block dimension that holds a shape, at most 128.
 func EnclosingBlock(s *jobv1.Shape) uint32 {
 	largest := max(s.GetRows(), s.GetInner(), s.GetColumns())
 	if c := s.GetConvolution(); c != nil {
-		p, _ := plan.Convolution(c).Product() // which has checked it
+		p, _ := plan.Convolution(c).Product() // the shape was validated before
 		largest = uint32(max(p.Rows, p.Inner, p.Cols))
 	}
 	return min(128, uint32(1)<<bits.Len32(largest-1))
 }
 
-// ShapeText is a shape in a word or some: "2x3x4", or "3x32x32 by 16x3x3, stride 2x1, padding 1x1".
+// ShapeText formats a shape: "2x3x4", or "3x32x32 by 16x3x3, stride 2x1, padding 1x1".
 func ShapeText(s *jobv1.Shape) string {
 	c := s.GetConvolution()
 	if c == nil {
@@ -132,7 +134,7 @@ func ShapeText(s *jobv1.Shape) string {
 	return text
 }
 
-// convolutionRecord is the JSON of the shape of convolutions.
+// ConvolutionRecord is the JSON form of the shape of convolutions.
 type convolutionRecord struct {
 	Image   [3]uint32 `json:"image"`  // channels, height, width
 	Kernel  [3]uint32 `json:"kernel"` // outputs, height, width
@@ -140,7 +142,8 @@ type convolutionRecord struct {
 	Padding [2]uint32 `json:"padding"`
 }
 
-// shapeJSON is a shape as JSON: rows, inner and columns of matrices, or that of convolutions.
+// ShapeJSON returns the JSON form of a shape: rows, inner and columns of matrices, or the shape of
+// convolutions.
 func shapeJSON(s *jobv1.Shape) ([]uint32, *convolutionRecord) {
 	c := s.GetConvolution()
 	switch {

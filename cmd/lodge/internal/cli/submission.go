@@ -16,10 +16,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// MaxSubmitted is how many jobs one command submits at most.
+// MaxSubmitted is the largest number of jobs that one command submits.
 const MaxSubmitted = 1000
 
-// Submission is the jobs of one command: as many as it takes to make the tuples that are asked for.
+// Submission is the set of jobs that one command submits to make the requested tuples.
 type Submission struct {
 	*Operator
 	cmd     *cobra.Command
@@ -29,7 +29,7 @@ type Submission struct {
 	Jobs    []*coordinatorv1.Job
 }
 
-// NewSubmission returns the submission of a command. It has no jobs yet.
+// NewSubmission returns a submission without jobs.
 func NewSubmission(o *Operator, cmd *cobra.Command, c *Coordinator, q *JobOptions, r *coordinatorv1.JobRequest) *Submission {
 	return &Submission{Operator: o, cmd: cmd, c: c, options: q, request: r}
 }
@@ -58,7 +58,8 @@ func (o *Operator) Submit(cmd *cobra.Command, q *JobOptions, r *coordinatorv1.Jo
 	return s.Wait()
 }
 
-// first gives how many tuples to ask of each job, and has the parties choose the blocks unless they were named.
+// first returns the number of tuples for each job. It also lets the parties choose the block
+// dimension unless the request has one.
 func (s *Submission) first() ([]uint64, error) {
 	count, choose := s.request.GetCount(), job.Shaped(s.request.GetKind()) && s.request.GetDim() == 0
 	if !job.MakesTuples(s.request.GetKind()) || count < 2 && !choose {
@@ -68,12 +69,13 @@ func (s *Submission) first() ([]uint64, error) {
 	defer cancel()
 	e, err := s.c.EstimateJob(ctx, &coordinatorv1.EstimateJobRequest{Job: s.request})
 	if err != nil {
-		// The coordinator cannot be reached, or will refuse the job itself, or queues it: the epoch may be in the making.
+		// The coordinator may be unreachable, or reject the job itself, or queue it until the epoch
+		// is made.
 		if choose {
 			s.request.Dim = EnclosingBlock(s.request.GetShape())
 		}
 		if !s.options.Wait && count > 1 {
-			fmt.Fprintf(s.cmd.ErrOrStderr(), "how many jobs that takes is not known yet: %s. This submits one, which may make less than %d.\n",
+			fmt.Fprintf(s.cmd.ErrOrStderr(), "the number of jobs is not known yet: %s. One job was submitted, which may make fewer than %d.\n",
 				OneLine(rpc.FromError(err).What), count)
 		}
 		return []uint64{count}, nil
@@ -84,10 +86,10 @@ func (s *Submission) first() ([]uint64, error) {
 	return Split(count, e.GetTuples())
 }
 
-// Split divides a count among jobs that make up to so many each.
+// Split divides a count into jobs of at most most tuples each.
 func Split(count, most uint64) (counts []uint64, err error) {
 	if most == 0 || (count-1)/most >= MaxSubmitted {
-		return nil, rpc.Errorf(rpc.Invalid, "ask for less, or keep a stock with `lodge stock policies set`",
+		return nil, rpc.Errorf(rpc.Invalid, "use a smaller --count, or keep a stock with `lodge stock policies set`",
 			"--count %d: one job makes %d, and a command submits up to %d jobs", count, most, MaxSubmitted)
 	}
 	for ; count > most; count -= most {
@@ -96,7 +98,7 @@ func Split(count, most uint64) (counts []uint64, err error) {
 	return append(counts, count), nil
 }
 
-// Add submits jobs. After an error some of them may be there.
+// Add submits one job for each count. If it fails, some of the jobs may have been submitted.
 func (s *Submission) Add(counts []uint64) error {
 	for i, n := range counts {
 		r := proto.CloneOf(s.request)
@@ -108,7 +110,7 @@ func (s *Submission) Add(counts []uint64) error {
 				e.Next = "the job may have been queued: see `lodge jobs list`; with --idempotency-key a submission can be repeated"
 			}
 			if i > 0 {
-				e.What = fmt.Sprintf("%d of %d jobs are submitted, and then: %s", i, len(counts), e.What)
+				e.What = fmt.Sprintf("%d of %d jobs are submitted, then: %s", i, len(counts), e.What)
 			}
 			return &e
 		}
@@ -117,7 +119,7 @@ func (s *Submission) Add(counts []uint64) error {
 	return nil
 }
 
-// one submits one job, as often as the coordinator lets this client call.
+// one submits one job. It retries when the coordinator's rate limit allows it.
 func (s *Submission) one(r *coordinatorv1.JobRequest) (*coordinatorv1.Job, error) {
 	key := s.options.Key
 	if n := len(s.Jobs); key != "" && n > 0 {
@@ -142,7 +144,7 @@ func (s *Submission) one(r *coordinatorv1.JobRequest) (*coordinatorv1.Job, error
 	}
 }
 
-// Written writes what was submitted: one id a line, or with JSON one job, or the list of several.
+// Written prints the submitted jobs: one id a line, or as JSON one job or a list.
 func (s *Submission) Written() error {
 	out := s.cmd.OutOrStdout()
 	switch {
@@ -159,7 +161,8 @@ func (s *Submission) Written() error {
 	return WriteJSON(out, ListJSON(&coordinatorv1.ListJobsResponse{Jobs: s.Jobs}))
 }
 
-// Wait watches the jobs one after another until they have ended, and writes their last states, with JSON as one record.
+// Wait watches the jobs one after another until all have ended, and writes their final states, with
+// JSON as one record.
 func (s *Submission) Wait() error {
 	p := terminal.NewProgress(s.cmd.ErrOrStderr())
 	defer p.Done()
@@ -182,8 +185,9 @@ func (s *Submission) Wait() error {
 	return failed
 }
 
-// watchAll watches the jobs, and submits more while what they made is too little: where nobody could say before how many
-// tuples one job makes. It goes on after a job that failed, and gives how the first of those did; err is of the watching.
+// watchAll watches the jobs until they end. It submits more jobs if those made too few tuples
+// because no estimate was available. It continues after a failed job: failed is the first such
+// failure, and err is an error of the watching itself.
 func (s *Submission) watchAll(p *terminal.Progress) (made uint64, failed, err error) {
 	for i, said := 0, 0; i < len(s.Jobs); i++ {
 		for ; said < len(s.Jobs) && !s.JSON; said++ {
@@ -217,7 +221,7 @@ func (s *Submission) watchAll(p *terminal.Progress) (made uint64, failed, err er
 	return made, failed, nil
 }
 
-// JobOptions are the flags of `lodge jobs submit`.
+// JobOptions holds the flags of `lodge jobs submit`.
 type JobOptions struct {
 	Kind, Params, Field, Purpose, Tenant, Key string
 	ShapeFlags
@@ -227,10 +231,10 @@ type JobOptions struct {
 	Wait, DryRun, NoSacrifice bool
 }
 
-// RunFlags are those of commands that submit jobs for threshold keys.
+// RunFlags adds the flags of commands that submit jobs for threshold keys.
 func (q *JobOptions) RunFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.DurationVar(&q.Timeout, "timeout", 0, "end the job this long after its submission, also while it waits (default: the coordinator's limit for an attempt)")
-	f.StringVar(&q.Key, "idempotency-key", "", "the same key gives the same jobs, so that a submission can be repeated")
+	f.DurationVar(&q.Timeout, "timeout", 0, "end the job this long after its submission, even if it is still queued (default: the coordinator's limit for an attempt)")
+	f.StringVar(&q.Key, "idempotency-key", "", "repeating a submission with the same key returns the same jobs")
 	f.BoolVar(&q.Wait, "wait", false, "watch until it ends; fail unless it completes")
 }

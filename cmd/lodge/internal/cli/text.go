@@ -18,7 +18,7 @@ func OrDash(s string) string {
 	return s
 }
 
-// Time is a time in RFC 3339; empty for none.
+// Time formats a time in RFC 3339. It returns "" if t is nil.
 func Time(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return ""

@@ -11,13 +11,13 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// maxValues bounds what is read; a ciphertext holds less.
+// maxValues is the largest number of values read. A ciphertext holds fewer.
 const maxValues = 1 << 20
 
-// ReadValues reads arguments or a file.
+// ReadValues parses the values in args, or in file if that is not empty.
 func ReadValues(cmd *cobra.Command, args []string, file string) ([]*big.Int, error) {
 	if (len(args) > 0) == (file != "") {
-		return nil, rpc.Errorf(rpc.Invalid, "write values as arguments, or name a file with --in", "no values, or both arguments and --in")
+		return nil, rpc.Errorf(rpc.Invalid, "write the values as arguments, or name a file with --in", "either no values, or both arguments and --in")
 	}
 	var values []*big.Int
 	add := func(text string) error {
@@ -28,10 +28,10 @@ func ReadValues(cmd *cobra.Command, args []string, file string) ([]*big.Int, err
 		}
 		v, ok := new(big.Int).SetString(digits, base)
 		if !ok || v.Sign() < 0 || digits[0] == '+' {
-			return rpc.Errorf(rpc.Invalid, "write decimal digits, or hexadecimal ones after 0x", "value %d is not a number from 0 on", len(values))
+			return rpc.Errorf(rpc.Invalid, "write decimal digits, or hexadecimal digits after 0x", "value %d is not a non-negative number", len(values))
 		}
 		if values = append(values, v); len(values) > maxValues {
-			return rpc.Errorf(rpc.TooLarge, "encrypt them in several files", "more than %d values", maxValues)
+			return rpc.Errorf(rpc.TooLarge, "encrypt the values in several files", "more than %d values", maxValues)
 		}
 		return nil
 	}
@@ -52,7 +52,7 @@ func ReadValues(cmd *cobra.Command, args []string, file string) ([]*big.Int, err
 		defer f.Close()
 		in = f
 	}
-	lines := bufio.NewScanner(in) // of up to 64 KiB
+	lines := bufio.NewScanner(in) // lines of up to 64 KiB
 	for lines.Scan() {
 		if text := strings.TrimSpace(lines.Text()); text != "" {
 			if err := add(text); err != nil {
@@ -61,7 +61,7 @@ func ReadValues(cmd *cobra.Command, args []string, file string) ([]*big.Int, err
 		}
 	}
 	if lines.Err() == nil && len(values) == 0 {
-		return nil, rpc.Errorf(rpc.Invalid, "write one value a line", "%s holds no values", file)
+		return nil, rpc.Errorf(rpc.Invalid, "write one value a line", "%s contains no values", file)
 	}
 	return values, lines.Err()
 }

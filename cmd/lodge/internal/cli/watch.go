@@ -16,10 +16,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// LostTime is how long a watch goes on while the coordinator cannot be reached.
+// LostTime is how long a watch retries while the coordinator is unreachable.
 const LostTime = 30 * time.Second
 
-// Write writes all that is known of a job.
+// Write writes the details of a job as text or JSON.
 func (o *Operator) Write(cmd *cobra.Command, j *coordinatorv1.Job) error {
 	if o.JSON {
 		return WriteJSON(cmd.OutOrStdout(), JobJSON(j))
@@ -27,8 +27,8 @@ func (o *Operator) Write(cmd *cobra.Command, j *coordinatorv1.Job) error {
 	return printJob(cmd.OutOrStdout(), j, time.Now())
 }
 
-// UntilOver calls each with a job at every change, until it has ended. Once the job is known it outlives a restart of the
-// coordinator.
+// UntilOver calls each with every new state of a job until it has ended. If known is true, or once
+// the first state has arrived, it reconnects when the coordinator restarts.
 func (c *Coordinator) UntilOver(ctx context.Context, p *terminal.Progress, id string, known bool, each func(*coordinatorv1.Job) error) error {
 	heard, over := time.Now(), false
 	for !over {
@@ -38,19 +38,19 @@ func (c *Coordinator) UntilOver(ctx context.Context, p *terminal.Progress, id st
 		})
 		switch {
 		case ctx.Err() != nil:
-			return rpc.Errorf(rpc.Cancelled, "`lodge jobs cancel` ends it, `lodge jobs watch` shows it again", "job %s goes on", id)
-		case err == nil: // the stream ends with the job
+			return rpc.Errorf(rpc.Cancelled, "`lodge jobs cancel` stops it, `lodge jobs watch` shows it again", "job %s is still running", id)
+		case err == nil: // the stream ended with the job
 		case !errors.Is(err, &rpc.Error{Code: rpc.Unavailable}) || time.Since(heard) > LostTime || !known:
 			return err
 		default:
-			p.Say("the coordinator cannot be reached; trying again")
+			p.Say("the coordinator is unreachable; retrying")
 			time.Sleep(200 * time.Millisecond)
 		}
 	}
 	return nil
 }
 
-// follow calls each with a job at every change, until the stream ends.
+// follow calls each with every new state of a job until the stream ends.
 func (c *Coordinator) follow(ctx context.Context, id string, each func(*coordinatorv1.Job) error) error {
 	stream, err := c.WatchJob(ctx, &coordinatorv1.WatchJobRequest{Id: id})
 	var ended bool
@@ -67,7 +67,7 @@ func (c *Coordinator) follow(ctx context.Context, id string, each func(*coordina
 	return c.Explain(err)
 }
 
-// UnlessCompleted is the error of a job that ended without a result.
+// UnlessCompleted returns an error if the job ended without a result.
 func UnlessCompleted(j *coordinatorv1.Job) error {
 	switch j.GetState() {
 	case jobv1.JobState_JOB_STATE_COMPLETED:
@@ -75,12 +75,13 @@ func UnlessCompleted(j *coordinatorv1.Job) error {
 	case jobv1.JobState_JOB_STATE_CANCELLED:
 		return rpc.Errorf(rpc.Cancelled, "submit it again", "job %s: %s", j.GetId(), OneLine(j.GetReason()))
 	case jobv1.JobState_JOB_STATE_TIMED_OUT:
-		return rpc.Errorf(rpc.TimedOut, "see to the parties that were waited for, or submit it with a longer --timeout", "%s", OneLine(cluster.JobError(j).Error()))
+		return rpc.Errorf(rpc.TimedOut, "check the parties that did not respond, or submit it with a longer --timeout", "%s", OneLine(cluster.JobError(j).Error()))
 	}
-	return rpc.Errorf(jobError(j.GetFailure()), "see to the cause and submit it again; a failed job leaves nothing behind", "%s", OneLine(cluster.JobError(j).Error()))
+	return rpc.Errorf(jobError(j.GetFailure()), "fix the cause and submit it again; a failed job leaves no data behind", "%s", OneLine(cluster.JobError(j).Error()))
 }
 
-// jobError is the code of a job that failed: the refusal of a party where that is the cause, else the outcome.
+// jobError returns the code of a failed job: the code of the party that refused it, if that is the
+// cause, otherwise the outcome.
 func jobError(f *jobv1.Failure) rpc.Code {
 	if f.GetOutcome() == "refused" && f.GetCheck() != "" {
 		return rpc.Code(f.GetCheck())

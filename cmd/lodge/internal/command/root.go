@@ -16,7 +16,8 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/tuples"
 )
 
-// Root returns `lodge` with the commands of all rooms. A command that fails returns an error, which main prints once.
+// Root returns `lodge` with the commands of all rooms. A command that fails returns an error, which
+// main prints once.
 func Root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "lodge",

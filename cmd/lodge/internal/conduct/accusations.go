@@ -19,13 +19,13 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// accusationsCommand is `lodge accusations`.
+// accusationsCommand returns `lodge accusations`.
 func accusationsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accusations",
-		Short: "See what a party holds against others, check the evidence, and let it go on",
-		Long: "A party keeps the evidence of every cheat that it can prove, and the failures that it can name nobody for. Who is\n" +
-			"convicted is excluded; too many failures stop generation. Both last until an operator of that party acts.",
+		Short: "List and verify a party's accusations of others, and lift their effect",
+		Long: "A party keeps evidence of every cheat that it can prove, and counts failures for which no party can be blamed. It\n" +
+			"excludes a convicted party and stops generation after too many failures, until its operator intervenes.",
 	}
 	cmd.AddCommand(accusationsVerifyCommand())
 	for _, sub := range []func(*cli.Operator) *cobra.Command{
@@ -42,7 +42,7 @@ func accusationsCommand() *cobra.Command {
 	return cmd
 }
 
-// The JSON of accusations.
+// The JSON records of accusations.
 
 type actRecord struct {
 	When   string `json:"when"`
@@ -60,7 +60,7 @@ type accusationRecord struct {
 	SessionID string     `json:"session_id"`
 	Roster    string     `json:"roster"`
 	When      string     `json:"when"`
-	From      string     `json:"from,omitempty"` // empty: the party saw it itself
+	From      string     `json:"from,omitempty"` // empty: the party detected it itself
 	Size      uint64     `json:"size"`
 	Told      []string   `json:"told,omitempty"`
 	Excludes  bool       `json:"excludes"`
@@ -86,7 +86,7 @@ type standingRecord struct {
 	MaxFailures   uint32     `json:"max_failures"`
 	Within        float64    `json:"within_seconds"`
 	OnProvenCheat string     `json:"on_proven_cheat"`
-	Stopped       string     `json:"stopped,omitempty"` // since when
+	Stopped       string     `json:"stopped,omitempty"` // RFC 3339
 	Suspects      []string   `json:"suspects,omitempty"`
 	Cleared       *actRecord `json:"cleared,omitempty"`
 }
@@ -122,14 +122,14 @@ func accusations(c *cli.Party) accusationsv1.AccusationsServiceClient {
 	return accusationsv1.NewAccusationsServiceClient(c.Conn)
 }
 
-// held is all that a party holds against others.
+// held is everything that a party holds against other parties.
 type held struct {
 	accusations []*accusationsv1.Accusation
 	failures    []*accusationsv1.Failure
 	standing    *accusationsv1.Standing
 }
 
-// holds asks for all pages.
+// holds fetches all pages.
 func holds(c *cli.Party, ctx context.Context) (h held, err error) {
 	q := &accusationsv1.ListAccusationsRequest{Limit: 1000}
 	for {
@@ -158,7 +158,7 @@ func holds(c *cli.Party, ctx context.Context) (h held, err error) {
 func accusationsListCommand(o *cli.Operator) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list --party PARTY",
-		Short: "List a party's accusations and its failures with nobody named, as a client with the permission status",
+		Short: "List a party's accusations and its failures without blame; needs the permission status",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
@@ -188,9 +188,9 @@ func accusationsListCommand(o *cli.Operator) *cobra.Command {
 
 func printHeld(w io.Writer, h held, now time.Time) error {
 	s := h.standing
-	line := "sessions may begin"
+	line := "sessions may start"
 	if s.GetRefusal() != "" {
-		line = "no session begins: " + s.GetRefusal()
+		line = "no session starts: " + s.GetRefusal()
 	}
 	fmt.Fprintln(w, cli.OneLine(line))
 	if len(h.accusations) == 0 {
@@ -214,10 +214,10 @@ func printHeld(w io.Writer, h held, now time.Time) error {
 		}
 	}
 	if len(h.failures) == 0 {
-		_, err := fmt.Fprintln(w, "no failures with nobody named")
+		_, err := fmt.Fprintln(w, "no failures without blame")
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%d failures with nobody named count; %d within %s stop generation\n", s.GetFailures(), s.GetMaxFailures(),
+	_, err := fmt.Fprintf(w, "%d failures without blame count; %d within %s stop generation\n", s.GetFailures(), s.GetMaxFailures(),
 		s.GetWithin().AsDuration())
 	if err != nil {
 		return err
@@ -249,7 +249,7 @@ func completeAccusations(o *cli.Operator) []string {
 	})
 }
 
-// accusation finds one by its id.
+// accusation returns the accusation with an id.
 func accusation(c *cli.Party, ctx context.Context, id string) (*accusationsv1.Accusation, error) {
 	h, err := holds(c, ctx)
 	if err != nil {
@@ -260,13 +260,13 @@ func accusation(c *cli.Party, ctx context.Context, id string) (*accusationsv1.Ac
 			return a, nil
 		}
 	}
-	return nil, rpc.Errorf(rpc.NotFound, "`lodge accusations list` names those that there are", "no accusation %q at %s", id, c.Name)
+	return nil, rpc.Errorf(rpc.NotFound, "`lodge accusations list` lists the ids", "%[2]s has no accusation %[1]q", id, c.Name)
 }
 
 func accusationsShowCommand(o *cli.Operator) *cobra.Command {
 	return &cobra.Command{
 		Use:               "show ID --party PARTY",
-		Short:             "Show an accusation of a party, as a client with the permission status",
+		Short:             "Show an accusation of a party; needs the permission status",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(func() []string { return completeAccusations(o) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -285,16 +285,16 @@ func accusationsShowCommand(o *cli.Operator) *cobra.Command {
 }
 
 func printAccusation(w io.Writer, a *accusationsv1.Accusation) error {
-	from := "this party saw it itself"
+	from := "this party detected it itself"
 	if a.GetFrom() != "" {
 		from = "shown by " + a.GetFrom() + ", and verified here"
 	}
-	follows := "nothing: it is of another roster, or the policy is report"
+	follows := "none: it concerns another roster, or the policy is report"
 	switch p := a.GetPardon(); {
 	case p != nil:
-		follows = fmt.Sprintf("nothing: pardoned by %s at %s: %s", p.GetBy(), cli.Time(p.GetWhen()), cli.OneLine(p.GetReason()))
+		follows = fmt.Sprintf("none: pardoned by %s at %s: %s", p.GetBy(), cli.Time(p.GetWhen()), cli.OneLine(p.GetReason()))
 	case a.GetExcludes():
-		follows = a.GetCulprit() + " is excluded, and no session begins with it"
+		follows = a.GetCulprit() + " is excluded, and no session starts with it"
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range [][2]string{
@@ -312,10 +312,10 @@ func accusationsExportCommand(o *cli.Operator) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "export ID --party PARTY --out FILE",
-		Short: "Write the evidence of an accusation to a new file, which anybody can verify who has the roster",
-		Long: "Write the evidence of an accusation to a new file, as a client with the permission status. There is nothing secret in\n" +
-			"it: messages that the culprit has signed, and what it takes to see that it should not have. `lodge accusations verify`\n" +
-			"checks it on any machine.",
+		Short: "Write the evidence of an accusation to a new file, which anyone with the roster can verify",
+		Long: "Write the evidence of an accusation to a new file. This needs the permission status. The file contains no secrets: it\n" +
+			"holds messages that the accused party has signed, and the data that shows why they break the protocol.\n" +
+			"`lodge accusations verify` checks it on any machine.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(func() []string { return completeAccusations(o) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -338,7 +338,7 @@ func accusationsExportCommand(o *cli.Operator) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "file to make")
+	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
-// hold puts into the stopped party 0 what it would have recorded: three failures, and evidence against party 1.
+// hold stores in the stopped party 0 three failures and evidence against party 1.
 func hold(l *lodgetest.Live) (evidence []byte) {
 	l.T.Helper()
 	f, err := config.LoadParty(l.Net.Parties[0])
@@ -78,7 +78,8 @@ type heldReport struct {
 	Standing    conduct.StandingRecord
 }
 
-// What stops generation is shown everywhere, and an operator lets it go on; evidence is written and verified elsewhere.
+// Accusations that stop generation are shown by all commands, an operator lifts their effect, and
+// exported evidence can be verified elsewhere.
 func TestAccusationsCommand(t *testing.T) {
 	l := lodgetest.Start(t)
 	l.Stop[1]()
@@ -92,7 +93,7 @@ func TestAccusationsCommand(t *testing.T) {
 	})
 	at := []string{"--party", "p0"}
 	l.Eventually(func() bool { _, err := l.Try(append([]string{"accusations", "list"}, at...)...); return err == nil })
-	l.Shows(append([]string{"accusations", "list"}, at...), "no session begins: party 1 (p1) is excluded", "equivocation", "3 failures with nobody named count; 3 within 720h0m0s stop",
+	l.Shows(append([]string{"accusations", "list"}, at...), "no session starts: party 1 (p1) is excluded", "equivocation", "3 failures without blame count; 3 within 720h0m0s stop",
 		"job-7-1", "values and MACs differ")
 	held := lodgetest.Read[heldReport](l, "accusations", "list", "--party", "p0")
 	if len(held.Accusations) != 1 || len(held.Failures) != 3 || !held.Accusations[0].Excludes || held.Standing.Stopped == "" || held.Standing.Excluded[0] != "p1" {
@@ -108,7 +109,7 @@ func TestAccusationsCommand(t *testing.T) {
 		t.Errorf("a job: %v\n%s", err, out)
 	}
 
-	l.Shows(append([]string{"accusations", "show", id}, at...), "p1", "this party saw it itself", "is excluded, and no session begins with it")
+	l.Shows(append([]string{"accusations", "show", id}, at...), "p1", "this party detected it itself", "is excluded, and no session starts with it")
 	file := filepath.Join(t.TempDir(), "p1.evidence")
 	l.Shows(append([]string{"accusations", "export", id, "--out", file}, at...), "prove the cheat of p1")
 	if got, err := os.ReadFile(file); err != nil || string(got) != string(evidence) {
@@ -127,9 +128,9 @@ func TestAccusationsCommand(t *testing.T) {
 		t.Errorf("without --yes: %v\n%s", err, out)
 	}
 	l.Shows(append(clearing, "--dry-run"), "would clear 3 failures", "job-7-1")
-	l.Shows(append(clearing, "--yes"), "3 failures are cleared; sessions may begin")
+	l.Shows(append(clearing, "--yes"), "3 failures are cleared; sessions may start")
 	l.OK(submit...)
-	l.Shows(append([]string{"accusations", "list"}, at...), "sessions may begin", "pardoned", "0 failures with nobody named count")
+	l.Shows(append([]string{"accusations", "list"}, at...), "sessions may start", "pardoned", "0 failures without blame count")
 }
 
 // pardon pardons an accusation at party 0.
@@ -140,13 +141,13 @@ func pardon(l *lodgetest.Live, id string) {
 		l.T.Errorf("without --yes: %v\n%s", err, out)
 	}
 	l.Shows(append(pardon, "--dry-run"), "would pardon this", id)
-	l.Shows(append(pardon, "--yes"), "is pardoned; no session begins: generation is stopped")
+	l.Shows(append(pardon, "--yes"), "is pardoned; no session starts: generation is stopped")
 	if a := lodgetest.Read[conduct.AccusationRecord](l, "accusations", "show", id, "--party", "p0"); a.Excludes || a.Pardon.Reason != "rebuilt" || a.Pardon.By == "" {
 		l.T.Errorf("%+v", a)
 	}
 }
 
-// Whoever has the roster can say whether a file proves anything, and the exit code says it, too.
+// Anyone with the roster can verify a file of evidence, and the exit code reports the result.
 func TestAccusationsVerify(t *testing.T) {
 	dir := t.TempDir()
 	clusters := make([]*devnet.Cluster, 2)

@@ -11,9 +11,9 @@ import (
 	accusationsv1 "github.com/lodge-mpc/lodge/proto/lodge/accusations/v1"
 )
 
-// reasonFlag adds the flag that an operator's act takes.
+// reasonFlag adds the flag for the reason of an operator's act.
 func reasonFlag(cmd *cobra.Command, reason *string) {
-	cmd.Flags().StringVar(reason, "reason", "", "why, for the audit log and those who look at it later")
+	cmd.Flags().StringVar(reason, "reason", "", "reason, for the audit log and later readers")
 	_ = cmd.MarkFlagRequired("reason")
 }
 
@@ -21,10 +21,10 @@ func accusationsClearCommand(o *cli.Operator) *cobra.Command {
 	ok, q := &cli.Confirmation{}, &accusationsv1.ClearFailuresRequest{}
 	cmd := &cobra.Command{
 		Use:   "clear --party PARTY --reason WHY",
-		Short: "Have the failures with nobody named so far count no more, so that generation goes on",
-		Long: "Have a party's failures with nobody named so far count no more, as its client with the permission accusations. It is\n" +
-			"your word that their cause is known: a party that cheats and is not found gets as many attempts again. The other\n" +
-			"parties' operators do the same at theirs.",
+		Short: "Clear the failures without blame so that generation continues",
+		Long: "Clear a party's failures without blame. This needs the permission accusations. Do it only if you know the cause of the\n" +
+			"failures: a party that cheats undetected gets as many attempts again. The other parties' operators do the same at\n" +
+			"theirs.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
@@ -62,15 +62,15 @@ func accusationsClearCommand(o *cli.Operator) *cobra.Command {
 	return cmd
 }
 
-// goesOn says whether sessions may begin.
+// goesOn describes whether sessions may start.
 func goesOn(s *accusationsv1.Standing) string {
 	if s.GetRefusal() != "" {
-		return "no session begins: " + cli.OneLine(s.GetRefusal())
+		return "no session starts: " + cli.OneLine(s.GetRefusal())
 	}
-	return "sessions may begin"
+	return "sessions may start"
 }
 
-// showUncleared says what would be cleared.
+// showUncleared prints what would be cleared.
 func showUncleared(o *cli.Operator, cmd *cobra.Command, h held, open []*accusationsv1.Failure) error {
 	if o.JSON {
 		out := struct {
@@ -93,11 +93,11 @@ func accusationsPardonCommand(o *cli.Operator) *cobra.Command {
 	ok, q := &cli.Confirmation{}, &accusationsv1.PardonRequest{}
 	cmd := &cobra.Command{
 		Use:   "pardon ID --party PARTY --reason WHY",
-		Short: "Have an accusation exclude nobody any more, at one party",
-		Long: "Have an accusation exclude nobody any more, as the party's client with the permission accusations. A party that is\n" +
-			"convicted has signed what no party signs that follows the protocol: its machine, its build or its key is not what\n" +
-			"it should be. To go on without it, change the roster. Other accusations of the same party stay; the other parties'\n" +
-			"operators do the same at theirs.",
+		Short: "Lift the exclusion that an accusation caused, at one party",
+		Long: "Lift the exclusion that an accusation caused. This needs the party's permission accusations. A convicted party has signed\n" +
+			"a message that breaks the protocol, so its machine, its build or its key is not trustworthy. To go on without that\n" +
+			"party, change the roster instead. Other accusations of the same party stay in force; the other parties' operators do\n" +
+			"the same at theirs.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(func() []string { return completeAccusations(o) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -131,7 +131,7 @@ func accusationsPardonCommand(o *cli.Operator) *cobra.Command {
 	return cmd
 }
 
-// showPardon says what would be pardoned.
+// showPardon prints the accusation that would be pardoned.
 func showPardon(o *cli.Operator, cmd *cobra.Command, a *accusationsv1.Accusation) error {
 	if o.JSON {
 		return cli.WriteJSON(cmd.OutOrStdout(), struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/evidence"
 )
 
-// provedRecord is the JSON of what evidence proves.
+// provedRecord is the JSON form of a verified accusation.
 type provedRecord struct {
 	Proved    bool   `json:"proved"`
 	Kind      string `json:"kind,omitempty"`
@@ -30,7 +30,7 @@ type provedRecord struct {
 	Session   string `json:"session,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
 	Accuser   string `json:"accuser,omitempty"`
-	When      string `json:"when,omitempty"` // as the accuser says
+	When      string `json:"when,omitempty"` // as reported by the accuser
 	Roster    string `json:"roster"`
 }
 
@@ -39,10 +39,9 @@ func accusationsVerifyCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify FILE --roster ROSTER",
-		Short: "Check evidence of a cheat on any machine, with nothing but the roster",
-		Long: "Check a file that `lodge accusations export` wrote. It takes the roster that the session had, and neither a network\n" +
-			"nor trust in anybody. The command succeeds if the file proves that a party of that roster has cheated, and fails if\n" +
-			"it does not.",
+		Short: "Verify evidence of a cheat on any machine, with only the roster",
+		Long: "Verify a file that `lodge accusations export` wrote. The command needs the roster of the session, but no network and no\n" +
+			"trust in the accuser. It succeeds if the file proves that a party of that roster cheated, and fails otherwise.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			roster, err := config.LoadRoster(path)
@@ -63,7 +62,7 @@ func accusationsVerifyCommand() *cobra.Command {
 						return err
 					}
 				}
-				return rpc.Errorf(cli.CheckFailed, nextOf(nothing.Problem), "nothing is proved: %s", nothing.Reason)
+				return rpc.Errorf(cli.CheckFailed, nextOf(nothing.Problem), "the file does not prove a cheat: %s", nothing.Reason)
 			}
 			if err != nil {
 				return err
@@ -78,27 +77,27 @@ func accusationsVerifyCommand() *cobra.Command {
 			return printProved(cmd.OutOrStdout(), x)
 		},
 	}
-	cmd.Flags().StringVar(&path, "roster", "", "roster that the session had")
+	cmd.Flags().StringVar(&path, "roster", "", "roster of the session")
 	_ = cmd.MarkFlagRequired("roster")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
 }
 
-// nextOf says what to do about a file that proves nothing.
+// nextOf returns the next step for a file that does not prove a cheat.
 func nextOf(p evidence.Problem) string {
 	switch p {
 	case evidence.OtherRoster:
-		return "name the roster that the parties had then"
+		return "name the roster that was in use then"
 	case evidence.OtherVersion:
-		return "use a build of the version that made it"
+		return "use a build of the version that wrote the file"
 	case evidence.Unreadable:
-		return "see that the file is whole"
+		return "check that the file is complete"
 	}
-	return "do not hold it against anybody"
+	return "do not blame the party for it"
 }
 
 func printProved(w io.Writer, x provedRecord) error {
-	fmt.Fprintf(w, "proved: party %d (%s) has cheated: it %s\n", x.Party, x.Culprit, cli.OneLine(x.Reason))
+	fmt.Fprintf(w, "proved: party %d (%s) cheated: it %s\n", x.Party, x.Culprit, cli.OneLine(x.Reason))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range [][2]string{
 		{"kind, check", x.Kind + ", " + x.Check}, {"session", x.Session + " of " + x.Protocol + ", " + x.SessionID},

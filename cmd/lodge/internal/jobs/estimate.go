@@ -13,7 +13,7 @@ import (
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 )
 
-// estimate is `lodge jobs submit --dry-run`.
+// estimate prints the result of `lodge jobs submit --dry-run`.
 func estimate(o *cli.Operator, cmd *cobra.Command, q *coordinatorv1.JobRequest) error {
 	return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
 		e, err := c.EstimateJob(ctx, &coordinatorv1.EstimateJobRequest{Job: q})
@@ -27,14 +27,15 @@ func estimate(o *cli.Operator, cmd *cobra.Command, q *coordinatorv1.JobRequest) 
 	})
 }
 
-// printEstimate writes what one job makes and takes, and what all do that it takes to make the count.
+// printEstimate writes the output and cost of one job, and the totals of all jobs that make the
+// requested count.
 func printEstimate(w io.Writer, q *coordinatorv1.JobRequest, e *coordinatorv1.EstimateJobResponse) error {
-	basis := "a model: the right magnitude"
+	basis := "a model (order of magnitude)"
 	switch n := e.GetSamples(); {
 	case n == 1:
-		basis = "one job of the past"
+		basis = "one past job"
 	case n > 1:
-		basis = fmt.Sprintf("the median of %d jobs of the past", n)
+		basis = fmt.Sprintf("the median of %d past jobs", n)
 	}
 	each, peak, all := "", "", func(string, ...any) string { return "" }
 	if e.GetJobs() > 1 {
@@ -45,18 +46,18 @@ func printEstimate(w io.Writer, q *coordinatorv1.JobRequest, e *coordinatorv1.Es
 	fmt.Fprintf(t, "asked\t%d\n", q.GetCount())
 	fmt.Fprintf(t, "makes\t%d%s%s\n", e.GetTuples(), each, all("%d in all", e.GetAllTuples()))
 	if e.GetJobs() > 1 {
-		fmt.Fprintf(t, "jobs\t%d of them make what is asked\n", e.GetJobs())
+		fmt.Fprintf(t, "jobs\t%d to make the requested count\n", e.GetJobs())
 	}
 	fmt.Fprintf(t, "block\t%d\n", e.GetDim())
 	fmt.Fprintf(t, "stored\t%s%s%s at each party, %d bytes a tuple\n",
 		cli.Size(float64(e.GetStoredBytes())), each, all("%s in all,", cli.Size(float64(e.GetAllStoredBytes()))), e.GetTupleBytes())
 	fmt.Fprintf(t, "sent\t%s%s%s by each party, from %s\n", cli.Size(float64(e.GetSentBytes())), each, all("%s in all,", cli.Size(float64(e.GetAllSentBytes()))), basis)
 	fmt.Fprintf(t, "memory\t%s at each party, at the peak%s\n", cli.Size(float64(e.GetMemoryBytes())), peak)
-	fmt.Fprintf(t, "time\t%s%s%s, from %s\n", roughly(e.GetDuration().AsDuration()), each, all("%s in all one after another", roughly(e.GetAllDuration().AsDuration())), basis)
+	fmt.Fprintf(t, "time\t%s%s%s, from %s\n", roughly(e.GetDuration().AsDuration()), each, all("%s in all, sequentially", roughly(e.GetAllDuration().AsDuration())), basis)
 	return t.Flush()
 }
 
-// roughly rounds a time span that is not known exactly.
+// roughly rounds an estimated duration.
 func roughly(d time.Duration) time.Duration {
 	switch {
 	case d >= time.Minute:
@@ -67,8 +68,8 @@ func roughly(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// estimateRecord is the JSON of an estimate. What does not begin with "all" is of one job, and all_seconds is the time
-// of all jobs if they run one after another.
+// estimateRecord is the JSON form of an estimate. Fields without "all" describe one job.
+// all_seconds assumes that the jobs run sequentially.
 type estimateRecord struct {
 	Asked       uint64  `json:"asked"`
 	Tuples      uint64  `json:"tuples"`
@@ -79,7 +80,7 @@ type estimateRecord struct {
 	SentBytes   uint64  `json:"sent_bytes"`
 	MemoryBytes uint64  `json:"memory_bytes"`
 	Seconds     float64 `json:"seconds"`
-	Basis       string  `json:"basis"` // of seconds and sent bytes: history or model
+	Basis       string  `json:"basis"` // source of seconds and sent bytes: history or model
 	Samples     uint32  `json:"samples,omitempty"`
 
 	AllTuples      uint64  `json:"all_tuples"`

@@ -16,7 +16,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// completeJobs offers the newest jobs.
+// completeJobs returns the ids of the newest jobs.
 func completeJobs(o *cli.Operator) []string {
 	return o.CoordinatorWords(func(ctx context.Context, c *cli.Coordinator) (ids []string) {
 		r, _ := c.ListJobs(ctx, &coordinatorv1.ListJobsRequest{Limit: cli.MaxWords})
@@ -27,13 +27,14 @@ func completeJobs(o *cli.Operator) []string {
 	})
 }
 
-// jobsCommand is `lodge jobs`: a client of the coordinator.
+// jobsCommand returns `lodge jobs`, a client of the coordinator.
 func jobsCommand() *cobra.Command {
 	o := &cli.Operator{}
 	cmd := &cobra.Command{
 		Use:   "jobs",
-		Short: "Submit, list, show, watch and cancel jobs at a coordinator",
-		Long:  "Ask a coordinator for jobs, as a client that it knows by its certificate or its token.\n\n" + cli.Connecting,
+		Short: "Submit, list, show, watch and cancel jobs",
+		Long: "Manage the jobs of a coordinator, as a client that it authenticates by certificate or token.\n" +
+			"\n" + cli.Connecting,
 	}
 	o.Flags(cmd)
 	cmd.AddCommand(submitCommand(o), listCommand(o), showCommand(o), watchCommand(o), cancelCommand(o))
@@ -67,7 +68,7 @@ func listCommand(o *cli.Operator) *cobra.Command {
 					return err
 				}
 				if got.GetNext() != "" {
-					fmt.Fprintf(cmd.ErrOrStderr(), "there are older ones: lodge jobs list --before %s\n", got.GetNext())
+					fmt.Fprintf(cmd.ErrOrStderr(), "there are older jobs: lodge jobs list --before %s\n", got.GetNext())
 				}
 				return nil
 			})
@@ -75,13 +76,13 @@ func listCommand(o *cli.Operator) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&states, "state", nil, "only jobs in this state: "+strings.Join(stateNames(), ", "))
-	f.Uint32Var(&r.Limit, "limit", 20, "at most this many, up to 1000")
-	f.StringVar(&r.Before, "before", "", "only jobs older than this one")
+	f.Uint32Var(&r.Limit, "limit", 20, "largest number of entries, up to 1000")
+	f.StringVar(&r.Before, "before", "", "only jobs older than this id")
 	cli.Complete(cmd, "state", stateNames)
 	return cmd
 }
 
-// stateNames are the states of jobs in the order in which they follow.
+// stateNames returns the states of jobs in chronological order.
 func stateNames() []string {
 	var names []string
 	for n := range len(jobv1.JobState_name) {
@@ -96,7 +97,7 @@ func showCommand(o *cli.Operator) *cobra.Command {
 	return &cobra.Command{
 		Use:               "show ID",
 		ValidArgsFunction: cli.FirstArgument(func() []string { return completeJobs(o) }),
-		Short:             "Show a job: how far each party is, and how it ended",
+		Short:             "Show the progress or the outcome of a job",
 		Args:              cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
@@ -116,7 +117,7 @@ func cancelCommand(o *cli.Operator) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "cancel ID",
 		ValidArgsFunction: cli.FirstArgument(func() []string { return completeJobs(o) }),
-		Short:             "Cancel a job that is not over; what it has made is lost",
+		Short:             "Cancel a job that has not ended; its partial results are lost",
 		Args:              cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.Id = args[0]
@@ -127,7 +128,7 @@ func cancelCommand(o *cli.Operator) *cobra.Command {
 						return err
 					}
 					if s := got.GetJob().GetState(); s >= jobv1.JobState_JOB_STATE_ACTIVATING {
-						return rpc.Errorf(rpc.Conflict, "there is nothing to cancel", "job %s is %s", r.GetId(), cli.StateName(s))
+						return rpc.Errorf(rpc.Conflict, "the job has ended or is about to be completed", "job %s is %s", r.GetId(), cli.StateName(s))
 					}
 					if !o.JSON {
 						fmt.Fprintln(cmd.OutOrStdout(), "this job would be cancelled:")
@@ -146,12 +147,13 @@ func cancelCommand(o *cli.Operator) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&r.Reason, "reason", "", "why, for those who look at the job later")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the job and cancel nothing")
+	cmd.Flags().StringVar(&r.Reason, "reason", "", "reason, for later readers")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the job without cancelling it")
 	return cmd
 }
 
-// cancelled says what a cancellation has come to: one that runs ends as soon as its parties have been told.
+// cancelled describes the effect of a cancellation. A running job ends when its parties have been
+// told.
 func cancelled(j *coordinatorv1.Job) string {
 	if job.Final(j.GetState()) {
 		return cli.StateName(j.GetState())
@@ -176,7 +178,8 @@ func watchCommand(o *cli.Operator) *cobra.Command {
 	}
 }
 
-// watch shows a job until it ends, and its last state. With JSON every change is one line.
+// watch shows a job until it ends, then its final state. With JSON it writes every change as one
+// line.
 func watch(o *cli.Operator, cmd *cobra.Command, c *cli.Coordinator, id string) error {
 	p := terminal.NewProgress(cmd.ErrOrStderr())
 	defer p.Done()

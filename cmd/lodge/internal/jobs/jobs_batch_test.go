@@ -12,7 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Where one job makes too few, a command submits as many as it takes, and the same again under the same key.
+// If one job makes too few tuples, a command submits several jobs, and the same jobs again under
+// the same key.
 func TestSubmitSeveral(t *testing.T) {
 	l := lodgetest.Start(t)
 	submit := append([]string{"jobs", "submit", "--epoch", "1"}, lodgetest.Class("--count", "1000000")...)

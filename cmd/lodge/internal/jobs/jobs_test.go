@@ -81,7 +81,7 @@ func TestJobsCommand(t *testing.T) {
 	_, err = jobsOf[cli.JobRecord](t, dir, "cancel", second)
 	wants(err, rpc.Conflict, "CANCELLED")
 	_, err = jobsOf[cli.JobRecord](t, dir, "cancel", second, "--dry-run")
-	wants(err, rpc.Conflict, "nothing to cancel")
+	wants(err, rpc.Conflict, "about to be completed")
 	for _, command := range []string{"show", "watch", "cancel"} {
 		_, err = jobsOf[cli.JobRecord](t, dir, command, "j0")
 		wants(err, rpc.NotFound, "lodge jobs list")
@@ -96,7 +96,7 @@ func TestJobsCommand(t *testing.T) {
 	wants(err, rpc.NotFound, "--identity")
 }
 
-// Nobody listens: the error names the address.
+// The coordinator is unreachable: the error names the address.
 func TestJobsWithoutCoordinator(t *testing.T) {
 	net, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Insecure: true})
 	if err != nil {
@@ -110,11 +110,11 @@ func TestJobsWithoutCoordinator(t *testing.T) {
 	}
 }
 
-// With JSON, submit --wait writes one record, at the end, and watch a line at every change.
+// With JSON, submit --wait writes one record at the end, and watch one line at every change.
 func TestSubmitWaitJSON(t *testing.T) {
 	l := lodgetest.Start(t)
 	scalar := []string{"jobs", "submit", "--kind", "scalar", "--params", "insecure-8", "--field", lodgetest.LiveField, "--epoch", "1", "--wait"}
-	j := lodgetest.Read[cli.JobRecord](l, scalar...) // fails if there are more records than one
+	j := lodgetest.Read[cli.JobRecord](l, scalar...) // fails if there are several records
 	if j.State != "completed" || j.Epoch != 1 {
 		t.Errorf("%+v", j)
 	}

@@ -20,7 +20,7 @@ var (
 	stockKinds = append(slices.Clone(config.TupleKinds), masksKind)
 )
 
-// policyFlags say of which tuples, or masks of which quorum, a policy is.
+// policyFlags select the tuples, or the masks of a quorum, that a policy applies to.
 type policyFlags struct {
 	cli.ClassFlags
 	quorum []string
@@ -31,33 +31,33 @@ func (q *policyFlags) flags(o *cli.Operator, cmd *cobra.Command) {
 	q.ClassFlags.Flags(cmd)
 	f := cmd.Flags()
 	f.Lookup("kind").Usage = "one of " + strings.Join(stockKinds, ", ")
-	f.StringSliceVar(&q.quorum, "quorum", nil, "of masks: T+1 holders of the keys, by name or index")
+	f.StringSliceVar(&q.quorum, "quorum", nil, "for masks: T+1 holders of the keys, by name or index")
 	f.StringVar(&q.form, "form", cli.MaskForms[0], "of masks: "+strings.Join(cli.MaskForms, " or "))
 	cli.CompleteList(cmd, "quorum", o.CompleteParties)
 	cli.Complete(cmd, "form", cli.Words(cli.MaskForms))
 }
 
-// of is the class that the flags say.
+// of returns the class that the flags select.
 func (q *policyFlags) of(o *cli.Operator, cmd *cobra.Command) (*tuplesv1.Class, error) {
 	f := cmd.Flags()
 	if q.Kind != masksKind {
 		for _, name := range []string{"quorum", "form"} {
 			if f.Changed(name) {
-				return nil, rpc.Errorf(rpc.Invalid, "only masks have one", "--%s with --kind %s", name, q.Kind)
+				return nil, rpc.Errorf(rpc.Invalid, "remove it: it applies to masks only", "--%s with --kind %s", name, q.Kind)
 			}
 		}
 		return q.Class(f)
 	}
 	for _, name := range []string{"field", "shape", "input-party", "no-sacrifice", "tenant", "dim"} {
 		if f.Changed(name) {
-			return nil, rpc.Errorf(rpc.Invalid, "leave it out: masks have none", "--%s with --kind %s", name, q.Kind)
+			return nil, rpc.Errorf(rpc.Invalid, "remove it: it does not apply to masks", "--%s with --kind %s", name, q.Kind)
 		}
 	}
 	switch {
 	case job.MaskForms[q.form] == 0:
 		return nil, rpc.Errorf(rpc.Invalid, "write "+strings.Join(cli.MaskForms, " or "), "--form %q", q.form)
 	case len(q.quorum) == 0:
-		return nil, rpc.Errorf(rpc.Invalid, "name the parties that spend them", "no --quorum")
+		return nil, rpc.Errorf(rpc.Invalid, "name the parties that use the masks", "no --quorum")
 	case !f.Changed("params"):
 		q.Params = lwe.Default
 	}

@@ -15,21 +15,21 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// stockAnswer is what GetStock and WatchStock answer alike.
+// stockAnswer is the common part of the responses of GetStock and WatchStock.
 type stockAnswer interface {
 	GetStock() []*stockv1.Stock
 	GetAsOf() *timestamppb.Timestamp
 	GetAway() []*stockv1.AwayParty
 }
 
-// policiesCommand is `lodge stock policies`.
+// policiesCommand returns `lodge stock policies`.
 func policiesCommand(o *cli.Operator) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policies",
-		Short: "List, set and delete the policies that keep the stock",
-		Long: "A policy keeps the stock of a class between two marks: when there are fewer than --low tuples, with those that are\n" +
-			"being made, jobs of --batch tuples are submitted until there are --high. With --kind masks it keeps masks of one\n" +
-			"quorum and form.",
+		Short: "List, set and delete the policies that refill the stock",
+		Long: "A policy keeps the stock of a class between two levels. When the available tuples and those being made fall below --low,\n" +
+			"the coordinator submits jobs of --batch tuples until there are --high. With --kind masks it keeps masks of one quorum\n" +
+			"and form.",
 	}
 	cmd.AddCommand(policiesListCommand(o), policiesSetCommand(o), policiesDeleteCommand(o))
 	return cmd
@@ -70,7 +70,7 @@ func policiesSetCommand(o *cli.Operator) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "set",
-		Short: "Make the policy of a class, or replace it",
+		Short: "Create or replace the policy of a class",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			class, err := q.of(o, cmd)
@@ -82,7 +82,7 @@ func policiesSetCommand(o *cli.Operator) *cobra.Command {
 				p.High = p.GetLow()
 			}
 			if p.GetLow() == 0 || p.GetHigh() < p.GetLow() {
-				return rpc.Errorf(rpc.Invalid, "write two marks, such as --low 10000 --high 50000", "--low %d --high %d", p.GetLow(), p.GetHigh())
+				return rpc.Errorf(rpc.Invalid, "write two levels, such as --low 10000 --high 50000", "--low %d --high %d", p.GetLow(), p.GetHigh())
 			}
 			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
 				if dryRun {
@@ -98,21 +98,21 @@ func policiesSetCommand(o *cli.Operator) *cobra.Command {
 	}
 	q.flags(o, cmd)
 	f := cmd.Flags()
-	f.Uint64Var(&p.Epoch, "epoch", 0, "epoch of keys (default: the newest active one for triples, or of masks the newest\n"+
-		"threshold epoch that the quorum holds, whichever that is)")
-	f.Uint64Var(&p.Low, "low", 0, "make more when there are fewer than this")
-	f.Uint64Var(&p.High, "high", 0, "make so many (default: as --low)")
+	f.Uint64Var(&p.Epoch, "epoch", 0, "epoch of keys (default: always the newest active epoch for triples, or for masks the newest\n"+
+		"threshold epoch that the quorum holds)")
+	f.Uint64Var(&p.Low, "low", 0, "make more below this number")
+	f.Uint64Var(&p.High, "high", 0, "make up to this number (default: as --low)")
 	f.Uint64Var(&p.Batch, "batch", 0, "tuples or masks per job")
-	f.Uint32Var(&p.Priority, "priority", 0, "classes of higher priority go first; 0 to 100")
-	f.BoolVar(&p.Paused, "paused", false, "make no jobs until it is set again without")
-	f.Uint32Var(&p.Dim, "dim", 0, "block dimension of matrices (default: the best)")
-	f.BoolVar(&dryRun, "dry-run", false, "show the policy that would be replaced and the new one, and set nothing")
+	f.Uint32Var(&p.Priority, "priority", 0, "classes of higher priority come first; 0 to 100")
+	f.BoolVar(&p.Paused, "paused", false, "make no jobs until the policy is set again without this flag")
+	f.Uint32Var(&p.Dim, "dim", 0, "block dimension of matrices (default: the cheapest)")
+	f.BoolVar(&dryRun, "dry-run", false, "show the old and the new policy without setting it")
 	_ = cmd.MarkFlagRequired("low")
 	_ = cmd.MarkFlagRequired("batch")
 	return cmd
 }
 
-// replaces shows what a policy would replace.
+// replaces shows the policy that would be set, and the policy that it would replace.
 func replaces(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.Coordinator, p *stockv1.Policy) error {
 	old, err := policy(c, ctx, p)
 	if err != nil {
@@ -121,14 +121,14 @@ func replaces(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.C
 	list := []*stockv1.Policy{p}
 	if old != nil {
 		list = append(list, old)
-		fmt.Fprintln(cmd.ErrOrStderr(), "the first of these would replace the second:")
+		fmt.Fprintln(cmd.ErrOrStderr(), "the first policy would replace the second:")
 	} else {
 		fmt.Fprintln(cmd.ErrOrStderr(), "this policy would be new:")
 	}
 	return writePolicies(o, cmd, list)
 }
 
-// policy finds the policy of the same class and epoch, or nil.
+// policy returns the policy of the same class and epoch, or nil.
 func policy(c *cli.Coordinator, ctx context.Context, p *stockv1.Policy) (*stockv1.Policy, error) {
 	r, err := c.Stock.ListPolicies(ctx, &stockv1.ListPoliciesRequest{})
 	for _, x := range r.GetPolicies() {
@@ -145,7 +145,7 @@ func policiesDeleteCommand(o *cli.Operator) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "delete",
-		Short: "Delete the policy of a class; jobs that it made go on",
+		Short: "Delete the policy of a class; its running jobs continue",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			class, err := q.of(o, cmd)
@@ -158,7 +158,7 @@ func policiesDeleteCommand(o *cli.Operator) *cobra.Command {
 					return err
 				}
 				if old == nil {
-					return rpc.Errorf(rpc.NotFound, "`lodge stock policies list` shows those that there are", "no policy of %s for %s", cli.ClassText(class), epochText(epoch))
+					return rpc.Errorf(rpc.NotFound, "`lodge stock policies list` lists the policies", "there is no policy of %s for %s", cli.ClassText(class), epochText(epoch))
 				}
 				if dryRun {
 					fmt.Fprintln(cmd.ErrOrStderr(), "this policy would be deleted:")
@@ -170,8 +170,8 @@ func policiesDeleteCommand(o *cli.Operator) *cobra.Command {
 		},
 	}
 	q.flags(o, cmd)
-	cmd.Flags().Uint64Var(&epoch, "epoch", 0, "epoch that the policy was set for")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the policy and delete nothing")
+	cmd.Flags().Uint64Var(&epoch, "epoch", 0, "epoch of the policy")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the policy without deleting it")
 	return cmd
 }
 
@@ -198,7 +198,7 @@ func printPolicies(w io.Writer, list []*stockv1.Policy) error {
 
 type PolicyRecord struct {
 	cli.ClassRecord
-	Epoch    uint64 `json:"epoch"` // 0: the newest
+	Epoch    uint64 `json:"epoch"` // 0 means the newest
 	Low      uint64 `json:"low"`
 	High     uint64 `json:"high"`
 	Batch    uint64 `json:"batch"`

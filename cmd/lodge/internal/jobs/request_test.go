@@ -64,7 +64,7 @@ func TestJobRequest(t *testing.T) {
 			continue
 		}
 		if want.Params == "S14-33w" {
-			want.Params = got.Params // the default, which is the registry's to choose
+			want.Params = got.Params // the default, which the registry determines
 		}
 		if !proto.Equal(got, want) {
 			t.Errorf("%s:\n got %v\nwant %v", args, got, want)

@@ -19,7 +19,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// epochText is what a policy of an epoch is for.
+// epochText names the epoch of a policy.
 func epochText(epoch uint64) string {
 	if epoch == 0 {
 		return "the newest epoch"
@@ -27,18 +27,19 @@ func epochText(epoch uint64) string {
 	return fmt.Sprintf("epoch %d", epoch)
 }
 
-// stockCommand is `lodge stock`.
+// stockCommand returns `lodge stock`.
 func stockCommand() *cobra.Command {
 	o := &cli.Operator{}
 	q := &stockv1.GetStockRequest{}
 	var watch bool
 	cmd := &cobra.Command{
 		Use:   "stock",
-		Short: "Show what tuples there are, and the policies that keep the stock",
-		Long: "Show what can be reserved at all parties, by class and epoch of keys, and what jobs are making. While a party is\n" +
-			"away nothing can be reserved, and the numbers are the last known ones. Masks are shown for each quorum that can spend\n" +
-			"them, by the places of its parties in the roster.\n" +
-			"RATE is what is made and what is reserved in a second, as of the last minutes.\n\n" + cli.Connecting,
+		Short: "Show the available tuples and the policies that refill the stock",
+		Long: "Show the tuples that can be reserved at all parties, by class and epoch of keys, and those that running jobs make. While\n" +
+			"a party is unavailable nothing can be reserved, and the numbers are the last known ones. Masks are listed by quorum,\n" +
+			"which is written as roster indexes.\n" +
+			"RATE is the number of tuples made and reserved in a second, averaged over the last minutes.\n" +
+			"\n" + cli.Connecting,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if watch {
@@ -57,13 +58,13 @@ func stockCommand() *cobra.Command {
 		},
 	}
 	o.Flags(cmd)
-	cmd.Flags().Uint64Var(&q.Epoch, "epoch", 0, "only this epoch of keys")
-	cmd.Flags().BoolVar(&watch, "watch", false, "go on: write the stock at every change")
+	cmd.Flags().Uint64Var(&q.Epoch, "epoch", 0, "show only this epoch of keys")
+	cmd.Flags().BoolVar(&watch, "watch", false, "keep running and write the stock at every change")
 	cmd.AddCommand(policiesCommand(o))
 	return cmd
 }
 
-// watchStock writes the stock at every change. It outlives a restart of the coordinator.
+// watchStock writes the stock at every change. It reconnects when the coordinator restarts.
 func watchStock(o *cli.Operator, cmd *cobra.Command, epoch uint64) error {
 	c, err := o.Dial()
 	if err != nil {
@@ -85,7 +86,7 @@ func watchStock(o *cli.Operator, cmd *cobra.Command, epoch uint64) error {
 			case o.JSON:
 				err = cli.WriteJSONLine(w, stockJSON(r))
 			case screen:
-				fmt.Fprint(w, "\x1b[H\x1b[2J") // the cursor to the corner, and all of it cleared
+				fmt.Fprint(w, "\x1b[H\x1b[2J") // move the cursor to the corner and clear the screen
 				err = printStock(w, r, time.Now())
 			default:
 				if !heard.IsZero() {
@@ -98,30 +99,31 @@ func watchStock(o *cli.Operator, cmd *cobra.Command, epoch uint64) error {
 		err = c.Explain(err)
 		switch {
 		case cmd.Context().Err() != nil:
-			return nil // whoever watches has seen enough
+			return nil // the user ended the watch
 		case !errors.Is(err, &rpc.Error{Code: rpc.Unavailable}) && !errors.Is(err, io.EOF) || time.Since(heard) > cli.LostTime:
 			return err
 		}
-		p.Say("the coordinator cannot be reached; trying again")
+		p.Say("the coordinator is unreachable; retrying")
 		time.Sleep(200 * time.Millisecond)
 	}
 }
 
-// printStock writes a table, and before it of what time the numbers are if that is not now.
+// printStock writes the stock as a table. If parties are unavailable, it first writes the age of
+// the numbers.
 func printStock(w io.Writer, r stockAnswer, now time.Time) error {
 	if who := awayText(r.GetAway()); who != "" {
-		what := "what there is is not known, as the coordinator has not heard all parties since it started"
+		what := "the stock is unknown, because the coordinator has not heard from all parties since it started"
 		if r.GetAsOf() != nil {
-			what = fmt.Sprintf("the numbers are of %s ago", now.Sub(r.GetAsOf().AsTime()).Round(time.Second))
+			what = fmt.Sprintf("the numbers are %s old", now.Sub(r.GetAsOf().AsTime()).Round(time.Second))
 		}
-		fmt.Fprintf(w, "nothing can be reserved while these are away: %s; %s\n", who, what)
+		fmt.Fprintf(w, "nothing can be reserved while these are unavailable: %s; %s\n", who, what)
 		if len(r.GetStock()) == 0 {
 			return nil
 		}
 		fmt.Fprintln(w)
 	}
 	if len(r.GetStock()) == 0 {
-		_, err := fmt.Fprintln(w, "no tuples; `lodge jobs submit` makes some, `lodge stock policies set` keeps some")
+		_, err := fmt.Fprintln(w, "no tuples; `lodge jobs submit` makes tuples, `lodge stock policies set` keeps a stock")
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -140,10 +142,10 @@ func printStock(w io.Writer, r stockAnswer, now time.Time) error {
 	return t.Flush()
 }
 
-// unknown reports whether an answer says nothing of what there is.
+// unknown reports whether the response contains no numbers.
 func unknown(r stockAnswer) bool { return len(r.GetAway()) > 0 && r.GetAsOf() == nil }
 
-// awayText names parties that are away.
+// awayText lists the unavailable parties.
 func awayText(away []*stockv1.AwayParty) string {
 	var names []string
 	for _, p := range away {
@@ -152,7 +154,7 @@ func awayText(away []*stockv1.AwayParty) string {
 	return strings.Join(names, ", ")
 }
 
-// rates are what is made and reserved in a second.
+// rates formats the numbers of tuples made and reserved in a second.
 func rates(s *stockv1.Stock) string {
 	if s.GetMadePerSecond() == 0 && s.GetReservedPerSecond() == 0 {
 		return "-"
@@ -160,7 +162,7 @@ func rates(s *stockv1.Stock) string {
 	return fmt.Sprintf("+%.3g -%.3g", s.GetMadePerSecond(), s.GetReservedPerSecond())
 }
 
-// span is a time to come, rounded for people.
+// span formats the time until an event.
 func span(d *durationpb.Duration) string {
 	if d == nil {
 		return "-"
@@ -186,12 +188,12 @@ func policyText(p *stockv1.Policy) string {
 	return text
 }
 
-// The JSON of stock: names as flags have them, times in RFC 3339, spans in seconds.
+// The JSON records of the stock: names as in flags, times in RFC 3339, durations in seconds.
 
 type stockRecord struct {
 	cli.ClassRecord
-	Epoch       uint64        `json:"epoch"` // 0: the newest, which is not known
-	*StockLevel               // nil: not known
+	Epoch       uint64        `json:"epoch"` // 0 means the newest, which is unknown
+	*StockLevel               // nil: unknown
 	Making      uint64        `json:"in_production"`
 	Made        float64       `json:"made_per_second"`
 	Taken       float64       `json:"reserved_per_second"`
@@ -201,7 +203,8 @@ type stockRecord struct {
 	HeldBack    string        `json:"held_back,omitempty"`
 }
 
-// StockLevel is what there is of a class. JSON has it beside the class, where it is known.
+// StockLevel holds the numbers of tuples of a class. The JSON record omits them if they are
+// unknown.
 type StockLevel struct {
 	Available uint64 `json:"available"`
 	Reserved  uint64 `json:"reserved"`
@@ -211,7 +214,7 @@ type StockLevel struct {
 
 type StockList struct {
 	Stock []stockRecord `json:"stock"`
-	AsOf  string        `json:"as_of,omitempty"` // while parties are away the last time that none was
+	AsOf  string        `json:"as_of,omitempty"` // if parties are unavailable: the last time that all were available
 	Away  []awayRecord  `json:"away,omitempty"`
 }
 
@@ -221,7 +224,7 @@ type awayRecord struct {
 	Reason string `json:"reason"`
 }
 
-// stockJSON is the record of an answer of GetStock or WatchStock.
+// stockJSON returns the JSON record of a response of GetStock or WatchStock.
 func stockJSON(r stockAnswer) StockList {
 	list := StockList{Stock: []stockRecord{}, AsOf: cli.Time(r.GetAsOf())}
 	for _, p := range r.GetAway() {

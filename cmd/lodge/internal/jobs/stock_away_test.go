@@ -14,8 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/party"
 )
 
-// While a party is away the stock is the last that is known, and nothing where the coordinator started meanwhile. Once
-// the party is back, so is the stock.
+// While a party is unavailable, the last known stock is shown, or none if the coordinator was
+// restarted meanwhile. Afterwards the stock is complete again.
 func TestStockWhileAPartyIsAway(t *testing.T) {
 	l := lodgetest.Start(t)
 	l.OK(append([]string{"stock", "policies", "set", "--low", "1", "--high", "1", "--batch", "1"}, lodgetest.Class()...)...)
@@ -34,7 +34,7 @@ func TestStockWhileAPartyIsAway(t *testing.T) {
 	if len(list.Stock) != 1 || *x.StockLevel != *before.StockLevel || x.Making != 0 || x.Epoch != 1 || list.AsOf == "" || list.Away[0].Name != "p1" || list.Away[0].Reason == "" {
 		t.Errorf("with p1 away: %+v", list)
 	}
-	l.Shows([]string{"stock"}, "nothing can be reserved while these are away: party 1 (p1); the numbers are of ", "p64    insecure-8  dev     1      ")
+	l.Shows([]string{"stock"}, "nothing can be reserved while these are unavailable: party 1 (p1); the numbers are ", "p64    insecure-8  dev     1      ")
 	l.Refuses(rpc.Unavailable, "party 1 (p1)", append([]string{"reserve", "--count", "1"}, lodgetest.Class()...)...)
 
 	l.Stop[0]()
@@ -49,12 +49,12 @@ func TestStockWhileAPartyIsAway(t *testing.T) {
 		_, err := l.Try("stock")
 		return err == nil && away()
 	})
-	l.Eventually(func() bool { return len(lodgetest.Read[jobs.StockList](l, "stock").Stock) == 1 }) // the policy's
+	l.Eventually(func() bool { return len(lodgetest.Read[jobs.StockList](l, "stock").Stock) == 1 }) // of the policy
 	list = lodgetest.Read[jobs.StockList](l, "stock")
 	if x := list.Stock[0]; x.StockLevel != nil || x.Making != 0 || x.Epoch != 0 || x.TimeToEmpty != nil || list.AsOf != "" {
 		t.Errorf("with p1 away since the start: %+v", list)
 	}
-	l.Shows([]string{"stock"}, "what there is is not known", "newest  ?          ?         ?         ?     0       ")
+	l.Shows([]string{"stock"}, "the stock is unknown", "newest  ?          ?         ?         ?     0       ")
 	if out := l.OK("stock", "--json"); strings.Contains(out, `"available"`) || strings.Contains(out, `"lost"`) {
 		t.Errorf("numbers that nobody knows:\n%s", out)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Policies keep masks of a quorum, as tuples are kept, and lists show them.
+// Policies keep masks of a quorum like tuples, and lists show them.
 func TestMaskPolicies(t *testing.T) {
 	l := lodgetest.StartThreshold(t)
 	set := []string{"stock", "policies", "set", "--kind", "masks", "--low", "20", "--batch", "64"}
@@ -21,7 +21,7 @@ func TestMaskPolicies(t *testing.T) {
 	l.Refuses(rpc.Invalid, `--form "odd"`, of("--quorum", "p0,p1", "--form", "odd")...)
 	l.Refuses(rpc.Invalid, `there is no party "p7"`, of("--quorum", "p0,p7")...)
 	l.Refuses(rpc.Invalid, "--field with --kind masks", of("--quorum", "p0,p1", "--field", "p64")...)
-	l.Refuses(rpc.Invalid, "set for keys that all parties decrypt with", append(slices.Clone(set), "--quorum", "p0,p1", "--params", "S14-32")...)
+	l.Refuses(rpc.Invalid, "set for keys that only all parties together decrypt with", append(slices.Clone(set), "--quorum", "p0,p1", "--params", "S14-32")...)
 	l.Refuses(rpc.Invalid, "--quorum with --kind scalar", "stock", "policies", "set", "--kind", "scalar", "--low", "1", "--batch", "1", "--quorum", "0,1")
 	l.Refuses(rpc.Invalid, `--kind "masks"`, "reserve", "--kind", "masks", "--count", "1")
 	l.Completes([]string{"stock", "policies", "set", "--quorum", "p0,"}, "p0,p1", "p0,p2")
@@ -47,7 +47,8 @@ func TestMaskPolicies(t *testing.T) {
 	l.Shows([]string{"stock"}, "masks exact of 0,2  -      insecure-L8-50  -       1      64 ")
 	l.Shows([]string{"batches", "list", "--party", "p2"}, "masks exact of 0,2  -")
 	l.Shows([]string{"batches", "list", "--party", "p1"}, "no batches")
-	// without the third party the stock of these two is kept, and that of others is not
+	// without the third party the stock of this quorum is refilled, and that of other quorums is
+	// not
 	l.Stop[2]()
 	l.OK("stock", "policies", "set", "--kind", "masks", "--low", "100", "--batch", "64", "--params", lodgetest.ThresholdSet, "--quorum", "p0,p2")
 	l.OK(of("--quorum", "p0,p1")...)

@@ -16,7 +16,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// What destroys does nothing without --yes, says what it would do, and then does that.
+// Destructive commands change nothing without --yes: they show the effect, which --yes then has.
 func TestDestroyingCommands(t *testing.T) {
 	l, root := lodgetest.Start(t), t.TempDir()
 	l.OK("jobs", "submit", "--kind", "bit", "--params", "insecure-8", "--field", lodgetest.LiveField, "--epoch", "1", "--count", "7", "--wait")
@@ -78,7 +78,7 @@ func TestDestroyingCommands(t *testing.T) {
 	l.Completes([]string{"epochs", "retire", "--party", "p0", ""}, "1")
 }
 
-// Policies and the stock, at a cluster that is there.
+// The policies and the stock of a running cluster.
 func TestStockCommands(t *testing.T) {
 	l := lodgetest.Start(t)
 	l.Shows([]string{"stock"}, "KIND", "scalar", lodgetest.LiveField, "insecure-8")
@@ -102,10 +102,11 @@ func TestStockCommands(t *testing.T) {
 	l.Shows(remove, "paused")
 	l.Refuses(rpc.NotFound, "no policy of scalar", remove...)
 	l.Shows([]string{"stock", "policies", "list"}, "no policies")
-	l.Refuses(rpc.Invalid, "write two marks", append(set, "--high", "5")...)
+	l.Refuses(rpc.Invalid, "write two levels", append(set, "--high", "5")...)
 }
 
-// A watch writes the stock at once and at changes, until it is interrupted, and outlives the coordinator's connection.
+// A watch writes the stock at once and at every change until it is interrupted. It survives a lost
+// connection to the coordinator.
 func TestWatchStock(t *testing.T) {
 	l := lodgetest.Start(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -130,7 +131,7 @@ func TestWatchStock(t *testing.T) {
 	}
 }
 
-// lockedText is written by a command that a test reads from meanwhile.
+// lockedText collects the output of a command while a test reads it.
 type lockedText struct {
 	mu sync.Mutex
 	b  strings.Builder

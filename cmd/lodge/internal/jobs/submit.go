@@ -18,26 +18,29 @@ import (
 
 const kindsText = "keys, scalar, matrix, square, random, bit, inverse, input, convolution or proof"
 
-// submitted are the kinds that `lodge jobs submit` makes.
+// submitted lists the kinds that `lodge jobs submit` makes.
 var submitted = slices.DeleteFunc(slices.Clone(config.Kinds), func(k string) bool { return job.OfThreshold(job.KindOf(k)) })
 
 func submitCommand(o *cli.Operator) *cobra.Command {
 	q := &cli.JobOptions{}
 	cmd := &cobra.Command{
 		Use:   "submit",
-		Short: "Submit a job, or as many as make --count tuples, and print the ids",
-		Long: "Submit a job. Keys come first: every other job names the epoch that a job of kind keys has made. Where --count\n" +
-			"is more tuples than one job makes, as many jobs are submitted as make them; --dry-run says how many.\n\n" +
-			"  keys    an epoch of keys; --dim for matrix products of up to that block\n" +
+		Short: "Submit a job, or enough jobs to make --count tuples, and print the ids",
+		Long: "Submit a job. Generate keys first: every other job names the epoch of a key generation. If one job cannot make --count\n" +
+			"tuples, the command submits several; --dry-run shows how many.\n" +
+			"\n" +
+			"  keys    an epoch of keys, as `lodge keys generate` makes; --block allows matrix products of up to that block\n" +
 			"  scalar  at least --count scalar triples\n" +
-			"  matrix  at least --count matrix triples of --shape; the epoch must have keys for the block --dim\n" +
+			"  matrix  at least --count matrix triples of --shape; the epoch must have keys for the block --block\n" +
 			"  square, random, bit, inverse\n" +
 			"          --count tuples: a value and its square, a value, 0 or 1, a value and its inverse\n" +
 			"  input   --count random values that --input-party knows\n" +
 			"  convolution\n" +
-			"          at least --count images of --shape with --kernel and what they give, such as --shape 3x32x32 --kernel 16x3x3 --padding 1\n" +
-			"  proof   a joint proof of plaintext knowledge of --count ciphertexts\n\n" +
-			"Threshold keys, and what belongs to them, are made by `lodge keys generate`, `lodge keys masks` and `lodge keys reshare`.",
+			"          at least --count random images of --shape, with --kernel, and their convolutions,\n" +
+			"          such as --shape 3x32x32 --kernel 16x3x3 --padding 1\n" +
+			"  proof   a joint proof of plaintext knowledge of --count ciphertexts\n" +
+			"\n" +
+			"`lodge keys generate`, `lodge keys masks` and `lodge keys reshare` submit the jobs for threshold keys.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := request(q, cmd.Flags().Changed)
@@ -51,36 +54,36 @@ func submitCommand(o *cli.Operator) *cobra.Command {
 		},
 	}
 	flags(q, cmd)
-	cmd.Flags().BoolVar(&q.DryRun, "dry-run", false, "say what the jobs would make and take, and submit nothing; not with keys and proofs")
+	cmd.Flags().BoolVar(&q.DryRun, "dry-run", false, "show the output and the cost of the jobs without submitting them; not for keys and proofs")
 	_ = cmd.MarkFlagRequired("kind")
 	return cmd
 }
 
-// flags adds the flags of a job to a command.
+// flags adds the flags of a job to cmd.
 func flags(q *cli.JobOptions, cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&q.Kind, "kind", "", kindsText)
 	f.StringVar(&q.Params, "params", params.Default, "parameter set")
-	f.StringVar(&q.Field, "field", "p128", "field: p64 to p4096; not with keys")
+	f.StringVar(&q.Field, "field", "p128", "field: p64 to p4096; not for keys")
 	q.ShapeFlags.Flags(f, "shape", "")
-	f.Uint32Var(&q.Dim, "dim", 0, "block dimension, a power of two (default: with keys none, with matrices and convolutions what costs least)")
-	f.Uint32Var(&q.InputParty, "input-party", 0, "of input masks: the party that knows the values")
-	f.BoolVar(&q.NoSacrifice, "no-sacrifice", false, "of products: leave out the check that finds those of malformed evaluation keys; parties must allow it")
-	f.Uint64Var(&q.Count, "count", 1, "tuples to make at least; not with keys")
-	f.Uint64Var(&q.Epoch, "epoch", 0, "epoch to use; with keys the epoch to make (default: the next)")
-	f.StringVar(&q.Purpose, "purpose", "triples", "of the keys: triples or decryption")
-	f.StringVar(&q.Tenant, "tenant", devnet.Tenant, "whose tuples these are; not with keys")
-	f.DurationVar(&q.Timeout, "timeout", 0, "end the job this long after its submission, also while it waits (default: the coordinator's limit for an attempt)")
-	f.StringVar(&q.Key, "idempotency-key", "", "the same key gives the same jobs, so that a submission can be repeated")
-	f.BoolVar(&q.Wait, "wait", false, "watch the jobs until they end; fail unless they complete")
+	f.Uint32Var(&q.Dim, "dim", 0, "block dimension, a power of two (default: none for keys, the cheapest for matrices and convolutions)")
+	f.Uint32Var(&q.InputParty, "input-party", 0, "for input masks: the party that knows the values")
+	f.BoolVar(&q.NoSacrifice, "no-sacrifice", false, "for products: skip the check that detects malformed evaluation keys; parties must allow it")
+	f.Uint64Var(&q.Count, "count", 1, "least number of tuples to make; not for keys")
+	f.Uint64Var(&q.Epoch, "epoch", 0, "epoch to use; for keys the epoch to make (default: the next)")
+	f.StringVar(&q.Purpose, "purpose", "triples", "use of the keys: triples or decryption")
+	f.StringVar(&q.Tenant, "tenant", devnet.Tenant, "tenant that owns the tuples; not for keys")
+	f.DurationVar(&q.Timeout, "timeout", 0, "end the job this long after its submission, even if it is still queued (default: the coordinator's limit for an attempt)")
+	f.StringVar(&q.Key, "idempotency-key", "", "repeating a submission with the same key returns the same jobs")
+	f.BoolVar(&q.Wait, "wait", false, "watch the jobs until they end; fail unless all complete")
 	cli.Complete(cmd, "kind", cli.Words(submitted))
 	cli.Complete(cmd, "params", cli.ParamsWords)
 	cli.Complete(cmd, "field", cli.FieldWords)
 	cli.Complete(cmd, "purpose", cli.Words([]string{"triples", "decryption"}))
 }
 
-// request is what the flags ask for; changed says which of them were given. What a party or the coordinator decides is
-// left to them.
+// request returns the job that the flags describe; changed reports whether a flag was set. It
+// leaves open what a party or the coordinator decides.
 func request(q *cli.JobOptions, changed func(string) bool) (*coordinatorv1.JobRequest, error) {
 	r := &coordinatorv1.JobRequest{Kind: job.KindOf(q.Kind), Params: q.Params, Dim: q.Dim, Epoch: q.Epoch, InputParty: q.InputParty, NoSacrifice: q.NoSacrifice}
 	for p := range jobv1.Purpose_name {
@@ -100,14 +103,14 @@ func request(q *cli.JobOptions, changed func(string) bool) (*coordinatorv1.JobRe
 	case r.Purpose == 0:
 		return wrong("write triples or decryption", "--purpose %q", q.Purpose)
 	case q.Timeout < 0:
-		return wrong("write for example 10m", "--timeout %s", q.Timeout)
+		return wrong("write a duration such as 10m", "--timeout %s", q.Timeout)
 	case q.NoSacrifice && !job.Multiplies(r.Kind):
-		return wrong("leave it out: such jobs make no products", "--no-sacrifice with --kind %s", q.Kind)
+		return wrong("remove it: such jobs make no products", "--no-sacrifice with --kind %s", q.Kind)
 	case changed("input-party") != (r.Kind == jobv1.Kind_KIND_INPUT):
 		if r.Kind == jobv1.Kind_KIND_INPUT {
-			return wrong("name the party that is to know the values", "no --input-party")
+			return wrong("name the party that learns the values with --input-party", "no --input-party")
 		}
-		return wrong("only input masks are of one party", "--input-party with --kind %s", q.Kind)
+		return wrong("remove it: only input masks belong to one party", "--input-party with --kind %s", q.Kind)
 	}
 	var err error
 	if r.Shape, err = q.ShapeFlags.Of(r.Kind, changed); err != nil {
@@ -119,14 +122,14 @@ func request(q *cli.JobOptions, changed func(string) bool) (*coordinatorv1.JobRe
 	if r.Kind == jobv1.Kind_KIND_KEYS {
 		for _, name := range []string{"field", "count", "tenant"} {
 			if changed(name) {
-				return wrong("leave it out: an epoch serves all fields and tenants", "--%s with --kind keys", name)
+				return wrong("remove it: an epoch serves all fields and tenants", "--%s with --kind keys", name)
 			}
 		}
 		return r, nil
 	}
 	r.Field, r.Count, r.Tenant = q.Field, q.Count, q.Tenant
 	if r.Count == 0 {
-		return wrong("say how many to make at least", "--count 0")
+		return wrong("write the least number of tuples to make", "--count 0")
 	}
 	if err := cli.CheckNames(q.Params, q.Field); err != nil {
 		return nil, err
@@ -140,17 +143,18 @@ func request(q *cli.JobOptions, changed func(string) bool) (*coordinatorv1.JobRe
 	return r, nil
 }
 
-// ofThreshold says of a kind of job that it is for threshold keys, and which command makes it.
+// ofThreshold returns an error if a job is for threshold keys, which names the command that submits
+// it.
 func ofThreshold(kind jobv1.Kind, purpose jobv1.Purpose) error {
 	switch {
 	case kind == jobv1.Kind_KIND_MASKS:
-		return cli.Invalid("`lodge keys masks` makes them", "--kind masks: masks belong to threshold keys")
+		return cli.Invalid("use `lodge keys masks`", "--kind masks: masks belong to threshold keys")
 	case kind == jobv1.Kind_KIND_RESHARE:
-		return cli.Invalid("`lodge keys reshare` makes them", "--kind reshare: new shares are of threshold keys")
+		return cli.Invalid("use `lodge keys reshare`", "--kind reshare: resharing applies to threshold keys")
 	case purpose == jobv1.Purpose_PURPOSE_THRESHOLD && kind == jobv1.Kind_KIND_KEYS:
-		return cli.Invalid("`lodge keys generate` makes them", "--purpose threshold: threshold keys have holders and a threshold")
+		return cli.Invalid("use `lodge keys generate`", "--purpose threshold: threshold keys need holders and a threshold")
 	case purpose == jobv1.Purpose_PURPOSE_THRESHOLD:
-		return cli.Invalid("leave it out", "--purpose threshold with --kind %s", job.KindName(kind))
+		return cli.Invalid("remove it", "--purpose threshold with --kind %s", job.KindName(kind))
 	}
 	return nil
 }

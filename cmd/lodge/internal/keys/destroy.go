@@ -18,28 +18,29 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// ending is what becomes of an epoch at the parties, as their clients with the permission retire.
+// ending describes how an epoch ends at the parties. It calls each as its client with the
+// permission retire.
 type ending struct {
 	epoch, successor uint64
-	revoke, destroy  bool // destroy also does what revoke does
-	threshold        bool // it has threshold keys
+	revoke, destroy  bool // destroy includes revoke
+	threshold        bool // the epoch has threshold keys
 	parties          []string
 	reason           string
 }
 
-// endedAt is what an ending comes to at a party.
+// endedAt is the outcome at one party.
 type endedAt struct {
 	Party string `json:"party"`
-	State string `json:"state"` // of the epoch
+	State string `json:"state"` // state of the epoch
 	remains
 	Erased uint64 `json:"erased_batches"`
 }
 
-// preview asks every party what it would lose, so that nothing is begun that a party would refuse. A party that never had
-// the epoch, as one that has come since, has nothing to lose; but one that came with epochs of another cluster would lose
-// those under the same number.
+// preview asks every party what it would lose, so that nothing starts that a party would refuse. A
+// party without the epoch, such as one that joined later, loses nothing. But a party that joined
+// with epochs of another cluster would lose its own epoch with the same number.
 func preview(o *cli.Operator, cmd *cobra.Command, q *ending) (list []endedAt, err error) {
-	var keys []byte // of the first that has the epoch
+	var keys []byte // of the first party that has the epoch
 	for _, name := range q.parties {
 		err := at(o, name).CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
 			r, err := c.Keygen.ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
@@ -51,8 +52,8 @@ func preview(o *cli.Operator, cmd *cobra.Command, q *ending) (list []endedAt, er
 					continue
 				}
 				if len(list) > 0 && !bytes.Equal(keys, e.GetDigest()) {
-					return rpc.Errorf(rpc.Conflict, "name those that are meant with --party, or see whose store this is",
-						"epoch %d of party %s is another than that of party %s, under the same number", q.epoch, name, list[0].Party)
+					return rpc.Errorf(rpc.Conflict, "name the parties with --party, or check where this store comes from",
+						"epoch %d of party %s differs from that of party %s with the same number", q.epoch, name, list[0].Party)
 				}
 				keys, q.threshold = e.GetDigest(), e.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD
 				x := endedAt{Party: name, State: epochState(e)}
@@ -73,12 +74,13 @@ func preview(o *cli.Operator, cmd *cobra.Command, q *ending) (list []endedAt, er
 		}
 	}
 	if len(list) == 0 {
-		return nil, rpc.Errorf(rpc.NotFound, "`lodge keys list` names those that there are", "no epoch %d at %s", q.epoch, strings.Join(q.parties, ", "))
+		return nil, rpc.Errorf(rpc.NotFound, "`lodge keys list` lists the epochs", "there is no epoch %d at %s", q.epoch, strings.Join(q.parties, ", "))
 	}
 	return list, nil
 }
 
-// masksLeft counts the masks that a party has under threshold keys: kinds of them as batches.
+// masksLeft counts the masks that a party has under threshold keys. It counts kinds of masks as
+// batches.
 func masksLeft(c *cli.Party, ctx context.Context, epoch uint64) (out remains, err error) {
 	r, err := thresholdv1.NewThresholdServiceClient(c.Conn).ListKeys(ctx, &thresholdv1.ListKeysRequest{})
 	for _, k := range r.GetKeys() {
@@ -93,7 +95,8 @@ func masksLeft(c *cli.Party, ctx context.Context, epoch uint64) (out remains, er
 	return out, err
 }
 
-// run revokes or destroys at each party, one after the other. It may be done again until all have done it.
+// run revokes or destroys the epoch at each party, one after the other. It may be repeated until
+// all have done it.
 func run(o *cli.Operator, cmd *cobra.Command, q *ending, list []endedAt) error {
 	var failed error
 	for i := range list {
@@ -114,7 +117,7 @@ func run(o *cli.Operator, cmd *cobra.Command, q *ending, list []endedAt) error {
 		}
 		e := cli.Typed(err)
 		x.State, x.Erased = "unknown", 0
-		failed = errors.Join(failed, rpc.Errorf(e.Code, "do it again: what is done stays done", "party %s: %s", x.Party, e.What))
+		failed = errors.Join(failed, rpc.Errorf(e.Code, "run the command again: completed steps are not repeated", "party %s: %s", x.Party, e.What))
 	}
 	return failed
 }
@@ -126,7 +129,7 @@ func (q *ending) verb() string {
 	return "revoke"
 }
 
-// printLoss says what parties would lose.
+// printLoss prints what the parties would lose.
 func printLoss(w io.Writer, q *ending, list []endedAt) error {
 	what := "burn the MAC keys of epoch %d and erase every tuple under it:\n"
 	switch {
@@ -157,10 +160,10 @@ func keysDestroyCommand(o *cli.Operator) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "destroy EPOCH",
 		Short: "Erase an epoch's secrets, its MAC keys and every tuple under them, at every party",
-		Long: "Erase an epoch's secrets, its MAC keys and every tuple under them at every party, or at those that are named, as the\n" +
-			"client of each with the permission retire. Records of what there was stay. --dry-run says what would be lost. Where a\n" +
-			"party cannot be reached, the others have done it, and the same command does the rest. Of threshold keys it erases the\n" +
-			"shares, the masks and the recorded answers.",
+		Long: "Erase an epoch's secrets, its MAC keys and every tuple under them, at every party or at those that are named. This needs\n" +
+			"the permission retire at each. Records of the erased data remain. --dry-run shows what would be lost. If a party is\n" +
+			"unavailable, the others erase the epoch, and the same command completes the work later. For threshold keys it erases\n" +
+			"the shares, the masks and the recorded answers.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(func() []string { return completeKeys(o) }),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -183,7 +186,7 @@ func keysDestroyCommand(o *cli.Operator) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringSliceVar(&q.parties, "party", nil, "only at these parties (default: all of the roster)")
-	cmd.Flags().StringVar(&q.reason, "reason", "", "why, for those who look at the epoch later")
+	cmd.Flags().StringVar(&q.reason, "reason", "", "reason, for later readers")
 	cli.Complete(cmd, "party", o.CompleteParties)
 	ok.Flags(cmd)
 	return cmd
@@ -214,7 +217,7 @@ func printEnding(w io.Writer, q *ending, list []endedAt) error {
 	for _, x := range list {
 		what := fmt.Sprintf("epoch %d is %s, and %d batches under it are erased", q.epoch, x.State, x.Erased)
 		if x.State == "unknown" {
-			what = fmt.Sprintf("it is not known what became of epoch %d", q.epoch)
+			what = fmt.Sprintf("the outcome for epoch %d is unknown", q.epoch)
 		}
 		if _, err := fmt.Fprintf(w, "party %s: %s\n", x.Party, what); err != nil {
 			return err

@@ -19,10 +19,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// encodingNames are the encodings of messages, the usual one first.
+// encodingNames lists the encodings of messages. The first is the default.
 var encodingNames = []string{"plain", "padded", "boolean"}
 
-// BgvEncodingNames are those of values in BGV ciphertexts.
+// bgvEncodingNames lists the encodings of values in BGV ciphertexts.
 var BgvEncodingNames = []string{"slots", "coefficients"}
 
 func keysFetchCommand(o *cli.Operator) *cobra.Command {
@@ -30,10 +30,10 @@ func keysFetchCommand(o *cli.Operator) *cobra.Command {
 	var evaluation bool
 	cmd := &cobra.Command{
 		Use:   "fetch EPOCH --out FILE",
-		Short: "Write the public key of threshold keys to a file, or all that it takes to compute with ciphertexts",
-		Long: "Fetch the public key from the holders, or with --evaluation all public keys, and check them against the digest on\n" +
-			"which more than T of the holders agree. What is not complete is in FILE.part: the same command goes on with it, and\n" +
-			"takes what is missing from whichever holder is up.",
+		Short: "Download the public key of threshold keys, or all keys for computing with ciphertexts",
+		Long: "Download the public key from the holders, or with --evaluation all public keys, and compare them with the digest on which\n" +
+			"more than T of the holders agree. An incomplete download is in FILE.part: the same command continues it with any\n" +
+			"holder that is available.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(o.CompleteThreshold),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,13 +47,13 @@ func keysFetchCommand(o *cli.Operator) *cobra.Command {
 			return o.WithHolders(func(c *threshold.Client) error { return fetchKeys(o, cmd, c, epoch, out, evaluation) })
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "file to make")
-	cmd.Flags().BoolVar(&evaluation, "evaluation", false, "with the keys to compute with")
+	cmd.Flags().StringVar(&out, "out", "", "file to create")
+	cmd.Flags().BoolVar(&evaluation, "evaluation", false, "include the keys for computing on ciphertexts")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
 }
 
-// keysFile is the outcome of `lodge keys fetch`.
+// keysFile is the JSON outcome of `lodge keys fetch`.
 type keysFile struct {
 	File       string  `json:"file"`
 	Epoch      uint64  `json:"epoch"`
@@ -98,7 +98,7 @@ func fetchKeys(o *cli.Operator, cmd *cobra.Command, c *threshold.Client, epoch u
 	return err
 }
 
-// encrypting is what `lodge keys encrypt` does.
+// encrypting holds the flags of `lodge keys encrypt`.
 type encrypting struct {
 	in, out, encoding, keys string
 	epoch                   uint64
@@ -109,10 +109,10 @@ func keysEncryptCommand(o *cli.Operator) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encrypt EPOCH [VALUE...] --out FILE",
 		Short: "Encrypt values under threshold keys into a new file",
-		Long: "Encrypt values, as arguments or one a line in a file, from 0 to the plaintext modulus less 1: from 0 to 15 for the\n" +
-			"sets that there are, and 0 or 1 with --encoding boolean. It happens on this machine, with the public key that the\n" +
-			"holders give, or that `lodge keys fetch` has put into a file. Sums of plain messages wrap around; lookups take padded\n" +
-			"ones, gates boolean ones; `lodge decrypt` decrypts all of them. No proof says who knows the values.",
+		Long: "Encrypt values, given as arguments or one a line in a file. Values are below the plaintext modulus: from 0 to 15 for the\n" +
+			"present sets, and 0 or 1 with --encoding boolean. This machine encrypts, with the public key from the holders or from\n" +
+			"a file of `lodge keys fetch`. Sums of plain messages wrap around, lookups need padded messages, gates boolean ones;\n" +
+			"`lodge decrypt` decrypts all of them. The file contains no proof of who knows the values.",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: cli.FirstArgument(o.CompleteThreshold),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -124,15 +124,15 @@ func keysEncryptCommand(o *cli.Operator) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&q.in, "in", "", "file with one value a line; - for standard input")
-	f.StringVar(&q.out, "out", "", "file to make")
-	f.StringVar(&q.encoding, "encoding", encodingNames[0], "where messages lie: plain, padded or boolean; under BGV keys slots (their default) or coefficients")
-	f.StringVar(&q.keys, "keys", "", "`file` of `lodge keys fetch`, in place of asking the holders")
+	f.StringVar(&q.out, "out", "", "file to create")
+	f.StringVar(&q.encoding, "encoding", encodingNames[0], "encoding: plain, padded or boolean; for BGV keys slots (the default) or coefficients")
+	f.StringVar(&q.keys, "keys", "", "`file` of `lodge keys fetch`, instead of the holders' key")
 	_ = cmd.MarkFlagRequired("out")
 	cli.Complete(cmd, "encoding", cli.Words(slices.Concat(encodingNames, BgvEncodingNames)))
 	return cmd
 }
 
-// cipherFile is the outcome of `lodge keys encrypt`.
+// cipherFile is the JSON outcome of `lodge keys encrypt`.
 type cipherFile struct {
 	File        string  `json:"file"`
 	Epoch       uint64  `json:"epoch"`
@@ -181,12 +181,12 @@ func encrypt(o *cli.Operator, cmd *cobra.Command, q *encrypting, args []string) 
 	return err
 }
 
-// ciphertexts encrypts values, in the usual encoding if none is named.
+// ciphertexts encrypts values, in the default encoding unless one is named.
 func (q *encrypting) ciphertexts(k *threshold.Key, file *threshold.KeyFile, values []*big.Int) (*threshold.File, error) {
 	if s := k.BGV(); s != nil {
 		q.encoding = cmp.Or(q.encoding, BgvEncodingNames[0])
 		if !slices.Contains(BgvEncodingNames, q.encoding) {
-			return nil, cli.Invalid("write "+strings.Join(BgvEncodingNames, " or "), "encoding %q under keys of %s", q.encoding, s.Name)
+			return nil, cli.Invalid("write "+strings.Join(BgvEncodingNames, " or "), "encoding %q is not supported by keys of %s", q.encoding, s.Name)
 		}
 		list, err := below(values, s.T, "values of "+s.Name)
 		if err != nil {
@@ -215,7 +215,7 @@ func (q *encrypting) ciphertexts(k *threshold.Key, file *threshold.KeyFile, valu
 	return threshold.NewFile(k, ring, len(messages), encoding), nil
 }
 
-// publicKey is that of an epoch: from a file, or from the holders.
+// publicKey returns the public key of an epoch, from a file or from the holders.
 func publicKey(o *cli.Operator, cmd *cobra.Command, q *encrypting) (k *threshold.Key, file *threshold.KeyFile, err error) {
 	if q.keys == "" {
 		file = &threshold.KeyFile{}
@@ -241,12 +241,12 @@ func publicKey(o *cli.Operator, cmd *cobra.Command, q *encrypting) (k *threshold
 		return nil, nil, fmt.Errorf("%s: %w", q.keys, cli.FromClient(err))
 	}
 	if file.Key.Epoch != q.epoch {
-		return nil, nil, rpc.Errorf(rpc.Conflict, "name that one, or another file", "%s has the keys of epoch %d", q.keys, file.Key.Epoch)
+		return nil, nil, rpc.Errorf(rpc.Conflict, "name that epoch, or another file", "%s has the keys of epoch %d", q.keys, file.Key.Epoch)
 	}
 	return file.Key, file, nil
 }
 
-// smallValues are values as messages of an encoding.
+// smallValues converts values to messages of an encoding.
 func smallValues(values []*big.Int, s *lwe.Scheme, e lwe.Encoding) ([]uint64, error) {
 	limit := s.P
 	if e == lwe.Boolean {
@@ -255,7 +255,7 @@ func smallValues(values []*big.Int, s *lwe.Scheme, e lwe.Encoding) ([]uint64, er
 	return below(values, limit, fmt.Sprintf("%s messages of %s", e, s.Name))
 }
 
-// below are values as numbers below a limit.
+// below converts values to numbers below a limit.
 func below(values []*big.Int, limit uint64, what string) ([]uint64, error) {
 	out := make([]uint64, len(values))
 	for i, v := range values {

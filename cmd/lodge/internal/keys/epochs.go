@@ -22,13 +22,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// epochsCommand is `lodge epochs`.
+// epochsCommand returns `lodge epochs`.
 func epochsCommand() *cobra.Command {
 	o := &cli.Operator{}
 	cmd := &cobra.Command{
 		Use:   "epochs",
-		Short: "List a party's epochs of keys, get their public keys, and retire them",
-		Long:  "An epoch is a key pair whose secret the parties share; `lodge jobs submit --kind keys` makes one.\n\n" + cli.Connecting,
+		Short: "List a party's epochs of keys, download their public keys, and retire them",
+		Long: "An epoch is a key pair whose secret the parties share; `lodge keys generate --purpose triples` makes one.\n" +
+			"\n" + cli.Connecting,
 	}
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "the party, by name or index")
@@ -48,7 +49,7 @@ type epochRecord struct {
 	Session        string `json:"session"`
 	Dim            uint32 `json:"dim"`
 	RosterHash     string `json:"roster_hash"`
-	Roster         string `json:"roster"` // what the present one leaves of it
+	Roster         string `json:"roster"` // relation to the current roster
 	Successor      uint64 `json:"successor,omitempty"`
 	Reason         string `json:"reason,omitempty"`
 }
@@ -67,7 +68,7 @@ func epochState(e *keygenv1.Epoch) string {
 func epochsListCommand(o *cli.Operator) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list --party PARTY",
-		Short: "List epochs, as a client with the permission status",
+		Short: "List the epochs of a party; needs the permission status",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
@@ -92,7 +93,7 @@ func epochsListCommand(o *cli.Operator) *cobra.Command {
 
 func printEpochs(w io.Writer, list []*keygenv1.Epoch, now time.Time) error {
 	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no epochs; `lodge jobs submit --kind keys` makes one")
+		_, err := fmt.Fprintln(w, "no epochs; `lodge keys generate --purpose triples` makes one")
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -134,7 +135,7 @@ func epochsPublicKeyCommand(o *cli.Operator) *cobra.Command {
 			return c.Explain(writePublicKey(c, cmd, n, out))
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "file to make")
+	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
 }
@@ -170,17 +171,18 @@ func writePublicKey(c *cli.Party, cmd *cobra.Command, epoch uint64, out string) 
 	return nil
 }
 
-// remains are what a party holds under a key.
+// remains counts the data that a party holds under a key.
 type remains struct {
 	Batches int    `json:"batches"`
-	Tuples  uint64 `json:"tuples"` // that are not consumed
+	Tuples  uint64 `json:"tuples"` // not consumed
 }
 
 func (r remains) String() string {
-	return fmt.Sprintf("%d batches with %d tuples that are not consumed", r.Batches, r.Tuples)
+	return fmt.Sprintf("%d batches with %d unconsumed tuples", r.Batches, r.Tuples)
 }
 
-// left counts what a party holds under an epoch, of one MAC key if there is one.
+// left counts the data that a party holds under an epoch, or under one of its MAC keys if macKey is
+// not empty.
 func left(c *cli.Party, ctx context.Context, epoch uint64, macKey string) (out remains, err error) {
 	q := &tuplesv1.ListBatchesRequest{Epoch: epoch, Limit: 1000, States: []tuplesv1.BatchState{
 		tuplesv1.BatchState_BATCH_STATE_LOCKED, tuplesv1.BatchState_BATCH_STATE_AVAILABLE,
@@ -202,7 +204,7 @@ func left(c *cli.Party, ctx context.Context, epoch uint64, macKey string) (out r
 	}
 }
 
-// showEpoch says what would go with an epoch.
+// showEpoch prints what retiring an epoch would erase.
 func showEpoch(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.Party, epoch uint64) error {
 	r, err := c.Keygen.ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
 	if err != nil {
@@ -237,7 +239,7 @@ func showEpoch(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.
 			epochState(e), job.PurposeName(e.GetPurpose()), lost)
 		return err
 	}
-	return rpc.Errorf(rpc.NotFound, "`lodge epochs list` names those that there are", "no epoch %d at %s", epoch, c.Name)
+	return rpc.Errorf(rpc.NotFound, "`lodge epochs list` lists the epochs", "there is no epoch %d at %s", epoch, c.Name)
 }
 
 func epochsRetireCommand(o *cli.Operator) *cobra.Command {
@@ -246,8 +248,8 @@ func epochsRetireCommand(o *cli.Operator) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retire EPOCH --party PARTY",
 		Short: "Erase an epoch's secrets, its MAC keys and every tuple under them, at one party",
-		Long: "Erase an epoch's secrets, its MAC keys and every tuple under them at a party, as its client with the permission\n" +
-			"retire. The other parties' operators do the same at theirs.",
+		Long: "Erase an epoch's secrets, its MAC keys and every tuple under them at a party. This needs the permission retire. The other\n" +
+			"parties' operators do the same at theirs.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(func() []string { return completeEpochs(o) }),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -273,7 +275,7 @@ func epochsRetireCommand(o *cli.Operator) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&q.Reason, "reason", "", "why, for those who look at the epoch later")
+	cmd.Flags().StringVar(&q.Reason, "reason", "", "reason, for later readers")
 	ok.Flags(cmd)
 	return cmd
 }

@@ -14,15 +14,16 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 )
 
-// holding is who is to hold shares of threshold keys.
+// holding holds the flags that select the holders of threshold keys.
 type holding struct {
 	cli.JobOptions
 	parties   []string
 	threshold uint32
-	group     bool // of parties that have keys of their own
+	group     bool // the parties have keys of their own
 }
 
-// fill names the holders and the threshold in a request; 0 lets the coordinator take the largest.
+// fill sets the holders and the threshold of a request. Threshold 0 lets the coordinator choose the
+// largest.
 func (q *holding) fill(o *cli.Operator, flag string, r *coordinatorv1.JobRequest) error {
 	names, err := partyNames(o, nil)
 	if err != nil {
@@ -37,11 +38,11 @@ func (q *holding) fill(o *cli.Operator, flag string, r *coordinatorv1.JobRequest
 	}
 	if q.group {
 		if q.threshold > 1 {
-			return cli.Invalid("leave it out: two of a group decrypt, or more", "--threshold %d with a set for multi-key ciphertexts, whose parties have keys of their own", q.threshold)
+			return cli.Invalid("remove it: at least two parties of a group decrypt", "--threshold %d with a set for multi-key ciphertexts, whose parties have separate keys", q.threshold)
 		}
 		q.threshold = 1
 	} else if n < 3 || uint64(n) < 2*uint64(q.threshold)+1 {
-		return cli.Invalid("take at least three holders, and more than twice as many as the threshold",
+		return cli.Invalid("use at least three holders, and more than twice as many as the threshold",
 			"a threshold of %d among %d holders leaves no honest majority", max(1, q.threshold), n)
 	}
 	if err := cli.CheckTimeout(q.Timeout); err != nil {
@@ -60,13 +61,13 @@ func keysGenerateCommand(o *cli.Operator) *cobra.Command {
 	var rows bool
 	cmd := &cobra.Command{
 		Use:   "generate",
-		Short: "Make threshold keys: any T+1 of their holders decrypt",
+		Short: "Generate threshold keys: any T+1 of their holders decrypt",
 		Long: cli.PassiveText +
-			"Have parties make a key pair for LWE and ring ciphertexts, together with keys to compute with, of whose secrets each\n" +
-			"gets a share. They decrypt with masks, which `lodge keys masks` makes beforehand for each quorum. With a set of BGV the\n" +
-			"keys are for Lattigo's BGV and BFV ciphertexts, and for the rotations that are named. With a set for multi-key\n" +
-			"ciphertexts no key is made, but a group that decrypts what is under its parties' own keys. Keys for tuples, and keys that all\n" +
-			"parties decrypt with, are made by `lodge jobs submit --kind keys`.",
+			"Make a key pair for LWE and ring ciphertexts, together with keys for computing on them. Each party gets a share of the\n" +
+			"secrets. Parties decrypt with masks, which `lodge keys masks` makes beforehand for each quorum. With a BGV set the keys\n" +
+			"are for Lattigo's BGV and BFV ciphertexts and for the named rotations. With a set for multi-key ciphertexts no key is\n" +
+			"made, but a group that decrypts ciphertexts under its parties' own keys. `lodge keys generate --purpose triples` makes keys\n" +
+			"for tuples, and keys that all parties together decrypt with.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			set, err := cli.SetForThreshold(q.Params)
@@ -89,22 +90,22 @@ func keysGenerateCommand(o *cli.Operator) *cobra.Command {
 	f.StringSliceVar(&q.parties, "holders", nil, "parties that hold shares, by name or index (default: all)")
 	f.StringVar(&q.Params, "params", lwe.Default, "parameter set")
 	f.Uint64Var(&q.Epoch, "epoch", 0, "number of the epoch (default: the next)")
-	f.IntSliceVar(&rotations, "rotations", nil, "of a BGV set: by how many columns, to the left, slots can be rotated")
-	f.BoolVar(&rows, "rotate-rows", false, "of a BGV set: the two rows of slots can be swapped")
+	f.IntSliceVar(&rotations, "rotations", nil, "for a BGV set: rotations of the slots that the keys allow, as numbers of columns to the left")
+	f.BoolVar(&rows, "rotate-rows", false, "for a BGV set: allow swapping the two rows of slots")
 	q.RunFlags(cmd)
 	cli.CompleteList(cmd, "holders", o.CompleteParties)
 	cli.Complete(cmd, "params", cli.ThresholdWords)
 	return cmd
 }
 
-// automorphisms are those of rotations of the slots of a BGV set.
+// automorphisms returns the automorphisms for the rotations of the slots of a BGV set.
 func automorphisms(name string, rotations []int, rows bool) (list []uint32, err error) {
 	if len(rotations) == 0 && !rows {
 		return nil, nil
 	}
 	set, err := bgv.Lookup(name)
 	if err != nil {
-		return nil, cli.Invalid("take a set of BGV (`lodge params list`)", "--rotations with %s, whose keys rotate nothing", name)
+		return nil, cli.Invalid("use a BGV set (`lodge params list`)", "--rotations with %s, whose ciphertexts have no slots", name)
 	}
 	s, err := bgv.New(set)
 	if err != nil {
@@ -112,7 +113,7 @@ func automorphisms(name string, rotations []int, rows bool) (list []uint32, err 
 	}
 	for _, k := range rotations {
 		if k%(s.N()/2) == 0 {
-			return nil, cli.Invalid(fmt.Sprintf("write one that is no multiple of %d, which is how many columns there are", s.N()/2), "--rotations %d", k)
+			return nil, cli.Invalid(fmt.Sprintf("write a number that is not a multiple of %d, the number of columns", s.N()/2), "--rotations %d", k)
 		}
 		list = append(list, uint32(s.Galois(k)))
 	}
@@ -121,7 +122,7 @@ func automorphisms(name string, rotations []int, rows bool) (list []uint32, err 
 	}
 	slices.Sort(list)
 	if list = slices.Compact(list); len(list) > bgv.MaxGalois {
-		return nil, cli.Invalid("rotate by some of them several times", "%d rotations; keys are for %d at most", len(list), bgv.MaxGalois)
+		return nil, cli.Invalid("apply some rotations several times", "%d rotations; the limit is %d", len(list), bgv.MaxGalois)
 	}
 	return list, nil
 }
@@ -132,10 +133,10 @@ func keysReshareCommand(o *cli.Operator) *cobra.Command {
 		Use:   "reshare EPOCH",
 		Short: "Give the secrets of threshold keys new shares, at the same or other holders, in a new epoch",
 		Long: cli.PassiveText +
-			"Have the holders of threshold keys deal new shares of the same secrets, for a new epoch: where a party comes or goes,\n" +
-			"where another threshold is wanted, or because old shares may have leaked. The public keys stay, and so do ciphertexts\n" +
-			"and keys that were fetched; masks are made anew. Old shares still decrypt until `lodge keys destroy` has erased the old\n" +
-			"epoch: that is what ends the worth of shares that have leaked.",
+			"Make the holders of threshold keys deal new shares of the same secrets for a new epoch. Do this when a party joins or\n" +
+			"leaves, to change the threshold, or when old shares may have leaked. The public keys stay the same, and so do\n" +
+			"ciphertexts and downloaded keys; masks must be made again. Old shares still decrypt until `lodge keys destroy` has\n" +
+			"erased the old epoch: only that makes leaked shares worthless.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(o.CompleteThreshold),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -150,8 +151,8 @@ func keysReshareCommand(o *cli.Operator) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&q.parties, "to", nil, "parties that are to hold the new shares, by name or index (default: all)")
-	f.Uint32Var(&q.threshold, "threshold", 0, "T of the new shares (default: the largest below half of the new holders)")
+	f.StringSliceVar(&q.parties, "to", nil, "holders of the new shares, by name or index (default: all)")
+	f.Uint32Var(&q.threshold, "threshold", 0, "threshold T of the new shares (default: the largest below half of the new holders)")
 	f.Uint64Var(&q.Epoch, "epoch", 0, "number of the new epoch (default: the next)")
 	q.RunFlags(cmd)
 	cli.CompleteList(cmd, "to", o.CompleteParties)

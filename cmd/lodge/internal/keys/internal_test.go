@@ -1,7 +1,6 @@
 package keys
 
-// The tests of the commands, which run the whole program, are in a package of their own: they read these records and call
-// these functions.
+// Aliases for the tests that run the whole program, which are in an external test package.
 
 type (
 	EndingReport   = endingReport

@@ -19,17 +19,20 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// keysCommand is `lodge keys`: the epochs of a cluster, where `lodge epochs` has those of a party.
+// keysCommand returns `lodge keys`, which manages the epochs of a cluster. `lodge epochs` manages
+// those of one party.
 func keysCommand() *cobra.Command {
 	o := &cli.Operator{}
 	cmd := &cobra.Command{
 		Use:   "keys",
-		Short: "List a cluster's epochs of keys, replace and destroy them, and make and use threshold keys",
-		Long: "An epoch is a key pair whose secret the parties share; `lodge jobs submit --kind keys` makes the first. What makes\n" +
-			"tuples moves from one epoch to its successor by `lodge keys rotate`, and `lodge keys destroy` erases what is secret of\n" +
-			"an epoch at every party. docs/guides/keys.md says when to do what.\n\n" +
-			"Threshold keys, of which any T+1 holders decrypt, are made by `lodge keys generate`. `lodge keys masks` makes what\n" +
-			"decryptions use up, and `lodge decrypt` decrypts: docs/guides/threshold.md.\n\n" + cli.Connecting,
+		Short: "List, rotate and destroy a cluster's epochs of keys, and make and use threshold keys",
+		Long: "An epoch is a key pair whose secret the parties share; `lodge keys generate --purpose triples` makes the first. `lodge keys\n" +
+			"rotate` replaces an epoch for tuples by a new one, and `lodge keys destroy` erases the secrets of an epoch at every\n" +
+			"party. docs/guides/keys.md describes when to do this.\n" +
+			"\n" +
+			"`lodge keys generate` makes threshold keys, with which any T+1 holders decrypt. `lodge keys masks` makes the masks that\n" +
+			"decryptions use up, and `lodge decrypt` decrypts: docs/guides/threshold.md.\n" +
+			"\n" + cli.Connecting,
 	}
 	o.Flags(cmd)
 	cmd.AddCommand(keysListCommand(o), keysRotateCommand(o), keysDestroyCommand(o), keysGenerateCommand(o), keysMasksCommand(o),
@@ -37,7 +40,7 @@ func keysCommand() *cobra.Command {
 	return cmd
 }
 
-// keysRecord is an epoch of a cluster.
+// keysRecord is the JSON form of an epoch of a cluster.
 type keysRecord struct {
 	Epoch    uint64             `json:"epoch"`
 	Parties  []partyEpochRecord `json:"parties"`
@@ -49,7 +52,7 @@ type partyEpochRecord struct {
 	epochRecord
 }
 
-// rotationRecord is the replacement of an epoch.
+// rotationRecord is the JSON form of the replacement of an epoch.
 type rotationRecord struct {
 	Epoch     uint64 `json:"epoch"`
 	State     string `json:"state"`
@@ -77,7 +80,7 @@ func rotationState(r *coordinatorv1.Rotation) string {
 func keysListCommand(o *cli.Operator) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List epochs as all parties have them",
+		Short: "List epochs with their states at all parties",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
@@ -89,7 +92,7 @@ func keysListCommand(o *cli.Operator) *cobra.Command {
 					return cli.WriteJSON(cmd.OutOrStdout(), keysJSON(r))
 				}
 				if len(r.GetAway()) > 0 {
-					fmt.Fprintf(cmd.ErrOrStderr(), "not asked: %s\n", strings.Join(r.GetAway(), ", "))
+					fmt.Fprintf(cmd.ErrOrStderr(), "unavailable: %s\n", strings.Join(r.GetAway(), ", "))
 				}
 				return printKeys(cmd.OutOrStdout(), r.GetEpochs(), time.Now())
 			})
@@ -116,7 +119,7 @@ func keysJSON(r *coordinatorv1.ListEpochsResponse) KeysListing {
 
 func printKeys(w io.Writer, list []*coordinatorv1.ClusterEpoch, now time.Time) error {
 	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no epochs; `lodge jobs submit --kind keys` makes one")
+		_, err := fmt.Fprintln(w, "no epochs; `lodge keys generate --purpose triples` makes one")
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -129,7 +132,7 @@ func printKeys(w io.Writer, list []*coordinatorv1.ClusterEpoch, now time.Time) e
 	return t.Flush()
 }
 
-// block is the largest that an epoch serves; threshold keys have none.
+// block formats the largest block of an epoch. Threshold keys have no block.
 func block(e *keygenv1.Epoch) string {
 	if e.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD {
 		return "-"
@@ -137,7 +140,8 @@ func block(e *keygenv1.Epoch) string {
 	return fmt.Sprint(e.GetDim())
 }
 
-// everywhere is a word about an epoch where all parties have the same one, and else each party's.
+// everywhere returns a word about an epoch if it is the same at all parties, and otherwise the word
+// of each party.
 func everywhere(x *coordinatorv1.ClusterEpoch, word func(*keygenv1.Epoch) string) string {
 	var all, each []string
 	for _, p := range x.GetParties() {
@@ -153,7 +157,7 @@ func everywhere(x *coordinatorv1.ClusterEpoch, word func(*keygenv1.Epoch) string
 	return strings.Join(each, ", ")
 }
 
-// standing is what the present roster leaves of an epoch.
+// standing names the relation of an epoch to the current roster.
 func standing(e *keygenv1.Epoch) string {
 	switch e.GetStanding() {
 	case keygenv1.RosterStanding_ROSTER_STANDING_SAME:
@@ -166,7 +170,7 @@ func standing(e *keygenv1.Epoch) string {
 	return "-"
 }
 
-// replaced says what became of the replacement of an epoch.
+// replaced describes the replacement of an epoch.
 func replaced(x *coordinatorv1.ClusterEpoch) string {
 	successor := uint64(0)
 	for _, p := range x.GetParties() {
@@ -184,7 +188,7 @@ func replaced(x *coordinatorv1.ClusterEpoch) string {
 	}
 }
 
-// epochOf finds an epoch of the cluster.
+// epochOf returns an epoch of the cluster.
 func epochOf(c *cli.Coordinator, ctx context.Context, id uint64) (*coordinatorv1.ClusterEpoch, error) {
 	r, err := c.ListEpochs(ctx, &coordinatorv1.ListEpochsRequest{})
 	if err != nil {
@@ -196,10 +200,10 @@ func epochOf(c *cli.Coordinator, ctx context.Context, id uint64) (*coordinatorv1
 		}
 	}
 	if len(r.GetAway()) > 0 {
-		return nil, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached", "no epoch %d at those that answer; %s could not be asked",
+		return nil, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached", "the parties that respond have no epoch %d; %s could not be reached",
 			id, strings.Join(r.GetAway(), ", "))
 	}
-	return nil, rpc.Errorf(rpc.NotFound, "`lodge keys list` names those that there are", "no epoch %d at any party", id)
+	return nil, rpc.Errorf(rpc.NotFound, "`lodge keys list` lists the epochs", "no party has epoch %d", id)
 }
 
 func completeKeys(o *cli.Operator) []string {
@@ -212,14 +216,14 @@ func completeKeys(o *cli.Operator) []string {
 	})
 }
 
-// at is the operator as a client of a party.
+// at returns a copy of the operator that connects to a party.
 func at(o *cli.Operator, party string) *cli.Operator {
 	x := *o
 	x.Party = party
 	return &x
 }
 
-// partyNames are those that were named, or all of the roster.
+// partyNames returns the named parties, or all parties of the roster if none is named.
 func partyNames(o *cli.Operator, named []string) ([]string, error) {
 	p, err := o.Places()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
-// An epoch is replaced by another, its tuples are used up or erased, and what is secret of it is destroyed; whatever is
-// done twice is done once.
+// An epoch is replaced by another, its tuples are used up or erased, and its secrets are destroyed.
+// Repeating a command has no further effect.
 func TestKeysCommands(t *testing.T) {
 	l := lodgetest.Start(t)
 	listed := func() []keys.KeysRecord {
@@ -27,10 +27,10 @@ func TestKeysCommands(t *testing.T) {
 	if r := lodgetest.Read[keys.RotationReport](l, "keys", "rotate", "1", "--dim", "4", "--dry-run"); !r.DryRun || r.Keys.Dim != 4 || r.State != "new" {
 		t.Errorf("%+v", r)
 	}
-	l.Refuses(rpc.PassiveKeygen, "has no room for proofs", "keys", "rotate", "1", "--set", "insecure-8-64", "--security", "proved")
+	l.Refuses(rpc.PassiveKeygen, "do not allow proofs", "keys", "rotate", "1", "--set", "insecure-8-64", "--security", "proved")
 	l.Refuses(rpc.Invalid, "unknown set", "keys", "rotate", "1", "--set", "S99")
 	l.Refuses(rpc.PolicyRefused, "not pinned", "keys", "rotate", "1", "--set", "insecure-8-64")
-	l.Refuses(rpc.NotFound, "no epoch 9", "keys", "rotate", "9")
+	l.Refuses(rpc.NotFound, "epoch 9", "keys", "rotate", "9")
 	l.Refuses(rpc.Invalid, `--old "burn"`, "keys", "rotate", "1", "--old", "burn")
 	l.Refuses(rpc.Invalid, "add --yes", "keys", "rotate", "1", "--destroy-old")
 	l.Refuses(rpc.Invalid, "is not the number", "keys", "rotate", "first")
@@ -38,14 +38,14 @@ func TestKeysCommands(t *testing.T) {
 		t.Fatalf("%d epochs after refusals and dry runs", n)
 	}
 
-	for range 2 { // the second time it is done
-		l.Shows([]string{"keys", "rotate", "1", "--security", "proved"}, "epoch 2 takes the place of epoch 1, and 1 policies have moved", "epoch 1 drains")
+	for range 2 { // the second time
+		l.Shows([]string{"keys", "rotate", "1", "--security", "proved"}, "epoch 2 replaces epoch 1, and 1 policies have moved", "epoch 1 drains")
 	}
 	l.Shows([]string{"keys", "list"}, "draining", "2      active")
 	if e := listed(); len(e) != 2 || e[0].Rotation.Successor != 2 || len(e[0].Parties) != 2 || e[0].Parties[1].State != "draining" || e[0].Parties[1].Successor != 2 {
 		t.Fatalf("%+v", e)
 	}
-	l.Shows([]string{"keys", "rotate", "1", "--security", "proved", "--dry-run"}, "epoch 1 is replaced by epoch 2 already")
+	l.Shows([]string{"keys", "rotate", "1", "--security", "proved", "--dry-run"}, "epoch 1 is already replaced by epoch 2")
 	l.Refuses(rpc.Conflict, "rotate epoch 2", "keys", "rotate", "1", "--dim", "4")
 	type policies struct{ Policies []jobs.PolicyRecord }
 	if p := lodgetest.Read[policies](l, "stock", "policies", "list").Policies; len(p) != 1 || p[0].Epoch != 2 {
@@ -65,7 +65,7 @@ func TestKeysCommands(t *testing.T) {
 	l.Shows([]string{"keys", "destroy", "1", "--dry-run"}, "erase the secrets of epoch 1", "p0     draining  1")
 	l.Refuses(rpc.Invalid, "add --yes", "keys", "destroy", "1")
 	l.Refuses(rpc.Invalid, `--party "p9"`, "keys", "destroy", "1", "--party", "p9")
-	l.Refuses(rpc.NotFound, "no epoch 9", "keys", "destroy", "9", "--yes")
+	l.Refuses(rpc.NotFound, "epoch 9", "keys", "destroy", "9", "--yes")
 	l.Shows([]string{"keys", "destroy", "1", "--party", "p1", "--yes"}, "party p1: epoch 1 is retired, and 1 batches under it are erased")
 	l.Shows([]string{"keys", "list"}, "p0 draining, p1 retired")
 	if d := lodgetest.Read[keys.EndingReport](l, "keys", "destroy", "1", "--yes"); len(d.Parties) != 2 || d.Parties[0].Erased != 1 || d.Parties[1].Erased != 0 || d.Action != "destroy" {
@@ -83,7 +83,7 @@ func TestKeysCommands(t *testing.T) {
 		t.Errorf("it was begun although a party cannot be asked: %+v", e[1])
 	}
 
-	l.Stop[1]() // p0, too; each then has an epoch 9 of its own, as one that has come from another cluster
+	l.Stop[1]() // p0 too; each then has a separate epoch 9, like a party that joined from another cluster
 	for i := range 2 {
 		others(l, i, 9)
 		l.Party(i)
@@ -92,13 +92,13 @@ func TestKeysCommands(t *testing.T) {
 		_, err := l.Try("keys", "destroy", "9", "--dry-run")
 		return !errors.Is(err, &rpc.Error{Code: rpc.Unavailable})
 	})
-	l.Refuses(rpc.Conflict, "is another than that of party p0", "keys", "destroy", "9", "--yes")
+	l.Refuses(rpc.Conflict, "differs from that of party p0", "keys", "destroy", "9", "--yes")
 	l.Refuses(rpc.Conflict, "the parties differ about epoch 9", "keys", "rotate", "9")
 	l.Shows([]string{"keys", "destroy", "9", "--party", "p1", "--yes"}, "party p1: epoch 9 is retired")
 	l.Shows([]string{"keys", "list"}, "p0 active, p1 retired")
 }
 
-// others puts an epoch of another cluster into a party that is stopped.
+// others stores an epoch of another cluster in a stopped party.
 func others(l *lodgetest.Live, party int, epoch uint64) {
 	l.T.Helper()
 	check := func(err error) {

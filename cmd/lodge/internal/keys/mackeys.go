@@ -19,13 +19,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// macKeysCommand is `lodge mac-keys`.
+// macKeysCommand returns `lodge mac-keys`.
 func macKeysCommand() *cobra.Command {
 	o := &cli.Operator{}
 	cmd := &cobra.Command{
 		Use:   "mac-keys",
 		Short: "List and draw a party's MAC keys, and report failed checks",
-		Long:  "A MAC key belongs to an epoch, a field and a tenant; a party has a share of it.\n\n" + cli.Connecting,
+		Long: "A MAC key belongs to an epoch, a field and a tenant. Each party has a share of it.\n" +
+			"\n" + cli.Connecting,
 	}
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "the party, by name or index")
@@ -55,7 +56,7 @@ func macKeyState(k *tuplesv1.MacKey) string {
 func macKeysListCommand(o *cli.Operator) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list --party PARTY",
-		Short: "List MAC keys, as a client with the permission status",
+		Short: "List the MAC keys of a party; needs the permission status",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
@@ -88,7 +89,7 @@ func macKeysListCommand(o *cli.Operator) *cobra.Command {
 	}
 }
 
-// drawing is what `lodge mac-keys draw` does.
+// drawing holds the flags of `lodge mac-keys draw`.
 type drawing struct {
 	cli.Confirmation
 	out, into string
@@ -99,12 +100,14 @@ func macKeysDrawCommand(o *cli.Operator) *cobra.Command {
 	d := &drawing{}
 	cmd := &cobra.Command{
 		Use:   "draw ID --party PARTY --out FILE",
-		Short: "Draw a party's share of a MAC key, as a client with the permission mac_key",
-		Long: "Draw a party's share of a MAC key, in decimal, into a new file that its owner alone can read.\n\n" +
-			"With --pool the share is to be added up with those of the other parties, to check tuples. Whoever sees the sum can\n" +
-			"forge: before the share leaves, the key is burnt, and its whole epoch retired, with all that is left under it. That\n" +
-			"takes the permission retire as well, and --yes. All parties' clients fetch what they want to check before the first\n" +
-			"of them does this; --into puts the share beside what `lodge fetch` wrote, where `lodge verify` looks for it.",
+		Short: "Draw a party's share of a MAC key; needs the permission mac_key",
+		Long: "Write a party's share of a MAC key, in decimal, to a new file that only its owner can read.\n" +
+			"\n" +
+			"With --pool the share will be added to the other parties' shares, to check tuples. A holder of the sum can forge MACs.\n" +
+			"Before the party sends its share, it therefore burns the key and retires the whole epoch with all remaining data. That\n" +
+			"also needs the permission retire and --yes. Before the first party's client runs this command, the clients of all\n" +
+			"parties must fetch the tuples to be checked. --into adds the share to the files of `lodge fetch`, where `lodge verify`\n" +
+			"looks for it.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(o.CompleteMACKeys),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -114,20 +117,20 @@ func macKeysDrawCommand(o *cli.Operator) *cobra.Command {
 			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error { return drawKey(o, ctx, cmd, c, args[0], d) })
 		},
 	}
-	cmd.Flags().StringVar(&d.out, "out", "", "file to make")
-	cmd.Flags().StringVar(&d.into, "into", "", "with --pool: directory of fetched shares, whose manifest gets the share")
-	cmd.Flags().BoolVar(&d.pool, "pool", false, "the share is to be pooled, which ends its epoch")
+	cmd.Flags().StringVar(&d.out, "out", "", "file to create")
+	cmd.Flags().StringVar(&d.into, "into", "", "with --pool: directory of fetched shares, whose manifest receives the share")
+	cmd.Flags().BoolVar(&d.pool, "pool", false, "the share will be added to others, which retires its epoch")
 	d.Flags(cmd)
 	return cmd
 }
 
-// check refuses what could not be written in the end.
+// check rejects outputs that cannot be written, before the key is drawn.
 func (d *drawing) check() error {
 	switch {
 	case (d.out == "") == (d.into == ""):
-		return rpc.Errorf(rpc.Invalid, "write one of them", "--out %q and --into %q", d.out, d.into)
+		return rpc.Errorf(rpc.Invalid, "use one of the two", "--out %q and --into %q", d.out, d.into)
 	case d.into != "" && !d.pool:
-		return rpc.Errorf(rpc.Invalid, "`lodge fetch --with-mac-key` puts the share for an online phase there", "--into without --pool")
+		return rpc.Errorf(rpc.Invalid, "`lodge fetch --with-mac-key` adds the share for an online phase", "--into without --pool")
 	case d.into == "":
 		return cli.CheckNewFile(d.out)
 	}
@@ -137,7 +140,8 @@ func (d *drawing) check() error {
 	return nil
 }
 
-// fits refuses a key that is not that of the shares in the directory: it would be retired for nothing.
+// fits returns an error if the key does not belong to the shares in the directory. Drawing it would
+// retire it in vain.
 func (d *drawing) fits(k *tuplesv1.MacKey, party int) error {
 	if d.into == "" {
 		return nil
@@ -147,10 +151,10 @@ func (d *drawing) fits(k *tuplesv1.MacKey, party int) error {
 	case err != nil:
 		return err
 	case m.Epoch != k.GetEpoch() || m.Field != k.GetField() || m.Party != party:
-		return rpc.Errorf(rpc.Invalid, "`lodge reservations show` names the MAC key of a reservation", "%s has shares of party %d over %s of epoch %d; MAC key %s of party %d is over %s of epoch %d",
+		return rpc.Errorf(rpc.Invalid, "`lodge reservations show` prints the MAC key of a reservation", "%s has shares of party %d over %s of epoch %d, but MAC key %s of party %d is over %s of epoch %d",
 			d.into, m.Party, m.Field, m.Epoch, k.GetId(), party, k.GetField(), k.GetEpoch())
 	case m.MACKeyShare != "":
-		return rpc.Errorf(rpc.Conflict, "fetch without --with-mac-key to check tuples", "%s has a share of the MAC key", d.into)
+		return rpc.Errorf(rpc.Conflict, "run `lodge fetch` without --with-mac-key to check tuples", "%s already has a share of the MAC key", d.into)
 	}
 	return nil
 }
@@ -196,7 +200,7 @@ func drawKey(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.Pa
 	return err
 }
 
-// writeSecret makes a file that its owner alone can read.
+// writeSecret creates a file that only its owner can read.
 func writeSecret(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -206,7 +210,7 @@ func writeSecret(path, text string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// macKey finds a MAC key of the party.
+// macKey returns a MAC key of the party.
 func macKey(c *cli.Party, ctx context.Context, id string) (*tuplesv1.MacKey, error) {
 	r, err := c.ListMacKeys(ctx, &tuplesv1.ListMacKeysRequest{})
 	if err != nil {
@@ -217,7 +221,7 @@ func macKey(c *cli.Party, ctx context.Context, id string) (*tuplesv1.MacKey, err
 			return k, nil
 		}
 	}
-	return nil, rpc.Errorf(rpc.NotFound, "`lodge mac-keys list` names those that there are", "no MAC key %q at %s", id, c.Name)
+	return nil, rpc.Errorf(rpc.NotFound, "`lodge mac-keys list` lists the MAC keys", "there is no MAC key %q at %s", id, c.Name)
 }
 
 func macKeysReportCommand(o *cli.Operator) *cobra.Command {
@@ -225,9 +229,9 @@ func macKeysReportCommand(o *cli.Operator) *cobra.Command {
 	q := &tuplesv1.ReportFailedCheckRequest{}
 	cmd := &cobra.Command{
 		Use:   "report-failed ID --party PARTY",
-		Short: "Report a failed online check: the key is burnt, and every tuple under it erased",
-		Long: "Report, as a client with the permission mac_key, that a check of an online phase under this MAC key failed. Such a\n" +
-			"failure reveals the key, so the party burns it and erases every tuple under it.",
+		Short: "Report a failed online check: the party burns the key and erases every tuple under it",
+		Long: "Report that a check of an online phase under this MAC key failed. This needs the permission mac_key. A failed check\n" +
+			"reveals the key, so the party burns it and erases every tuple under it.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(o.CompleteMACKeys),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -251,12 +255,12 @@ func macKeysReportCommand(o *cli.Operator) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&q.Reason, "reason", "", "what failed, for the party's log")
+	cmd.Flags().StringVar(&q.Reason, "reason", "", "failed check, for the party's log")
 	ok.Flags(cmd)
 	return cmd
 }
 
-// showMACKey says what would go with a MAC key.
+// showMACKey prints what burning a MAC key would erase.
 func showMACKey(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.Party, id string) error {
 	k, err := macKey(c, ctx, id)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// masking is what `lodge keys masks` does.
+// masking holds the flags of `lodge keys masks`.
 type masking struct {
 	cli.JobOptions
 	quorum []string
@@ -27,11 +27,12 @@ func keysMasksCommand(o *cli.Operator) *cobra.Command {
 	q := &masking{}
 	cmd := &cobra.Command{
 		Use:   "masks EPOCH",
-		Short: "Make masks for quorums of the holders of threshold keys: each decrypts one message",
+		Short: "Make masks for quorums of the holders of threshold keys; each mask decrypts one message",
 		Long: cli.PassiveText +
-			"Have the parties of a quorum, T+1 of the holders, make masks: a decryption by this quorum takes one for each message.\n" +
-			"Exact ones never fail. Those of the paper's form take two messages fewer, and fail with the probability that\n" +
-			"`lodge keys show` prints, by which they tell about the noise; parties decrypt with them where their rules allow it.",
+			"Make the parties of a quorum, T+1 of the holders, make masks. A decryption by this quorum uses one mask for each message.\n" +
+			"Exact masks never fail. Masks of the paper's form need two messages fewer, but a decryption fails with the probability\n" +
+			"that `lodge keys show` prints, and a failure reveals information about the noise. Parties decrypt with them only if\n" +
+			"their rules allow it.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(o.CompleteThreshold),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,18 +44,18 @@ func keysMasksCommand(o *cli.Operator) *cobra.Command {
 			case job.MaskForms[q.form] == 0:
 				return cli.Invalid("write "+strings.Join(cli.MaskForms, " or "), "--form %q", q.form)
 			case q.Count == 0:
-				return cli.Invalid("say how many to make", "--count 0")
+				return cli.Invalid("write the number of masks to make", "--count 0")
 			case q.every == (len(q.quorum) > 0):
-				return cli.Invalid("name the parties of one with --quorum, or take --every-quorum", "masks are made for a quorum")
+				return cli.Invalid("name the parties of a quorum with --quorum, or use --every-quorum", "neither or both of --quorum and --every-quorum")
 			}
 			return makeMasks(o, cmd, q, epoch)
 		},
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&q.quorum, "quorum", nil, "T+1 of the holders, by name or index")
-	f.BoolVar(&q.every, "every-quorum", false, "for every choice of T+1 holders that are in the roster, so many for each")
-	f.Uint64Var(&q.Count, "count", 1000, "masks to make for a quorum")
-	f.StringVar(&q.form, "form", cli.MaskForms[0], "of the masks: exact, or paper")
+	f.BoolVar(&q.every, "every-quorum", false, "make this number of masks for every quorum of holders in the roster")
+	f.Uint64Var(&q.Count, "count", 1000, "masks to make for each quorum")
+	f.StringVar(&q.form, "form", cli.MaskForms[0], "form of the masks: exact or paper")
 	q.RunFlags(cmd)
 	cli.CompleteList(cmd, "quorum", o.CompleteParties)
 	cli.Complete(cmd, "form", cli.Words(cli.MaskForms))
@@ -69,7 +70,7 @@ func makeMasks(o *cli.Operator, cmd *cobra.Command, q *masking, epoch uint64) er
 	}
 	counts, err := cli.Split(q.Count, most)
 	if err == nil && len(groups)*len(counts) > cli.MaxSubmitted {
-		err = cli.Invalid("ask for less", "%d masks for %d quorums take %d jobs, and a command submits up to %d", q.Count, len(groups), len(groups)*len(counts), cli.MaxSubmitted)
+		err = cli.Invalid("use a smaller --count", "%d masks for %d quorums need %d jobs, and a command submits up to %d", q.Count, len(groups), len(groups)*len(counts), cli.MaxSubmitted)
 	}
 	if err != nil {
 		return err
@@ -99,14 +100,15 @@ func makeMasks(o *cli.Operator, cmd *cobra.Command, q *masking, epoch uint64) er
 			return errors.Join(s.Written(), err)
 		}
 	}
-	r.Count *= uint64(len(groups)) // what is made of all together
+	r.Count *= uint64(len(groups)) // all quorums together
 	if !q.Wait {
 		return s.Written()
 	}
 	return s.Wait()
 }
 
-// groups are the quorums that masks are made for, the set of their keys, and how many one job is asked for.
+// groups returns the quorums to make masks for, the parameter set of their keys, and the largest
+// number of masks for one job.
 func groups(o *cli.Operator, cmd *cobra.Command, q *masking, epoch uint64) (groups [][]uint32, params string, most uint64, err error) {
 	err = o.WithHolders(func(c *threshold.Client) error {
 		k, _, err := cli.ThresholdKey(cmd.Context(), c, epoch)
@@ -120,15 +122,15 @@ func groups(o *cli.Operator, cmd *cobra.Command, q *masking, epoch uint64) (grou
 		}
 		p, err := k.MaskParams(largest, q.form == "paper")
 		if err != nil {
-			return cli.Invalid("take the other form", "%v", cli.FromClient(err))
+			return cli.Invalid("use the other form", "%v", cli.FromClient(err))
 		}
-		params, most = k.Params, uint64(masks.MaxCount(p.Kind)/2) // of some more, which are opened
+		params, most = k.Params, uint64(masks.MaxCount(p.Kind)/2) // masks beyond count, which the job opens
 		if q.every {
 			for n := k.Threshold + 1; n <= largest; n++ {
 				groups = append(groups, cli.Quorums(holders, n)...)
 			}
 			if len(groups) == 0 || len(groups) > cli.MaxSubmitted {
-				return cli.Invalid("name those that are to decrypt with --quorum", "--every-quorum: of %d holders that are in the roster, %d make no quorum, or more than %d",
+				return cli.Invalid("name the parties of a quorum with --quorum", "--every-quorum: %d holders in the roster, %d for a quorum: no quorum, or more than %d",
 					len(holders), k.Threshold+1, cli.MaxSubmitted)
 			}
 			return nil

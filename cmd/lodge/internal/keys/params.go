@@ -18,11 +18,11 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// paramsCommand is `lodge params`: the registry of parameter sets.
+// paramsCommand returns `lodge params`, the registry of parameter sets.
 func paramsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "params",
-		Short: "List parameter sets and what they can serve",
+		Short: "List parameter sets and their uses",
 		Args:  cobra.NoArgs,
 	}
 	cmd.AddCommand(paramsListCommand(), paramsShowCommand())
@@ -62,8 +62,9 @@ func paramsListCommand() *cobra.Command {
 			if err := printSets(cmd.OutOrStdout(), list); err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "\n"+cli.SecurityNote+"KEYS says whether parties prove their shares of the keys. "+
-				"Where a set has no room for that, key generation is passively secure.\n\nFor threshold keys, whose key generation is passively secure:")
+			fmt.Fprintln(cmd.OutOrStdout(), "\n"+cli.SecurityNote+"KEYS says whether parties prove their shares of the keys. If not, key generation is passively secure.\n"+
+				"\n"+
+				"For threshold keys, whose key generation is passively secure:")
 			if err := printThresholdSets(cmd.OutOrStdout(), thresholds); err != nil {
 				return err
 			}
@@ -76,7 +77,7 @@ func paramsListCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
-	cmd.Flags().BoolVar(&all, "all", false, "include the insecure sets that tests use")
+	cmd.Flags().BoolVar(&all, "all", false, "include the insecure sets for tests")
 	return cmd
 }
 
@@ -86,9 +87,9 @@ func paramsShowCommand() *cobra.Command {
 	var use params.Use
 	cmd := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show a set: which fields and numbers of parties fit, or every bound for one use",
-		Long: "Show which fields fit for 2, 3, 5, 8 and 16 parties, for scalar triples and 128 x 128 matrices.\n" +
-			"With --field, show the noise model for one use, term by term. Of a set for threshold keys, show noise and failure.",
+		Short: "Show a set: the supported fields and numbers of parties, or every bound for one use",
+		Long: "Show the supported fields for 2, 3, 5, 8 and 16 parties, for scalar triples and 128 x 128 matrices. With --field, show the\n" +
+			"noise model for one use, term by term. For a set for threshold keys, show noise and failure probabilities.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(cli.AllSetWords),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -138,7 +139,7 @@ type setSummary struct {
 	Primes           int      `json:"primes"`
 	DigitPrimes      int      `json:"digit_primes"`
 	Secret           string   `json:"secret"`
-	Keys             string   `json:"keys"` // what the set has room for
+	Keys             string   `json:"keys"` // keys that the parameters allow
 	KeygenSecurity   string   `json:"keygen_security"`
 	LogB             int      `json:"log_b"`
 	LambdaDDec       int      `json:"lambda_ddec"`
@@ -179,10 +180,10 @@ func printSets(w io.Writer, list []setSummary) error {
 	return t.Flush()
 }
 
-// statistical prints the bits left after 2^20 decrypted ciphertexts.
+// statistical formats the security in bits after 2^20 decrypted ciphertexts.
 func statistical(s setSummary) string {
 	if !s.Served {
-		return fmt.Sprintf("%d (refused)", s.StatSecurityBits)
+		return fmt.Sprintf("%d (rejected)", s.StatSecurityBits)
 	}
 	return fmt.Sprint(s.StatSecurityBits)
 }
@@ -194,7 +195,7 @@ func fieldRange(fields []string) string {
 	return fields[0] + ".." + fields[len(fields)-1]
 }
 
-// A verdict says whether a use fits a set.
+// verdict reports whether a set supports a use.
 type verdict struct {
 	Field     string   `json:"field"`
 	Parties   int      `json:"parties"`
@@ -216,7 +217,7 @@ type setDetail struct {
 	Verdicts  []verdict `json:"verdicts"`
 }
 
-// What the verdict table covers.
+// The uses that the table of verdicts covers.
 var (
 	tableParties = []int{2, 3, 5, 8, 16}
 	tableUses    = []params.Use{{Dim: 1}, {Dim: 128}}
@@ -246,7 +247,8 @@ func describe(s *params.Set) (setDetail, error) {
 	return d, nil
 }
 
-// asMade is the set under keys as they are made today: where shares are proved, with the bounds of the proofs.
+// asMade returns the set with the bounds for keys as they are made today. If shares are proved, the
+// proofs imply weaker bounds.
 func asMade(s *params.Set) *params.Set {
 	if s.KeygenSecurity() == params.Proved {
 		return s.Proved()
@@ -276,9 +278,14 @@ func printDetail(w io.Writer, d setDetail) error {
 	if d.SecretStd > 0 {
 		secret = fmt.Sprintf("%s, standard deviation %.2f", d.Secret, d.SecretStd)
 	}
-	fmt.Fprintf(w, "\nsecret    %s\nerrors    standard deviation %.2f\nkeys      room for %s keys; key generation is %s\nhash      %s\n\n",
+	fmt.Fprintf(w, "\n"+
+		"secret    %s\n"+
+		"errors    standard deviation %.2f\n"+
+		"keys      parameters allow %s keys; key generation is %s\n"+
+		"hash      %s\n"+
+		"\n",
 		secret, d.ErrorStd, d.Keys, d.KeygenSecurity, d.Hash)
-	fmt.Fprintln(w, "Spare bits of q by number of parties (- : does not fit, with the bits missing)")
+	fmt.Fprintln(w, "Spare bits of q by number of parties (- : not supported, with the missing bits)")
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "FIELD\tKIND")
 	for _, n := range tableParties {

@@ -14,16 +14,16 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/bgvdecrypt"
 )
 
-// bgvSummary is a set for threshold keys of BGV and BFV.
+// bgvSummary is the JSON form of a set for threshold keys of BGV and BFV.
 type bgvSummary struct {
 	Name           string           `json:"name"`
-	Threshold      bool             `json:"threshold"` // for threshold keys, as all of these are
+	Threshold      bool             `json:"threshold"` // always true
 	Scheme         string           `json:"scheme"`
-	Default        bool             `json:"default"` // of its scheme
+	Default        bool             `json:"default"` // of the scheme
 	LogN           int              `json:"log_n"`
 	Levels         int              `json:"levels"`
 	LogQP          float64          `json:"log_qp"`
-	T              uint64           `json:"t"` // the plaintext modulus
+	T              uint64           `json:"t"` // plaintext modulus
 	Security       cli.SecurityBits `json:"security_bits"`
 	KeygenSecurity string           `json:"keygen_security"`
 	LogNoise       int              `json:"log_noise"`
@@ -51,7 +51,7 @@ func summarizeBGV(set *bgv.Set) (*bgvSummary, error) {
 	}, nil
 }
 
-// bgvSets are those that are secure, or all.
+// bgvSets returns the secure sets, or all sets.
 func bgvSets(all bool) (list []*bgvSummary) {
 	for _, set := range bgv.Sets() {
 		if all || !set.Insecure {
@@ -77,15 +77,17 @@ func printBGVSets(w io.Writer, list []*bgvSummary) error {
 	return t.Flush()
 }
 
-// bgvUse is how quorums of some size decrypt.
+// bgvUse describes the decryption by quorums of one size.
 type bgvUse struct {
 	Holders    int `json:"holders"`
 	Threshold  int `json:"threshold"`
-	AnswerBits int `json:"answer_bits"` // of a coefficient under masks
-	// LogDistance is log2 of the statistical distance of all that may be flooded; 0 where there is no flooding.
+	AnswerBits int `json:"answer_bits"` // bits of a coefficient, with masks
+	// LogDistance is log2 of the statistical distance of all ciphertexts that may be flooded; 0
+	// without flooding.
 	LogDistance float64 `json:"log_distance,omitempty"`
-	FloodBytes  int     `json:"flood_bytes,omitempty"` // of an answer for a ciphertext
-	// MaxNoise is log2 of the largest noise of a fresh ciphertext's level that decrypts, by what it is decrypted with.
+	FloodBytes  int     `json:"flood_bytes,omitempty"` // bytes of an answer for a ciphertext
+	// MaxNoise maps the way of decryption to log2 of the largest noise that it allows at the level
+	// of a fresh ciphertext.
 	MaxNoise float64 `json:"log_noise_masks"`
 }
 
@@ -94,10 +96,10 @@ type bgvDetail struct {
 	Uses []bgvUse `json:"uses"`
 }
 
-// showBGVSet shows a set of BGV.
+// showBGVSet prints a BGV set.
 func showBGVSet(cmd *cobra.Command, set *bgv.Set, field string, asJSON bool) error {
 	if field != "" {
-		return cli.Invalid("leave it out", "--field with a set for threshold keys, which has no fields")
+		return cli.Invalid("remove it", "--field with a set for threshold keys, which has no fields")
 	}
 	s, err := bgv.New(set)
 	if err != nil {
@@ -128,7 +130,11 @@ func showBGVSet(cmd *cobra.Command, set *bgv.Set, field string, asJSON bool) err
 	if err := printBGVSets(w, []*bgvSummary{summary}); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nnoise     below 2^%d when a ciphertext is decrypted\nkeys      passive: key generation is secure against parties that follow it\nhash      %s\n\n",
+	fmt.Fprintf(w, "\n"+
+		"noise     below 2^%d when a ciphertext is decrypted\n"+
+		"keys      passive: key generation is secure against parties that follow it\n"+
+		"hash      %s\n"+
+		"\n",
 		set.LogNoise, summary.Hash)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "HOLDERS\tQUORUM\tBITS OF AN ANSWER UNDER MASKS\tNOISE OF A FRESH LEVEL\tFLOODING HIDES UP TO\tFLOODED ANSWER")

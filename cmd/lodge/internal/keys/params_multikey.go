@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/mkdecrypt"
 )
 
-// multikeySummary is what a set for multi-key ciphertexts is.
+// multikeySummary is the JSON form of a set for multi-key ciphertexts.
 type multikeySummary struct {
 	Name      string           `json:"name"`
 	Threshold bool             `json:"threshold"`
@@ -25,21 +25,21 @@ type multikeySummary struct {
 	LogN      int              `json:"log_n"`
 	Dim       int              `json:"dimension"`
 	Security  cli.SecurityBits `json:"security"`
-	KeyBytes  int              `json:"key_bytes"`        // to publish
-	Gate      float64          `json:"log_gate_failure"` // of operands with a key of each, that are results of multiplexers
+	KeyBytes  int              `json:"key_bytes"`        // published keys
+	Gate      float64          `json:"log_gate_failure"` // of operands with one key each that are results of multiplexers
 	Insecure  bool             `json:"insecure"`
 	Successor string           `json:"successor,omitempty"` // of a legacy set
 	Hash      string           `json:"hash"`
-	Quorums   []multikeyUse    `json:"quorums"` // none: its noise is too much for decryption
+	Quorums   []multikeyUse    `json:"quorums"` // not supported: its noise is too large for decryption
 }
 
-// multikeyUse is how a quorum decrypts.
+// multikeyUse describes the decryption by a quorum.
 type multikeyUse struct {
 	Parties    int     `json:"parties"`
-	AnswerBits int     `json:"answer_bits"`       // of a bit, from each party
-	LogFailure float64 `json:"log_failure"`       // of a result of a multiplexer
-	NoiseBound float64 `json:"noise_bound"`       // up to which nothing fails, as a part of the modulus
-	Ciphertext int     `json:"bytes_of_one_each"` // of a ciphertext with a key of each
+	AnswerBits int     `json:"answer_bits"`       // bits from each party for one message
+	LogFailure float64 `json:"log_failure"`       // for a result of a multiplexer
+	NoiseBound float64 `json:"noise_bound"`       // largest noise without failure, as a fraction of the modulus
+	Ciphertext int     `json:"bytes_of_one_each"` // of a ciphertext with one key of each party
 }
 
 func summarizeMultikey(set *multikey.Set) (*multikeySummary, error) {
@@ -66,7 +66,8 @@ func summarizeMultikey(set *multikey.Set) (*multikeySummary, error) {
 	return r, nil
 }
 
-// multikeySecurity is the estimate for a set of multi-key ciphertexts; none for one in a ring for tests.
+// multikeySecurity returns the estimated security of a set for multi-key ciphertexts. It is zero
+// for test sets.
 func multikeySecurity(s *multikey.Set) cli.SecurityBits {
 	if s.LogN < 11 {
 		return cli.SecurityBits{}
@@ -75,7 +76,7 @@ func multikeySecurity(s *multikey.Set) cli.SecurityBits {
 	return cli.SecurityOf(bits.Ring, bits.LWE)
 }
 
-// multikeySets are those that are secure, or all.
+// multikeySets returns the secure sets, or all sets.
 func multikeySets(all bool) (list []*multikeySummary) {
 	for _, set := range multikey.Sets() {
 		if all || !set.Insecure {
@@ -92,7 +93,7 @@ func printMultikeySets(w io.Writer, list []*multikeySummary) error {
 	fmt.Fprintln(t, "SET\tPARTIES\tN\tDIMENSION\tSECURITY\tA GATE FAILS\tKEYS")
 	for _, s := range list {
 		security := s.Security.Column(s.Security.Classical == 0)
-		if s.Insecure && s.Security.Classical > 0 { // the paper's sets have some
+		if s.Insecure && s.Security.Classical > 0 { // the paper's sets have insecure variants
 			security += ", insecure"
 		}
 		fmt.Fprintf(t, "%s\t%d\t2^%d\t%d\t%s\t2^%.0f\t%s\n", cli.MarkedName(s.Name, s.Default, s.Successor), s.Parties, s.LogN, s.Dim, security, s.Gate, cli.Size(float64(s.KeyBytes)))
@@ -100,10 +101,10 @@ func printMultikeySets(w io.Writer, list []*multikeySummary) error {
 	return t.Flush()
 }
 
-// showMultikeySet shows a set for multi-key ciphertexts, and how each quorum decrypts.
+// showMultikeySet prints a set for multi-key ciphertexts and the decryption by each quorum.
 func showMultikeySet(cmd *cobra.Command, set *multikey.Set, field string, asJSON bool) error {
 	if field != "" {
-		return cli.Invalid("leave it out", "--field with a set for multi-key ciphertexts, which has no fields")
+		return cli.Invalid("remove it", "--field with a set for multi-key ciphertexts, which has no fields")
 	}
 	r, err := summarizeMultikey(set)
 	if err != nil {
@@ -118,7 +119,7 @@ func showMultikeySet(cmd *cobra.Command, set *multikey.Set, field string, asJSON
 	}
 	fmt.Fprintf(w, "\n%shash      %s\n\n", cli.LegacyLine(set.CheckNewKeys()), r.Hash)
 	if len(r.Quorums) == 0 {
-		_, err := fmt.Fprintln(w, "its noise is too much for joint decryption")
+		_, err := fmt.Fprintln(w, "its noise is too large for joint decryption")
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

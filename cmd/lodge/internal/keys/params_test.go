@@ -60,7 +60,7 @@ func TestParamsShowMultikey(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	if out, err = runParams(t, "show", "insecure-M11-V"); err != nil || !strings.Contains(out, "too much for joint decryption") || !strings.Contains(out, "103.6 (86.6), insecure") {
+	if out, err = runParams(t, "show", "insecure-M11-V"); err != nil || !strings.Contains(out, "too large for joint decryption") || !strings.Contains(out, "103.6 (86.6), insecure") {
 		t.Errorf("%v in\n%s", err, out)
 	}
 	if out, err = runParams(t, "show", "insecure-M8-32"); err != nil || !strings.Contains(out, " insecure") || strings.Contains(out, "0.0 (0.0)") {
@@ -167,12 +167,12 @@ func TestWeakStatisticalSecurityIsFlagged(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.LambdaDDec = 72 // 39 bits at N = 2^14
-	if got := statistical(summarize(s)); got != "39 (refused)" {
+	if got := statistical(summarize(s)); got != "39 (rejected)" {
 		t.Errorf("statistical security is shown as %q", got)
 	}
 }
 
-// Sets for threshold keys say what they are good for.
+// Sets for threshold keys list their uses.
 func TestParamsShowThreshold(t *testing.T) {
 	out, err := runParams(t, "show", "T11-4")
 	if err != nil {

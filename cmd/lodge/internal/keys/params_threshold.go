@@ -16,10 +16,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 )
 
-// thresholdSummary is a set for threshold keys.
+// thresholdSummary is the JSON form of a set for threshold keys.
 type thresholdSummary struct {
 	Name           string           `json:"name"`
-	Threshold      bool             `json:"threshold"` // for threshold keys, as all of these are
+	Threshold      bool             `json:"threshold"` // always true
 	Default        bool             `json:"default"`
 	LogN           int              `json:"log_n"`
 	Q              string           `json:"q"`
@@ -52,7 +52,7 @@ func summarizeThreshold(set *lwe.Set) (*thresholdSummary, error) {
 	return r, nil
 }
 
-// thresholdSets are those that are secure, or all.
+// thresholdSets returns the secure sets, or all sets.
 func thresholdSets(all bool) (list []*thresholdSummary) {
 	for _, set := range lwe.Sets() {
 		if r, err := summarizeThreshold(set); err == nil && (all || !set.Insecure) {
@@ -72,7 +72,7 @@ func printThresholdSets(w io.Writer, list []*thresholdSummary) error {
 	return t.Flush()
 }
 
-// noiseRecord is how a set computes and decrypts under the keys of so many parties.
+// noiseRecord describes the noise and the decryption of a set for one number of parties.
 type noiseRecord struct {
 	Holders   int          `json:"holders"`
 	Threshold int          `json:"threshold"`
@@ -86,7 +86,7 @@ type thresholdSetDetail struct {
 	Noise []noiseRecord `json:"noise"`
 }
 
-// formsOf are those in which quorums decrypt, if the set has room for them.
+// formsOf returns the forms of masks that a set supports.
 func formsOf(s *lwe.Scheme, holders, threshold int) (list []formRecord) {
 	noise := s.NoiseOf(holders, threshold)
 	for _, form := range cli.MaskForms {
@@ -103,7 +103,7 @@ func formsOf(s *lwe.Scheme, holders, threshold int) (list []formRecord) {
 	return list
 }
 
-// bgvSecurity is the estimate for a set of BGV.
+// bgvSecurity returns the estimated security of a BGV set.
 func bgvSecurity(s *bgv.Set) cli.SecurityBits {
 	if s.Insecure {
 		return cli.SecurityBits{}
@@ -111,7 +111,7 @@ func bgvSecurity(s *bgv.Set) cli.SecurityBits {
 	return cli.SecurityOf(s.Security(), s.Security())
 }
 
-// bgvForms are the forms of masks of a set of BGV.
+// bgvForms returns the forms of masks of a BGV set.
 func bgvForms(s *bgv.Scheme, threshold int) []formRecord {
 	p, err := bgvdecrypt.Params(s, threshold)
 	if err != nil {
@@ -120,10 +120,10 @@ func bgvForms(s *bgv.Scheme, threshold int) []formRecord {
 	return []formRecord{{Form: "exact", NoiseBound: decrypt.MaxNoise(p.Kind, p.Modulus, p.Parties) / float64(p.Modulus), AnswerBits: p.Kind.LogEta}}
 }
 
-// showThresholdSet shows a set for threshold keys.
+// showThresholdSet prints a set for threshold keys.
 func showThresholdSet(cmd *cobra.Command, set *lwe.Set, field string, asJSON bool) error {
 	if field != "" {
-		return cli.Invalid("leave it out", "--field with a set for threshold keys, which has no fields")
+		return cli.Invalid("remove it", "--field with a set for threshold keys, which has no fields")
 	}
 	s, err := lwe.New(set)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// rotating is what `lodge keys rotate` does.
+// rotating holds the flags of `lodge keys rotate`.
 type rotating struct {
 	cli.Confirmation
 	request *coordinatorv1.RotateKeysRequest
@@ -26,19 +26,20 @@ type rotating struct {
 	ending
 }
 
-// oldWays are what may become of the tuples of an epoch that is replaced.
+// oldWays lists the possible treatments of the tuples of a replaced epoch.
 var oldWays = []string{"drain", "revoke"}
 
 func keysRotateCommand(o *cli.Operator) *cobra.Command {
 	q := &rotating{request: &coordinatorv1.RotateKeysRequest{}}
 	cmd := &cobra.Command{
 		Use:   "rotate EPOCH",
-		Short: "Replace an epoch by a new one: policies move to it, and the old one drains",
-		Long: "Replace an epoch: the coordinator has the parties make a new one, moves the policies of the stock to it, and has the\n" +
-			"parties drain the old one, which makes nothing new from then on. Its tuples can be reserved until they are used up, or\n" +
-			"--old revoke erases them now; --destroy-old erases the epoch's secrets as well, which `lodge keys destroy` does later.\n" +
-			"What erases asks for --yes, and is done at each party as its client with the permission retire.\n\n" +
-			"An epoch is replaced once: the same command again, after whatever was in its way, goes on where it was.",
+		Short: "Replace an epoch by a new one: policies move to it, and the old epoch drains",
+		Long: "Replace an epoch. The coordinator makes a new epoch, moves the policies of the stock to it, and makes the parties drain the\n" +
+			"old one, which then makes no new tuples. Its tuples can be reserved until they are used up; --old revoke erases them\n" +
+			"now. --destroy-old also erases the epoch's secrets, which `lodge keys destroy` can do later. Erasing needs --yes, and\n" +
+			"the permission retire at each party.\n" +
+			"\n" +
+			"An epoch can be replaced once. If the command fails, fix the cause and repeat it: it continues.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(func() []string { return completeKeys(o) }),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
@@ -54,20 +55,20 @@ func keysRotateCommand(o *cli.Operator) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&q.request.Params, "set", "", "parameter set of the new epoch (default: the same)")
-	f.Uint32Var(&q.request.Dim, "dim", 0, "largest block that it serves (default: the same)")
-	f.StringVar(&q.request.Security, "security", "", "proved: move to nothing but keys that are proved")
-	f.StringVar(&q.old, "old", "drain", "what becomes of the old tuples: drain, so that they can be used up, or revoke, so that they are erased")
-	f.BoolVar(&q.destroy, "destroy-old", false, "erase the old epoch's secrets and all under it, at every party")
-	f.StringVar(&q.reason, "reason", "rotated", "why, for those who look at the epoch later")
+	f.Uint32Var(&q.request.Dim, "dim", 0, "largest block of the new epoch (default: the same)")
+	f.StringVar(&q.request.Security, "security", "", "proved: require key generation with proofs")
+	f.StringVar(&q.old, "old", "drain", "treatment of the old tuples: drain, so that they can be used up, or revoke, which erases them")
+	f.BoolVar(&q.destroy, "destroy-old", false, "erase the old epoch's secrets and all data under it, at every party")
+	f.StringVar(&q.reason, "reason", "rotated", "reason, for later readers")
 	cli.Complete(cmd, "set", cli.ParamsWords)
 	cli.Complete(cmd, "old", cli.Words(oldWays))
 	cli.Complete(cmd, "security", cli.Words([]string{params.Proved}))
 	q.Flags(cmd)
-	f.Lookup("yes").Usage = "erase what --old revoke or --destroy-old is to erase; without this nothing is done"
+	f.Lookup("yes").Usage = "confirm the erasures of --old revoke and --destroy-old; without this flag nothing is changed"
 	return cmd
 }
 
-// rotationReport is what `lodge keys rotate` writes.
+// rotationReport is the JSON outcome of `lodge keys rotate`.
 type rotationReport struct {
 	rotationRecord
 	Old     string    `json:"old"` // drain, revoke or destroy
@@ -76,7 +77,7 @@ type rotationReport struct {
 	DryRun  bool      `json:"dry_run,omitempty"`
 }
 
-// keysPlan is the epoch that is to be made.
+// keysPlan describes the epoch that will be made.
 type keysPlan struct {
 	Params         string `json:"params"`
 	Dim            uint32 `json:"dim"`
@@ -129,7 +130,7 @@ func (q *rotating) way() string {
 	return q.old
 }
 
-// plan is the epoch that a rotation would make, or has made.
+// plan returns the epoch that a rotation would make, or has made.
 func plan(c *cli.Coordinator, ctx context.Context, q *rotating) (*keysPlan, *coordinatorv1.ClusterEpoch, error) {
 	ctx, cancel := context.WithTimeout(ctx, cli.CallTime)
 	defer cancel()
@@ -139,8 +140,8 @@ func plan(c *cli.Coordinator, ctx context.Context, q *rotating) (*keysPlan, *coo
 	}
 	e := found.GetParties()[0].GetEpoch()
 	if e.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD {
-		return nil, nil, rpc.Errorf(rpc.KeyPurpose, "`lodge keys reshare` gives their secrets new shares, `lodge keys generate` makes others",
-			"epoch %d has threshold keys, which no other keys can take the place of", q.epoch)
+		return nil, nil, rpc.Errorf(rpc.KeyPurpose, "use `lodge keys reshare` to make new shares, or `lodge keys generate` to make other keys",
+			"epoch %d has threshold keys, which cannot be replaced", q.epoch)
 	}
 	p := &keysPlan{Params: e.GetParams(), Dim: max(1, e.GetDim()), Purpose: job.PurposeName(e.GetPurpose())}
 	if q.request.GetParams() != "" {
@@ -151,17 +152,17 @@ func plan(c *cli.Coordinator, ctx context.Context, q *rotating) (*keysPlan, *coo
 	}
 	set, err := params.Lookup(p.Params)
 	if err != nil {
-		return nil, nil, rpc.Errorf(rpc.Invalid, "`lodge params list` shows what there is", "%v", err)
+		return nil, nil, rpc.Errorf(rpc.Invalid, "`lodge params list` lists the sets", "%v", err)
 	}
 	p.KeygenSecurity = set.KeygenSecurity()
 	if want := q.request.GetSecurity(); want != "" && want != p.KeygenSecurity {
-		return nil, nil, rpc.Errorf(rpc.PassiveKeygen, "name a set whose keys are proved with --set: "+strings.Join(provedSets(), ", "),
-			"the keys of %s are %s: it has no room for proofs", p.Params, p.KeygenSecurity)
+		return nil, nil, rpc.Errorf(rpc.PassiveKeygen, "name a set with proved keys with --set: "+strings.Join(provedSets(), ", "),
+			"the keys of %s are %s: its parameters do not allow proofs", p.Params, p.KeygenSecurity)
 	}
 	return p, found, nil
 }
 
-// provedSets are those whose keys are proved, and that a party takes.
+// provedSets returns the sets with proved keys that a party accepts.
 func provedSets() (names []string) {
 	for _, s := range params.Sets() {
 		if s.KeygenSecurity() == params.Proved && !s.Insecure && s.CheckStatSecurity() == nil {
@@ -181,7 +182,7 @@ func showRotation(o *cli.Operator, cmd *cobra.Command, q *rotating, plan *keysPl
 	}
 	w := cmd.OutOrStdout()
 	if r := found.GetRotation(); r.GetSuccessor() != 0 {
-		fmt.Fprintf(w, "epoch %d is replaced by epoch %d already (%s)\n", q.epoch, r.GetSuccessor(), rotationState(r))
+		fmt.Fprintf(w, "epoch %d is already replaced by epoch %d (%s)\n", q.epoch, r.GetSuccessor(), rotationState(r))
 	} else {
 		fmt.Fprintf(w, "this would make an epoch of %s for %s, for blocks of up to %d, whose keys are %s, move policies to it, and drain epoch %d (%s)\n",
 			plan.Params, plan.Purpose, plan.Dim, plan.KeygenSecurity, q.epoch, everywhere(found, epochState))
@@ -192,7 +193,8 @@ func showRotation(o *cli.Operator, cmd *cobra.Command, q *rotating, plan *keysPl
 	return nil
 }
 
-// followRotation has the coordinator replace an epoch, or finds that it does, and shows how far it is until it ends.
+// followRotation starts the replacement of an epoch, or finds a running one, and shows its progress
+// until it ends.
 func followRotation(o *cli.Operator, cmd *cobra.Command, c *cli.Coordinator, q *coordinatorv1.RotateKeysRequest) (*coordinatorv1.Rotation, error) {
 	p := cli.ProgressOf(cmd, o.JSON)
 	defer p.Done()
@@ -208,15 +210,16 @@ func followRotation(o *cli.Operator, cmd *cobra.Command, c *cli.Coordinator, q *
 		case coordinatorv1.RotationState_ROTATION_STATE_COMPLETED:
 			return r, nil
 		case coordinatorv1.RotationState_ROTATION_STATE_FAILED:
-			return nil, rpc.Errorf(rpc.Internal, "see to the cause, and run the same command again", "epoch %d is not replaced: %s", q.GetEpoch(), cli.OneLine(r.GetReason()))
+			return nil, rpc.Errorf(rpc.Internal, "fix the cause, and run the same command again", "epoch %d was not replaced: %s", q.GetEpoch(), cli.OneLine(r.GetReason()))
 		case coordinatorv1.RotationState_ROTATION_STATE_MAKING:
-			// The job may end with the coordinator, which then has another: what the rotation says is what counts.
+			// The job may end with the coordinator, which then starts another. Only the state of
+			// the rotation counts.
 			_ = c.UntilOver(cmd.Context(), p, r.GetJobId(), true, func(j *coordinatorv1.Job) error { p.Job(j); return nil })
 		default:
 			p.Show(fmt.Sprintf("moving to epoch %d %s", r.GetSuccessor(), cli.OneLine(r.GetReason())), false)
 		}
 		if cmd.Context().Err() != nil {
-			return nil, rpc.Errorf(rpc.Cancelled, "the same command shows it again", "the rotation of epoch %d goes on", q.GetEpoch())
+			return nil, rpc.Errorf(rpc.Cancelled, "the same command shows it again", "the rotation of epoch %d is still running", q.GetEpoch())
 		}
 		now, err := askRotation(c, cmd.Context(), q)
 		switch {
@@ -225,16 +228,16 @@ func followRotation(o *cli.Operator, cmd *cobra.Command, c *cli.Coordinator, q *
 		case !errors.Is(err, &rpc.Error{Code: rpc.Unavailable}) || time.Since(heard) > cli.LostTime:
 			return nil, c.Explain(err)
 		default:
-			p.Say("the coordinator cannot be reached; trying again")
+			p.Say("the coordinator is unreachable; retrying")
 		}
 		time.Sleep(rotationStep)
 	}
 }
 
-// rotationStep is between two looks at how far a rotation is.
+// rotationStep is the interval at which the progress of a rotation is requested.
 const rotationStep = 200 * time.Millisecond
 
-// askRotation asks how far a rotation is, and begins none.
+// askRotation returns the state of a rotation without starting one.
 func askRotation(c *cli.Coordinator, ctx context.Context, q *coordinatorv1.RotateKeysRequest) (*coordinatorv1.Rotation, error) {
 	ctx, cancel := context.WithTimeout(ctx, cli.CallTime)
 	defer cancel()
@@ -247,10 +250,10 @@ func writeRotation(o *cli.Operator, cmd *cobra.Command, q *rotating, r *coordina
 		return cli.WriteJSON(cmd.OutOrStdout(), rotationReport{rotationRecord: *rotationJSON(r), Old: q.way(), Parties: ends})
 	}
 	w := cmd.OutOrStdout()
-	fmt.Fprintf(w, "epoch %d takes the place of epoch %d, and %d policies have moved to it\n", r.GetSuccessor(), r.GetEpoch(), r.GetPolicies())
+	fmt.Fprintf(w, "epoch %d replaces epoch %d, and %d policies have moved to it\n", r.GetSuccessor(), r.GetEpoch(), r.GetPolicies())
 	if q.erases() {
 		return printEnding(w, &q.ending, ends)
 	}
-	_, err := fmt.Fprintf(w, "epoch %d drains: `lodge keys destroy %d` erases what is secret of it when its tuples are used up\n", r.GetEpoch(), r.GetEpoch())
+	_, err := fmt.Fprintf(w, "epoch %d drains: when its tuples are used up, `lodge keys destroy %d` erases its secrets\n", r.GetEpoch(), r.GetEpoch())
 	return err
 }

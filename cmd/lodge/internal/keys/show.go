@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 )
 
-// ThresholdRecord is what there is to say of threshold keys.
+// thresholdRecord is the JSON form of threshold keys.
 type ThresholdRecord struct {
 	Epoch     uint64 `json:"epoch"`
 	State     string `json:"state"`
@@ -23,8 +23,9 @@ type ThresholdRecord struct {
 	Successor string `json:"successor,omitempty"` // of a legacy set
 	Digest    string `json:"digest"`
 	Threshold int    `json:"threshold"`
-	Quorum    int    `json:"quorum"` // how many holders decrypt
-	// Group says that the parties have keys of their own, and as many decrypt as own those that a ciphertext is under.
+	Quorum    int    `json:"quorum"` // number of holders that decrypt
+	// Group is true if the parties have keys of their own. A ciphertext is then decrypted by the
+	// owners of its keys.
 	Group          bool             `json:"group,omitempty"`
 	KeygenSecurity string           `json:"keygen_security"`
 	Created        string           `json:"created"`
@@ -33,43 +34,43 @@ type ThresholdRecord struct {
 	Forms          []formRecord     `json:"forms"`
 	Sizes          thresholdSizes   `json:"bytes"`
 	Security       cli.SecurityBits `json:"security_bits"`
-	// Of BGV keys alone.
-	Galois        []uint64 `json:"galois,omitempty"` // automorphisms X -> X^g that there are keys for
+	// For BGV keys only.
+	Galois        []uint64 `json:"galois,omitempty"` // automorphisms X -> X^g that the keys allow
 	Flooded       uint64   `json:"flooded,omitempty"`
-	FloodingLimit uint64   `json:"flooding_limit,omitempty"` // ciphertexts that a holder answers for with flooding
-	Flooders      []string `json:"flooders,omitempty"`       // those that do, of those that are up
+	FloodingLimit uint64   `json:"flooding_limit,omitempty"` // ciphertexts that a holder answers with flooding
+	Flooders      []string `json:"flooders,omitempty"`       // parties that use flooding, of those that are available
 }
 
 type holderRecord struct {
 	Share     int    `json:"share"`
-	Party     string `json:"party"` // empty for one that has left the roster
+	Party     string `json:"party"` // empty if it has left the roster
 	Up        bool   `json:"up"`
-	Decrypted uint64 `json:"decrypted"` // messages that it has answered for
+	Decrypted uint64 `json:"decrypted"` // messages that it has answered
 }
 
 type maskRecord struct {
 	Quorum []string `json:"quorum"`
 	Form   string   `json:"form"`
-	Free   uint64   `json:"free"` // of the member that has the fewest
+	Free   uint64   `json:"free"` // at the member with the fewest
 }
 
-// formRecord is how a form of masks decrypts under these keys.
+// formRecord describes the decryption with a form of masks.
 type formRecord struct {
 	Form string `json:"form"`
-	// FailureProbability of a message whose ciphertext a gate or lookup gave.
+	// FailureProbability is that of a message whose ciphertext is the result of a gate or lookup.
 	FailureProbability float64 `json:"failure_probability"`
-	// NoiseBound is the noise up to which nothing is decrypted wrongly for its size, as a part of the modulus.
+	// NoiseBound is the largest noise that is decrypted correctly, as a fraction of the modulus.
 	NoiseBound float64 `json:"noise_bound"`
-	// Bits that a party opens of each message, and sends to the recipient.
+	// AnswerBits is the number of bits that a party sends to the recipient for each message.
 	AnswerBits int `json:"answer_bits"`
 }
 
 type thresholdSizes struct {
-	PublicKey  int    `json:"public_key"` // the chunk that it is in
+	PublicKey  int    `json:"public_key"` // the chunk that contains it
 	Evaluation uint64 `json:"evaluation_keys"`
 	LWE        int    `json:"lwe_ciphertext,omitempty"`
 	Ring       int    `json:"ring_ciphertext,omitempty"`
-	BGV        int    `json:"bgv_ciphertext,omitempty"` // a fresh one
+	BGV        int    `json:"bgv_ciphertext,omitempty"` // fresh
 }
 
 func describeThreshold(k *threshold.Key, names []string) (*ThresholdRecord, error) {
@@ -114,9 +115,9 @@ func describeThreshold(k *threshold.Key, names []string) (*ThresholdRecord, erro
 func keysShowCommand(o *cli.Operator) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show EPOCH",
-		Short: "Show threshold keys: who holds shares and is up, the masks of each quorum, failure and noise",
-		Long: "Show what all holders that can be reached say of threshold keys, who must agree. A mask counts as free if all parties\n" +
-			"of its quorum are up and have it.",
+		Short: "Show threshold keys: holders and their availability, the masks of each quorum, failure and noise",
+		Long: "Show threshold keys as reported by all holders that are available, which must agree. A mask counts as free if all parties\n" +
+			"of its quorum are available and have it.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(o.CompleteThreshold),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -146,7 +147,7 @@ func (r *ThresholdRecord) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "epoch\t%d, %s\n", r.Epoch, r.State)
 	if r.Group {
-		fmt.Fprintf(t, "group\t%d parties decrypt what is under their own keys, all of whose owners take part\n", len(r.Holders))
+		fmt.Fprintf(t, "group\t%d parties decrypt ciphertexts under their own keys; all owners must take part\n", len(r.Holders))
 		fmt.Fprintf(t, "security\tagainst parties that follow the protocol\n")
 	} else {
 		fmt.Fprintf(t, "threshold\tany %d of %d holders decrypt\n", r.Quorum, len(r.Holders))
@@ -156,22 +157,22 @@ func (r *ThresholdRecord) print(w io.Writer) error {
 	fmt.Fprintf(t, "digest\t%s\n", r.Digest)
 	fmt.Fprintf(t, "created\t%s\n", r.Created)
 	if r.Sizes.BGV > 0 {
-		fmt.Fprintf(t, "sizes\tkeys to compute with %s, for %d automorphisms; a fresh ciphertext %s\n", cli.Size(float64(r.Sizes.Evaluation)), len(r.Galois),
+		fmt.Fprintf(t, "sizes\tevaluation keys %s, for %d automorphisms; a fresh ciphertext %s\n", cli.Size(float64(r.Sizes.Evaluation)), len(r.Galois),
 			cli.Size(float64(r.Sizes.BGV)))
 	} else if !r.Group {
-		fmt.Fprintf(t, "sizes\tkeys to compute with %s; a ciphertext of one message %s, a ring ciphertext %s\n", cli.Size(float64(r.Sizes.Evaluation)),
+		fmt.Fprintf(t, "sizes\tevaluation keys %s; a ciphertext of one message %s, a ring ciphertext %s\n", cli.Size(float64(r.Sizes.Evaluation)),
 			cli.Size(float64(r.Sizes.LWE)), cli.Size(float64(r.Sizes.Ring)))
 	}
 	if r.FloodingLimit > 0 {
-		fmt.Fprintf(t, "flooding\t%d of the %d ciphertexts that a holder answers for\n", r.Flooded, r.FloodingLimit)
+		fmt.Fprintf(t, "flooding\t%d of the %d ciphertexts that a holder answers\n", r.Flooded, r.FloodingLimit)
 		if len(r.Flooders) < len(r.Holders) {
-			fmt.Fprintf(t, "\tby %s, of those that are up\n", strings.Join(r.Flooders, ", "))
+			fmt.Fprintf(t, "\tby %s, of those that are available\n", strings.Join(r.Flooders, ", "))
 		}
 	}
 	for _, f := range r.Forms {
 		failure := "never fails"
 		if f.FailureProbability > 0 {
-			failure = fmt.Sprintf("fails with probability %.1e for what a gate or lookup gave", f.FailureProbability)
+			failure = fmt.Sprintf("fails with probability %.1e for the result of a gate or lookup", f.FailureProbability)
 		}
 		fmt.Fprintf(t, "%s masks\t%s, for noise up to %.1e of the modulus\n", f.Form, failure, f.NoiseBound)
 	}
@@ -190,7 +191,8 @@ func (r *ThresholdRecord) print(w io.Writer) error {
 		return err
 	}
 	if len(r.Masks) == 0 {
-		_, err := fmt.Fprintf(w, "\nno masks that holders who are up can use; `lodge keys masks %d --every-quorum` makes some\n", r.Epoch)
+		_, err := fmt.Fprintf(w, "\n"+
+			"no masks that the available holders can use; `lodge keys masks %d --every-quorum` makes some\n", r.Epoch)
 		return err
 	}
 	fmt.Fprintln(t, "\nQUORUM\tMASKS\tFREE")

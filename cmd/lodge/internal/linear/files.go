@@ -21,13 +21,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Files that are read whole have at most so many entries, and JSON so many bytes.
+// Limits for files that are read completely: entries, and bytes of JSON.
 const (
 	maxFileEntries = 1 << 28
 	maxJSON        = 256 << 20
 )
 
-// newFile refuses a name that is missing, taken or of another kind.
+// newFile returns an error if the name of an output file is missing, taken, or has another
+// extension.
 func newFile(path string) error {
 	switch ext := filepath.Ext(path); {
 	case path == "":
@@ -38,10 +39,11 @@ func newFile(path string) error {
 	return cli.CheckNewFile(path)
 }
 
-// newShare refuses a name for a share that newFile refuses, and JSON, whose numbers do not say that they are residues.
+// newShare is like newFile for a share. It also rejects JSON, whose numbers are not marked as
+// residues.
 func newShare(path string) error {
 	if filepath.Ext(path) == ".json" {
-		return cli.Invalid("name a file that ends in .npy", "shares are not written as JSON: %s", path)
+		return cli.Invalid("name a file that ends in .npy", "shares cannot be written as JSON: %s", path)
 	}
 	return newFile(path)
 }
@@ -55,21 +57,21 @@ func readShare(path string, s *linear.Scheme) ([]uint64, []int, error) {
 	share := x.Reader != nil && x.Unsigned()
 	x.close()
 	if !share {
-		return nil, nil, cli.Invalid("make shares with `lodge linear split`; they are unsigned integers in .npy", "%s is no share", path)
+		return nil, nil, cli.Invalid("make shares with `lodge linear split`; they are unsigned integers in .npy", "%s is not a share", path)
 	}
 	return readResidues(path, linear.Fixed{T: s.T})
 }
 
-// array is a file of numbers that is read in order.
+// array is a file of numbers that is read sequentially.
 type array struct {
 	*npy.Reader
 	path string
 	file *os.File
-	list []float64 // of JSON
+	list []float64 // JSON only
 	dims []int
 }
 
-// openArray opens a file of numbers. The caller closes it.
+// openArray opens a file of numbers. The caller must close it.
 func openArray(path string) (*array, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -84,18 +86,18 @@ func openArray(path string) (*array, error) {
 	case ".json":
 		x.list, x.dims, err = readJSON(f)
 	default:
-		err = errors.New("it ends neither in .npy nor in .json")
+		err = errors.New("the name ends neither in .npy nor in .json")
 	}
 	if err != nil {
 		f.Close()
-		return nil, cli.Invalid("save the array as NumPy does, or write JSON", "%s: %v", path, err)
+		return nil, cli.Invalid("save the array with NumPy, or write JSON", "%s: %v", path, err)
 	}
 	return x, nil
 }
 
 func (x *array) close() { x.file.Close() }
 
-// size is the number of entries.
+// size returns the number of entries.
 func (x *array) size() int {
 	n := 1
 	for _, d := range x.dims {
@@ -104,7 +106,7 @@ func (x *array) size() int {
 	return n
 }
 
-// readJSON reads an array of numbers, or of rows of as many numbers.
+// readJSON reads an array of numbers, or of rows of equal length.
 func readJSON(r io.Reader) (list []float64, shape []int, err error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxJSON+1))
 	switch {
@@ -115,10 +117,10 @@ func readJSON(r io.Reader) (list []float64, shape []int, err error) {
 	case json.Unmarshal(b, &list) == nil:
 		return list, []int{len(list)}, nil
 	}
-	list = nil // which has what came before the first that was no number
+	list = nil // it holds everything before the first invalid entry
 	var rows [][]float64
 	if err := json.Unmarshal(b, &rows); err != nil {
-		return nil, nil, errors.New("neither an array of numbers nor one of rows")
+		return nil, nil, errors.New("neither an array of numbers nor an array of rows")
 	}
 	for _, row := range rows {
 		if len(row) != len(rows[0]) {
@@ -140,7 +142,7 @@ func (x *array) integers(dst []int64) error {
 	for i := range dst {
 		v := x.list[i]
 		if v != math.Trunc(v) || math.Abs(v) > 1<<53 {
-			return errors.New("an entry is no integer of 53 bits")
+			return errors.New("an entry is not an integer of 53 bits")
 		}
 		dst[i] = int64(v)
 	}
@@ -148,7 +150,7 @@ func (x *array) integers(dst []int64) error {
 	return nil
 }
 
-// residues reads the next entries: unsigned integers as they are, others as the encoding says.
+// residues reads the next entries: unsigned integers unchanged, others encoded.
 func (x *array) residues(dst []uint64, as linear.Fixed) error {
 	switch {
 	case x.Reader != nil && x.Unsigned():
@@ -171,12 +173,12 @@ func (x *array) residues(dst []uint64, as linear.Fixed) error {
 	numbers := make([]float64, len(v))
 	defer clear(numbers)
 	for i, n := range v {
-		numbers[i] = float64(n) // the encoding takes nothing that a float rounds
+		numbers[i] = float64(n) // the encoding accepts no number that a float rounds
 	}
 	return as.EncodeAll(dst, numbers)
 }
 
-// end refuses what comes after the entries.
+// end returns an error if there are more entries.
 func (x *array) end() error {
 	if x.Reader != nil {
 		return x.End()
@@ -184,7 +186,7 @@ func (x *array) end() error {
 	return nil
 }
 
-// ofFile is an error about a file.
+// ofFile adds the name of the file to an error.
 func ofFile(path string, err error) error {
 	if err == nil {
 		return nil
@@ -192,7 +194,7 @@ func ofFile(path string, err error) error {
 	return cli.Invalid("", "%s: %v", path, err)
 }
 
-// readIntegers reads a file of them.
+// readIntegers reads a file of integers.
 func readIntegers(path string) ([]int64, []int, error) {
 	x, err := openArray(path)
 	if err != nil {
@@ -200,7 +202,7 @@ func readIntegers(path string) ([]int64, []int, error) {
 	}
 	defer x.close()
 	if x.size() > maxFileEntries {
-		return nil, nil, cli.Invalid("multiply blocks of it", "%s has %d entries", path, x.size())
+		return nil, nil, cli.Invalid("multiply blocks of the matrix", "%s has %d entries", path, x.size())
 	}
 	v := make([]int64, x.size())
 	err = x.integers(v)
@@ -218,7 +220,7 @@ func readResidues(path string, as linear.Fixed) ([]uint64, []int, error) {
 	}
 	defer x.close()
 	if x.size() > maxFileEntries {
-		return nil, nil, cli.Invalid("multiply blocks of it", "%s has %d entries", path, x.size())
+		return nil, nil, cli.Invalid("multiply blocks of the matrix", "%s has %d entries", path, x.size())
 	}
 	v := make([]uint64, x.size())
 	err = x.residues(v, as)
@@ -227,13 +229,13 @@ func readResidues(path string, as linear.Fixed) ([]uint64, []int, error) {
 	}
 	for _, n := range v {
 		if err == nil && n >= as.T {
-			err = fmt.Errorf("an entry is no residue modulo %d", as.T)
+			err = fmt.Errorf("an entry is not a residue modulo %d", as.T)
 		}
 	}
 	return v, x.dims, ofFile(path, err)
 }
 
-// WriteArray writes a new file, which nobody else can read.
+// WriteArray creates a file that only its owner can read.
 func WriteArray[T int64 | uint64 | float64](path string, shape []int, v []T) error {
 	if filepath.Ext(path) == ".npy" {
 		return cli.WriteNewFile(path, 0o600, func(w io.Writer) error { return npy.Write(w, shape, v) })
@@ -249,13 +251,13 @@ func WriteArray[T int64 | uint64 | float64](path string, shape []int, v []T) err
 	return cli.WriteNewFile(path, 0o600, func(w io.Writer) error { return json.NewEncoder(w).Encode(whole) })
 }
 
-// fixedFlags say how numbers are residues.
+// fixedFlags are the flags for the encoding of numbers as residues.
 type fixedFlags struct{ bits, fraction uint }
 
 func (e *fixedFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.UintVar(&e.bits, "bits", 0, "bits of a number, sign and fraction included; what has more is refused (default: as T has room for)")
-	f.UintVar(&e.fraction, "fraction", 0, "bits behind the point; a product has those of both factors")
+	f.UintVar(&e.bits, "bits", 0, "bits of a number, sign and fraction included; larger numbers are rejected (default: the largest that T allows)")
+	f.UintVar(&e.fraction, "fraction", 0, "bits after the binary point; a product has those of both factors")
 }
 
 func (e *fixedFlags) of(s *linear.Scheme) (linear.Fixed, error) {
@@ -265,7 +267,7 @@ func (e *fixedFlags) of(s *linear.Scheme) (linear.Fixed, error) {
 	}
 	as, err := s.Fixed(wide, e.fraction)
 	if err != nil {
-		return as, cli.Invalid("write other --bits or --fraction", "%v", err)
+		return as, cli.Invalid("use another value for --bits or --fraction", "%v", err)
 	}
 	return as, nil
 }
@@ -274,7 +276,7 @@ func (o *multiplier) splitCommand() *cobra.Command {
 	var e fixedFlags
 	cmd := &cobra.Command{
 		Use:   "split FILE SHARE SHARE",
-		Short: "Split numbers into two shares modulo T, each of which says nothing alone",
+		Short: "Split numbers into two shares modulo T, each of which reveals nothing",
 		Args:  cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := o.scheme(linear.DefaultVector)
@@ -351,12 +353,12 @@ func (o *multiplier) joinCommand() *cobra.Command {
 				a[i] = (a[i] + b[i]) % s.T
 			}
 			if err := as.DecodeAll(numbers, a); err != nil {
-				return cli.Invalid("see that --bits has room for the results, and that both shares are of one run", "%v", err)
+				return cli.Invalid("check that --bits is large enough for the results, and that both shares are from one run", "%v", err)
 			}
 			return WriteArray(out, shape, numbers)
 		},
 	}
 	e.flags(cmd)
-	cmd.Flags().StringVar(&out, "out", "", "file of the numbers, .npy or .json, which is not there yet")
+	cmd.Flags().StringVar(&out, "out", "", "file of the numbers to create, .npy or .json")
 	return cmd
 }

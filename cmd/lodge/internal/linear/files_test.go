@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/npy"
 )
 
-// What JSON files hold is what NumPy's do.
+// JSON files and NumPy files of the same numbers are equivalent.
 func TestArrayFiles(t *testing.T) {
 	var text strings.Builder
 	if err := npy.Write(&text, []int{2, 2}, []float64{1, -2.5, 3, 4}); err != nil {

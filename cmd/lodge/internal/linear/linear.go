@@ -19,23 +19,25 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// filesText says what files there are.
-const filesText = "Files are NumPy's (.npy), or JSON (.json) with an array of numbers, or of rows of them."
+// filesText describes the supported files.
+const filesText = "Files are in NumPy's format (.npy), or in JSON (.json) with an array of numbers, or of rows of numbers."
 
-// multiplier is how the commands of linear algebra reach a party: as one client.
+// multiplier holds the connection flags of the commands of linear algebra, which call a party as
+// one client.
 type multiplier struct {
 	cluster, client, party, set string
 	json                        bool
 }
 
-// linearCommand is `lodge linear`.
+// linearCommand returns `lodge linear`.
 func linearCommand() *cobra.Command {
 	o := &multiplier{}
 	cmd := &cobra.Command{
 		Use:   "linear",
-		Short: "Have a party multiply matrices and vectors that are encrypted or shared (the party follows the protocol)",
-		Long: cli.LinearText + "multiply sends two encrypted matrices. vector and batch are the two ends of products on shares, of which one has the\n" +
-			"key and the other what is multiplied with; split and join make shares, and numbers of them.\n\n" + filesText,
+		Short: "Multiply encrypted or shared matrices and vectors with the help of a party (which must follow the protocol)",
+		Long: cli.LinearText + "multiply sends two encrypted matrices. vector and batch are the two ends of products on shares: one end has the key, the\n" +
+			"other has the factor in plaintext. split makes shares, and join adds them.\n" +
+			"\n" + filesText,
 	}
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
@@ -48,7 +50,7 @@ func linearCommand() *cobra.Command {
 	return cmd
 }
 
-// do connects to the party and runs f.
+// do connects to the party and calls f.
 func (o *multiplier) do(f func(*linearclient.Client) error) error {
 	path := o.client
 	if path == "" {
@@ -76,7 +78,7 @@ func (o *multiplier) do(f func(*linearclient.Client) error) error {
 	return cli.FromClient(f(c))
 }
 
-// scheme is the set that is meant.
+// scheme returns the selected set.
 func (o *multiplier) scheme(other string) (*linear.Scheme, error) {
 	if o.set != "" {
 		other = o.set
@@ -88,7 +90,7 @@ func (o *multiplier) scheme(other string) (*linear.Scheme, error) {
 	return s, nil
 }
 
-// linearSet is one in the list.
+// linearSet is a set in the list.
 type linearSet struct {
 	Name   string  `json:"name"`
 	Degree int     `json:"degree"`
@@ -127,7 +129,7 @@ func (o *multiplier) setsCommand() *cobra.Command {
 	}
 }
 
-// linearReport is what a product came to.
+// linearReport is the JSON outcome of a product.
 type linearReport struct {
 	Security    string  `json:"security"`
 	Set         string  `json:"set"`
@@ -153,7 +155,7 @@ func (o *multiplier) print(cmd *cobra.Command, r *linearReport) error {
 // show shows the progress of a product.
 func show(p *terminal.Progress) func(linearclient.Progress) {
 	return func(x linearclient.Progress) {
-		p.Note("%s of %s sent, %d of %d answers", cli.Size(float64(x.Sent)), cli.Size(float64(x.ToSend)), x.Answers, x.Expect)
+		p.Note("%s of %s sent, %d of %d responses", cli.Size(float64(x.Sent)), cli.Size(float64(x.ToSend)), x.Answers, x.Expect)
 	}
 }
 
@@ -162,9 +164,10 @@ func (o *multiplier) multiplyCommand() *cobra.Command {
 	var maxLeft, maxRight uint64
 	cmd := &cobra.Command{
 		Use:   "multiply LEFT RIGHT",
-		Short: "Multiply two matrices of integers, which the party sees encrypted only",
-		Long: cli.LinearText + "The party learns the shapes, and the magnitudes that entries are within: without --max-left and --max-right the least\n" +
-			"2^k - 1 that none exceeds.\n\n" + filesText,
+		Short: "Multiply two matrices of integers, which the party sees only encrypted",
+		Long: cli.LinearText + "The party learns the shapes, and bounds of the absolute values of the entries: without --max-left and --max-right the\n" +
+			"smallest sufficient 2^k - 1.\n" +
+			"\n" + filesText,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := newFile(out); err != nil {
@@ -210,8 +213,8 @@ func (o *multiplier) multiplyCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&out, "out", "", "file of the product, .npy or .json, which is not there yet")
-	f.Uint64Var(&maxLeft, "max-left", 0, "magnitude that no entry of LEFT exceeds, which the party learns")
-	f.Uint64Var(&maxRight, "max-right", 0, "the same of RIGHT")
+	f.StringVar(&out, "out", "", "file of the product to create, .npy or .json")
+	f.Uint64Var(&maxLeft, "max-left", 0, "bound of the absolute values of LEFT, which the party learns")
+	f.Uint64Var(&maxRight, "max-right", 0, "the same for RIGHT")
 	return cmd
 }

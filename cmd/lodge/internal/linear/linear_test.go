@@ -16,7 +16,8 @@ import (
 
 const runID = "000102030405060708090a0b0c0d0e0f"
 
-// Matrices in files are multiplied by a party, and shares by two clients, as numbers with a fixed point too.
+// A party multiplies matrices in files, and two clients multiply shares, also with fixed-point
+// numbers.
 func TestLinearCommand(t *testing.T) {
 	l := lodgetest.StartBare(t, devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true})
 	dir := t.TempDir()
@@ -105,7 +106,7 @@ func TestLinearCommand(t *testing.T) {
 	linearRefusals(t, l, path, put)
 }
 
-// linearRefusals are what the commands refuse, and why.
+// linearRefusals checks the requests that the commands reject.
 func linearRefusals(t *testing.T, l *lodgetest.Live, path func(string) string, put func(name, text string) string) {
 	t.Helper()
 	a, b, v0 := path("a.json"), path("b.json"), path("v0.npy")
@@ -121,7 +122,7 @@ func linearRefusals(t *testing.T, l *lodgetest.Live, path func(string) string, p
 	for _, text := range []string{"[[1],[2,3]]", "[[]]", `["a"]`, "[[1"} {
 		l.Refuses(rpc.Invalid, "bad.json", multiply(put("bad.json", text), b, "--out", out)...)
 	}
-	l.Refuses(rpc.Invalid, "no integer", multiply(put("half.json", "[[0.5]]"), put("one.json", "[[1]]"), "--out", out)...)
+	l.Refuses(rpc.Invalid, "not an integer", multiply(put("half.json", "[[0.5]]"), put("one.json", "[[1]]"), "--out", out)...)
 	l.Refuses(rpc.PolicyRefused, "allow_unproved_linear", "linear", "vector", "--with", "client-p0", "--run", runID, "--share", v0, "--rows", "2", "--out", out, "--set", "insecure-V6-32")
 	l.Refuses(rpc.Invalid, "there is no party", multiply(a, b, "--party", "p9", "--out", out)...)
 	vector := func(more ...string) []string {
@@ -129,12 +130,12 @@ func linearRefusals(t *testing.T, l *lodgetest.Live, path func(string) string, p
 	}
 	l.Refuses(rpc.Invalid, "not 32 hexadecimal", vector("--run", "00", "--share", v0, "--rows", "2")...)
 	l.Refuses(rpc.Invalid, "--rows 0", vector("--run", runID, "--share", v0)...)
-	l.Refuses(rpc.Invalid, "is no share", vector("--run", runID, "--share", path("v.json"), "--rows", "2")...)
+	l.Refuses(rpc.Invalid, "is not a share", vector("--run", runID, "--share", path("v.json"), "--rows", "2")...)
 	l.Refuses(rpc.Invalid, "is of shape", vector("--run", runID, "--share", path("i0.npy"), "--rows", "2")...)
-	l.Refuses(rpc.Invalid, "beside --matrix", vector("--run", runID, "--matrix", path("m.json"), "--rows", "2")...)
-	l.Refuses(rpc.Invalid, "shape is not known", append([]string{"linear", "batch", "--run", runID, "--with", "x", "--out", out}, set...)...)
-	l.Refuses(rpc.Invalid, "not written as JSON", append([]string{"linear", "split", a, path("x.json"), path("y.npy")}, set...)...)
-	l.Refuses(rpc.Invalid, "other --bits", append([]string{"linear", "split", a, path("x.npy"), path("y.npy"), "--bits", "60"}, set...)...)
+	l.Refuses(rpc.Invalid, "with --matrix", vector("--run", runID, "--matrix", path("m.json"), "--rows", "2")...)
+	l.Refuses(rpc.Invalid, "shape is unknown", append([]string{"linear", "batch", "--run", runID, "--with", "x", "--out", out}, set...)...)
+	l.Refuses(rpc.Invalid, "cannot be written as JSON", append([]string{"linear", "split", a, path("x.json"), path("y.npy")}, set...)...)
+	l.Refuses(rpc.Invalid, "another value for --bits", append([]string{"linear", "split", a, path("x.npy"), path("y.npy"), "--bits", "60"}, set...)...)
 	l.Refuses(rpc.Invalid, "out of range", append([]string{"linear", "split", a, path("x.npy"), path("y.npy"), "--bits", "3"}, set...)...)
 	l.Refuses(rpc.Invalid, "is of shape", append([]string{"linear", "join", v0, path("i1.npy"), "--out", out}, set...)...)
 	if files, _ := filepath.Glob(out); len(files) > 0 {

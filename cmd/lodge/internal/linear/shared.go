@@ -13,32 +13,32 @@ import (
 	"github.com/lodge-mpc/lodge/engine/linear"
 )
 
-// end are the flags of an end of a product on shares.
+// end holds the flags of one end of a product on shares.
 type end struct {
 	*multiplier
 	fixedFlags
 	run, with, share, out string
 	rows                  int
-	matrix                string // of vector
-	vectors               string // of batch
+	matrix                string // vector only
+	vectors               string // batch only
 	outputs               int
 }
 
 func (x *end) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&x.run, "run", "", "32 hexadecimal `digits` that name the run at both ends, and no other: `openssl rand -hex 16` draws them")
-	f.StringVar(&x.with, "with", "", "the client at the other end, as the party knows it")
-	f.StringVar(&x.share, "share", "", "`file` of this end's share, as `lodge linear split` writes it; the other end may have none, for 0")
-	f.StringVar(&x.out, "out", "", "file of this end's share of the product, .npy, which is not there yet")
+	f.StringVar(&x.run, "run", "", "32 hexadecimal `digits` that name the run at both ends, and no other run: use `openssl rand -hex 16`")
+	f.StringVar(&x.with, "with", "", "the client at the other end, by its name at the party")
+	f.StringVar(&x.share, "share", "", "`file` of this end's share, from `lodge linear split`; the other end may have none, which means 0")
+	f.StringVar(&x.out, "out", "", "file of this end's share of the product to create, .npy")
 	x.fixedFlags.flags(cmd)
 }
 
-// ends are what both say.
+// ends checks the flags that both ends need.
 func (x *end) ends(cmd *cobra.Command, set string) (linearclient.Ends, func(), error) {
 	e := linearclient.Ends{With: x.with, Set: set}
 	id, err := hex.DecodeString(x.run)
 	if err != nil || len(id) != len(e.Run) {
-		return e, nil, cli.Invalid("draw them with `openssl rand -hex 16`, for both ends", "--run %q is not 32 hexadecimal digits", x.run)
+		return e, nil, cli.Invalid("make one with `openssl rand -hex 16`, for both ends", "--run %q is not 32 hexadecimal digits", x.run)
 	}
 	if x.with == "" {
 		return e, nil, cli.Invalid("name the client at the other end", "no --with")
@@ -49,7 +49,7 @@ func (x *end) ends(cmd *cobra.Command, set string) (linearclient.Ends, func(), e
 	return e, p.Done, newShare(x.out)
 }
 
-// finish runs an end, and writes its share of the product.
+// finish runs one end, and writes its share of the product.
 func (x *end) finish(cmd *cobra.Command, scheme *linear.Scheme, done func(), shape []int, f func(context.Context, *linearclient.Client) (*linearclient.Shares, error)) error {
 	began := time.Now()
 	defer done()
@@ -75,10 +75,11 @@ func (o *multiplier) vectorCommand() *cobra.Command {
 	x := &end{multiplier: o}
 	cmd := &cobra.Command{
 		Use:   "vector",
-		Short: "One end of a matrix times a shared vector",
-		Long: cli.LinearText + "With --matrix this is the end that has the matrix, which the party sees: call your own. Without it, this is the end that\n" +
-			"has the key, whose share the party sees encrypted only. Begin both at about the same time. Each gets its share of the\n" +
-			"product. The matrix is read row by row, and may be larger than memory.\n\n" + filesText,
+		Short: "One end of a product of a matrix and a shared vector",
+		Long: cli.LinearText + "With --matrix this is the end with the matrix, which the party sees: call your own party. Without --matrix, this is the end\n" +
+			"with the key, whose share the party sees only encrypted. Start both ends at about the same time. Each end gets its share\n" +
+			"of the product. The matrix is read row by row, and may be larger than memory.\n" +
+			"\n" + filesText,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if x.matrix != "" {
@@ -88,7 +89,7 @@ func (o *multiplier) vectorCommand() *cobra.Command {
 		},
 	}
 	x.flags(cmd)
-	cmd.Flags().StringVar(&x.matrix, "matrix", "", "file of the matrix, of integers, of numbers with --fraction, or of residues if they are unsigned")
+	cmd.Flags().StringVar(&x.matrix, "matrix", "", "file of the matrix: integers, numbers with --fraction, or residues if they are unsigned")
 	cmd.Flags().IntVar(&x.rows, "rows", 0, "rows of the other end's matrix, without --matrix")
 	return cmd
 }
@@ -99,7 +100,7 @@ func (x *end) askVector(cmd *cobra.Command) error {
 		return err
 	}
 	if x.rows < 1 || x.share == "" {
-		return cli.Invalid("name the rows of the other end's matrix, and a share; or a matrix", "--rows %d, --share %q and no --matrix", x.rows, x.share)
+		return cli.Invalid("name the rows of the other end's matrix and a share, or a matrix", "--rows %d, --share %q and no --matrix", x.rows, x.share)
 	}
 	share, shape, err := readShare(x.share, scheme)
 	if err != nil {
@@ -124,7 +125,7 @@ func (x *end) answerVector(cmd *cobra.Command) error {
 		return err
 	}
 	if x.rows != 0 {
-		return cli.Invalid("leave it out", "--rows beside --matrix, which says it")
+		return cli.Invalid("remove it", "--rows with --matrix, which determines the rows")
 	}
 	as, err := x.of(scheme)
 	if err != nil {
@@ -165,16 +166,17 @@ func (o *multiplier) batchCommand() *cobra.Command {
 	x := &end{multiplier: o}
 	cmd := &cobra.Command{
 		Use:   "batch",
-		Short: "One end of sums of shared matrices times vectors",
-		Long: cli.LinearText + "For COUNT shared matrices of R x C, and of each output COUNT vectors of C: sums of products, R for each output. With\n" +
-			"--vectors, of shape OUTPUTS x COUNT x C, this is the end that has them, which the party sees: call your own. Without it,\n" +
-			"this is the end that has the key, whose share, of shape COUNT x R x C, the party sees encrypted only. Begin both at about\n" +
-			"the same time.\n\n" + filesText,
+		Short: "One end of sums of products of shared matrices and vectors",
+		Long: cli.LinearText + "For COUNT shared matrices of R x C, and COUNT vectors of C for each output: sums of products, R for each output. With\n" +
+			"--vectors, of shape OUTPUTS x COUNT x C, this is the end with the vectors, which the party sees: call your own party.\n" +
+			"Without --vectors, this is the end with the key, whose share, of shape COUNT x R x C, the party sees only encrypted.\n" +
+			"Start both ends at about the same time.\n" +
+			"\n" + filesText,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return x.batch(cmd) },
 	}
 	x.flags(cmd)
-	cmd.Flags().StringVar(&x.vectors, "vectors", "", "file of the vectors, of integers, of numbers with --fraction, or of residues if they are unsigned")
+	cmd.Flags().StringVar(&x.vectors, "vectors", "", "file of the vectors: integers, numbers with --fraction, or residues if they are unsigned")
 	cmd.Flags().IntVar(&x.outputs, "outputs", 0, "outputs of the other end's vectors, without --vectors")
 	cmd.Flags().IntVar(&x.rows, "rows", 0, "rows of each matrix, with --vectors and without --share")
 	return cmd
@@ -212,7 +214,7 @@ func (x *end) batch(cmd *cobra.Command) error {
 		b.Outputs, b.Count, b.Cols = shape[0], shape[1], shape[2]
 	}
 	if b.Rows < 1 || b.Outputs < 1 || vectors == nil && share == nil {
-		return cli.Invalid("name a share and --outputs, or vectors and a share or --rows", "the shape is not known")
+		return cli.Invalid("name a share and --outputs, or vectors and a share or --rows", "the shape is unknown")
 	}
 	var done func()
 	if b.Ends, done, err = x.ends(cmd, scheme.Name); err != nil {

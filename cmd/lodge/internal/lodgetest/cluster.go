@@ -17,7 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// UnreachableCluster runs a coordinator whose parties are not there: jobs wait.
+// UnreachableCluster runs a coordinator whose parties are unreachable, so that jobs wait.
 func UnreachableCluster(t *testing.T, change ...func(*config.CoordinatorFile)) (dir string) {
 	t.Helper()
 	net, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Insecure: true})
@@ -68,10 +68,10 @@ func Class(args ...string) []string {
 	return append([]string{"--kind", "scalar", "--params", "insecure-8", "--field", LiveField}, args...)
 }
 
-// ThresholdSet is one that tests use.
+// ThresholdSet is the parameter set for threshold keys in tests.
 const ThresholdSet = "insecure-L8-50"
 
-// BgvSet is one of BGV.
+// BgvSet is the BGV parameter set in tests.
 const BgvSet = "insecure-B5-17"
 
 // StartThreshold starts three parties that make threshold keys.

@@ -31,7 +31,7 @@ func NewLodge() *cobra.Command { return command.Root() }
 type Live struct {
 	T    *testing.T
 	Net  *devnet.Cluster
-	Stop []func() // the coordinator's, then the parties'
+	Stop []func() // the coordinator's first, then the parties'
 }
 
 // Start starts a cluster that has an epoch of keys and 200 scalar triples.
@@ -40,14 +40,14 @@ func Start(t *testing.T) *Live {
 	l := StartBare(t, devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true})
 	l.OK("jobs", "submit", "--kind", "keys", "--params", "insecure-8", "--wait")
 	l.OK("jobs", "submit", "--kind", "scalar", "--params", "insecure-8", "--field", LiveField, "--epoch", "1", "--count", "200", "--wait")
-	l.Eventually(func() bool { // the coordinator asks the parties what they have soon after a job
+	l.Eventually(func() bool { // the coordinator requests the parties' stock soon after a job
 		list := Read[jobs.StockList](l, "stock").Stock
 		return len(list) == 1 && list[0].Available >= 200
 	})
 	return l
 }
 
-// StartBare starts a cluster that has nothing yet. Changes are made to its files before.
+// StartBare starts a cluster without keys and tuples, after applying changes to its files.
 func StartBare(t *testing.T, o devnet.Options, changes ...func(*devnet.Cluster)) *Live {
 	t.Helper()
 	net, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), o)
@@ -76,7 +76,7 @@ func StartBare(t *testing.T, o devnet.Options, changes ...func(*devnet.Cluster))
 	return l
 }
 
-// answers waits until a process that has been started is there.
+// answers waits until a started process responds.
 func (l *Live) answers(args ...string) {
 	l.T.Helper()
 	l.Eventually(func() bool {
@@ -99,20 +99,20 @@ func (l *Live) Party(i int) {
 	})
 }
 
-// Eventually waits until something holds.
+// Eventually waits until the condition holds.
 func (l *Live) Eventually(holds func() bool) {
 	l.T.Helper()
 	for until := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(until) {
-			l.T.Fatal("it does not come to that in a minute")
+			l.T.Fatal("the condition does not hold after a minute")
 		}
 	}
 }
 
-// LiveField is one that the set for tests has.
+// LiveField is a field of the parameter set for tests.
 const LiveField = "p64"
 
-// Run runs a process until the test ends, or its stop is called.
+// Run runs a process until the test ends or its stop function is called.
 func (l *Live) Run(f func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -143,7 +143,7 @@ func (l *Live) OK(args ...string) string {
 	return out
 }
 
-// Shows runs a command that must succeed, and must write all of these.
+// Shows runs a command that must succeed and print all the given texts.
 func (l *Live) Shows(args []string, want ...string) {
 	l.T.Helper()
 	out := l.OK(args...)
@@ -154,7 +154,7 @@ func (l *Live) Shows(args []string, want ...string) {
 	}
 }
 
-// Refuses runs a command that must fail with a code and words.
+// Refuses runs a command that must fail with a code and a text.
 func (l *Live) Refuses(code rpc.Code, text string, args ...string) {
 	l.T.Helper()
 	_, err := l.Try(args...)
@@ -163,23 +163,23 @@ func (l *Live) Refuses(code rpc.Code, text string, args ...string) {
 	}
 }
 
-// Read runs a command with --json and decodes what it writes.
+// Read runs a command with --json and decodes its output.
 func Read[T any](l *Live, args ...string) (out T) {
 	l.T.Helper()
 	text := l.OK(append(args, "--json")...)
-	at := max(0, strings.IndexAny(text, "{")) // what goes to standard error comes first
+	at := max(0, strings.IndexAny(text, "{")) // standard error comes first
 	if err := json.Unmarshal([]byte(text[at:]), &out); err != nil {
 		l.T.Fatalf("%v: %v: %s", args, err, text)
 	}
 	return out
 }
 
-// Completes runs what a shell's completion runs.
+// Completes checks the completions of a command line.
 func (l *Live) Completes(args []string, want ...string) {
 	l.T.Helper()
 	last := len(args) - 1
 	all := append([]string{"__complete"}, args[:last]...)
-	// The word to complete is the last; flags stand before it, and before the flag that it is the value of.
+	// The word to complete is the last one; flags precede it, and also the flag whose value it is.
 	if strings.HasPrefix(all[len(all)-1], "--") {
 		all = append(append(all[:last:last], "--cluster", l.Net.Dir), args[last-1:]...)
 	} else {

@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Commands are all commands, with those that cobra adds.
+// Commands returns all commands, including those that cobra adds.
 func Commands(t *testing.T) (list []*cobra.Command) {
 	t.Helper()
 	root := NewLodge()
@@ -34,10 +34,10 @@ func Commands(t *testing.T) (list []*cobra.Command) {
 	return list
 }
 
-// Named is a command's name without that of the program.
+// Named returns the name of a command without that of the program.
 func Named(cmd *cobra.Command) []string { return strings.Fields(cmd.CommandPath())[1:] }
 
-// Fails runs a command line that must fail and gives the error, and what it wrote to standard output.
+// Fails runs a command line that must fail, and returns the error and the standard output.
 func Fails(t *testing.T, args ...string) (*rpc.Error, string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -52,7 +52,7 @@ func Fails(t *testing.T, args ...string) (*rpc.Error, string) {
 	return rpc.FromError(err), out.String()
 }
 
-// Failed reads the error that a command with --json wrote, in the only or last document.
+// Failed decodes the error that a command with --json wrote, in the only or last document.
 func Failed(t *testing.T, text string) (last map[string]any, f cli.Failure) {
 	t.Helper()
 	for d := json.NewDecoder(strings.NewReader(text)); d.More(); {

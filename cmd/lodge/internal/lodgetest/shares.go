@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/verify"
 )
 
-// WithoutKey copies party 0's shares as a fetch without the share of the MAC key leaves them.
+// WithoutKey copies party 0's shares as `lodge fetch` without --with-mac-key writes them.
 func WithoutKey(t *testing.T, shares string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "keyless")
@@ -74,7 +74,7 @@ func ExportTwo(t *testing.T, tuples int) string {
 	return dir
 }
 
-// Pooled says of shares of exportTwo that they were drawn to be checked.
+// Pooled marks the shares of ExportTwo as drawn for checking.
 func Pooled(t *testing.T, dir string) string {
 	t.Helper()
 	for party, key := range []string{"11", "22"} {

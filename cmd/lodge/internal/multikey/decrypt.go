@@ -22,7 +22,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// mkDecrypting is what `lodge mk decrypt` does.
+// mkDecrypting holds the flags of `lodge mk decrypt`.
 type mkDecrypting struct {
 	cluster, client, roster string
 	json                    bool
@@ -32,12 +32,12 @@ type mkDecrypting struct {
 	provenance              string
 }
 
-// mkDecryptReport is its outcome.
+// mkDecryptReport is the JSON outcome of `lodge mk decrypt`.
 type mkDecryptReport struct {
 	File    string     `json:"file"`
 	Epoch   uint64     `json:"epoch"`
-	Bits    string     `json:"bits,omitempty"`   // digits
-	Sealed  string     `json:"sealed,omitempty"` // file with the answers
+	Bits    string     `json:"bits,omitempty"`   // digits 0 and 1
+	Sealed  string     `json:"sealed,omitempty"` // file with the sealed answers
 	Quorums [][]string `json:"quorums"`
 }
 
@@ -45,16 +45,17 @@ func mkDecryptCommand() *cobra.Command {
 	o := &mkDecrypting{}
 	cmd := &cobra.Command{
 		Use:   "decrypt FILE",
-		Short: "Have the owners of the keys that ciphertexts are under decrypt them",
-		Long: "Have all parties whose keys are in ciphertexts decrypt these together, and write the bits. Without one of them nothing\n" +
-			"is decrypted. It is secure against parties that follow the protocol: each holds the request against its own rules,\n" +
-			"which must say allow_multikey, and refuses it unless its operator has set allow_passive_threshold. Masks are those of\n" +
-			"a group, an epoch of a set for multi-key ciphertexts: `lodge keys generate` makes one, `lodge keys masks` the masks.\n" +
-			"With --recipient the answers are sealed to somebody's public key, into a file that `lodge decrypt open` reads. What\n" +
-			"parties' rules want approved, `lodge decrypt approvals` lists; what they want an attester's word for, `lodge mk attest`\n" +
-			"signs.\n\n" +
-			"All parties are called as one client that each of them knows by the same name, with the permission decrypt: --client\n" +
-			"names its configuration.",
+		Short: "Decrypt ciphertexts together with the owners of their keys",
+		Long: "Decrypt ciphertexts at all parties whose keys they are under, and write the bits. All owners of the keys must take part.\n" +
+			"Decryption is secure against parties that follow the protocol. Each party checks the request against its own rules,\n" +
+			"which must set allow_multikey, and rejects it unless its operator has set allow_passive_threshold. Masks belong to a\n" +
+			"group, an epoch of a set for multi-key ciphertexts: `lodge keys generate` makes a group, `lodge keys masks` the masks.\n" +
+			"With --recipient the answers are sealed to the recipient's public key, into a file that `lodge decrypt open` reads. If\n" +
+			"parties' rules require approval, see `lodge decrypt approvals`; if they require an attester's signature, see\n" +
+			"`lodge mk attest`.\n" +
+			"\n" +
+			"All parties are called as one client, which must have the same name and the permission decrypt at each of them.\n" +
+			"--client names the client's configuration.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
@@ -64,15 +65,15 @@ func mkDecryptCommand() *cobra.Command {
 	f.StringVar(&o.roster, "roster", "", "roster (default CLUSTER/roster.yaml)")
 	f.BoolVar(&o.json, "json", false, "write JSON")
 	f.Uint64Var(&o.epoch, "epoch", 0, "epoch of the group (default: the newest that is active)")
-	f.StringSliceVar(&o.parties, "quorum", nil, "who decrypts, the owners among them, by name or index (default: as few as can)")
+	f.StringSliceVar(&o.parties, "quorum", nil, "parties that decrypt, including the owners, by name or index (default: as few as possible)")
 	f.StringVar(&o.recipient, "recipient", "", "file with the public key that answers are sealed to")
-	f.StringVar(&o.out, "out", "", "file to make (default: standard output)")
-	f.StringVar(&o.provenance, "provenance", "", "`file` with the word of an attester, of `lodge mk attest`")
+	f.StringVar(&o.out, "out", "", "file to create (default: standard output)")
+	f.StringVar(&o.provenance, "provenance", "", "`file` with the signature of an attester, from `lodge mk attest`")
 	cli.CompleteList(cmd, "quorum", func() []string { return (&cli.Operator{Cluster: o.cluster, Client: o.client}).CompleteParties() })
 	return cmd
 }
 
-// do reads a file of ciphertexts, connects to the parties, and runs f.
+// do reads a file of ciphertexts, connects to the parties, and calls f.
 func (o *mkDecrypting) do(file string, f func(*mkclient.Client, []*engine.Ciphertext) error) error {
 	dir := cli.ClusterDir(o.cluster)
 	or := func(path string, elements ...string) string {
@@ -149,7 +150,7 @@ func (o *mkDecrypting) run(cmd *cobra.Command, file string) error {
 	})
 }
 
-// sealed writes answers that are for somebody else.
+// sealed writes answers that are sealed to a recipient.
 func (o *mkDecrypting) sealed(cmd *cobra.Command, file string, took time.Duration, list []*engine.Ciphertext, got *mkclient.Decrypted, names []string) error {
 	f, err := threshold.MultikeyAnswers(list, got.Answers, got.Places)
 	if err != nil {
@@ -162,7 +163,7 @@ func (o *mkDecrypting) sealed(cmd *cobra.Command, file string, took time.Duratio
 	return r.WriteSealed(cmd, f, o.out, o.json)
 }
 
-// write writes bits to where they are wanted.
+// write writes the bits to standard output or to the output file.
 func (o *mkDecrypting) write(cmd *cobra.Command, file string, got *mkclient.Decrypted, names []string) error {
 	r := &mkDecryptReport{File: file, Epoch: got.Epoch, Bits: digitsOf(got.Bits), Quorums: [][]string{}}
 	for _, q := range got.Quorums {
@@ -181,7 +182,7 @@ func (o *mkDecrypting) write(cmd *cobra.Command, file string, got *mkclient.Decr
 	return cli.WriteNewFile(o.out, 0o600, text)
 }
 
-// readProvenance reads the word of an attester; nil without a file.
+// readProvenance reads the signature of an attester; nil without a file.
 func readProvenance(file string) (*threshold.Provenance, error) {
 	if file == "" {
 		return nil, nil //nolint:nilnil // no word is given
@@ -203,11 +204,11 @@ func mkAttestCommand() *cobra.Command {
 	var key, attester, circuit string
 	cmd := &cobra.Command{
 		Use:   "attest FILE --key KEY --attester NAME --circuit TEXT --out WORD",
-		Short: "Sign where a file of ciphertexts comes from, for `lodge mk decrypt --provenance`",
-		Long: "Sign, as an attester that the parties' policies name, that a circuit has made the ciphertexts of a file and that they may\n" +
-			"be decrypted by a group. The parties are asked for the group and for whose keys these are, and decrypt nothing. The word\n" +
-			"holds for this file alone, and parties note the attester and the circuit in their audit logs. `lodge decrypt attester`\n" +
-			"makes a key.",
+		Short: "Sign the provenance of a file of ciphertexts, for `lodge mk decrypt --provenance`",
+		Long: "Sign, as an attester that the parties' policies name, that a circuit made the ciphertexts of a file and that a group may\n" +
+			"decrypt them. The command requests the group and the owners of the keys from the parties, and decrypts nothing. The\n" +
+			"signature is valid for this file only, and parties record the attester and the circuit in their audit logs.\n" +
+			"`lodge decrypt attester` makes a key.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			private, err := cli.ReadAttester(key)
@@ -226,7 +227,7 @@ func mkAttestCommand() *cobra.Command {
 				if o.json {
 					return cli.WriteJSON(cmd.OutOrStdout(), word)
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: the word of %s that %q made %s, under epoch %d\n", o.out, attester, circuit, args[0], word.Epoch)
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: signature of %s that %q made %s, under epoch %d\n", o.out, attester, circuit, args[0], word.Epoch)
 				return err
 			})
 		},
@@ -239,8 +240,8 @@ func mkAttestCommand() *cobra.Command {
 	f.Uint64Var(&o.epoch, "epoch", 0, "epoch of the group (default: the newest that is active)")
 	f.StringVar(&key, "key", "", "file with the attester's private key, PEM")
 	f.StringVar(&attester, "attester", "", "name of the attester in the parties' configurations")
-	f.StringVar(&circuit, "circuit", "", "what has made the ciphertexts")
-	f.StringVar(&o.out, "out", "", "file to make")
+	f.StringVar(&circuit, "circuit", "", "circuit that made the ciphertexts")
+	f.StringVar(&o.out, "out", "", "file to create")
 	for _, name := range []string{"key", "attester", "circuit", "out"} {
 		_ = cmd.MarkFlagRequired(name)
 	}

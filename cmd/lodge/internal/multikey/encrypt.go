@@ -12,15 +12,15 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 )
 
-// mkEncryptCommand is `lodge mk encrypt`.
+// mkEncryptCommand returns `lodge mk encrypt`.
 func mkEncryptCommand(o *cli.Operator) *cobra.Command {
 	var out string
 	var version uint64
 	cmd := &cobra.Command{
 		Use:   "encrypt BITS --party PARTY --out FILE",
-		Short: "Have a party encrypt bits under its own keys, as a client with the permission encrypt",
-		Long: "Have a party encrypt bits, such as 0110, under its own keys, into a new file. The party sees them: it encrypts for\n" +
-			"its own clients. A file takes four bytes a bit.",
+		Short: "Encrypt bits at a party under its own keys; needs the permission encrypt",
+		Long: "Encrypt bits, such as 0110, under a party's own keys into a new file. The party sees the bits: it encrypts for its own\n" +
+			"clients. A file has four bytes a bit.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			bits, err := bitsOf(args[0])
@@ -47,15 +47,15 @@ func mkEncryptCommand(o *cli.Operator) *cobra.Command {
 		},
 	}
 	o.PartyFlag(cmd, "the party, by name or index")
-	cmd.Flags().StringVar(&out, "out", "", "file to make")
-	cmd.Flags().Uint64Var(&version, "version", 0, "version of the keys (default: the newest that is in use)")
+	cmd.Flags().StringVar(&out, "out", "", "file to create")
+	cmd.Flags().Uint64Var(&version, "version", 0, "version of the keys (default: the newest in use)")
 	return cmd
 }
 
-// bitsOf reads digits.
+// bitsOf parses digits 0 and 1.
 func bitsOf(digits string) ([]bool, error) {
 	if len(digits) == 0 || len(digits) > mkclient.MaxBits || strings.Trim(digits, "01") != "" {
-		return nil, cli.Invalid(fmt.Sprintf("write 1 to %d digits 0 and 1, such as 0110", mkclient.MaxBits), "%.40q are no bits", digits)
+		return nil, cli.Invalid(fmt.Sprintf("write 1 to %d digits 0 and 1, such as 0110", mkclient.MaxBits), "%.40q contains other characters than 0 and 1", digits)
 	}
 	bits := make([]bool, len(digits))
 	for i := range bits {
@@ -64,7 +64,7 @@ func bitsOf(digits string) ([]bool, error) {
 	return bits, nil
 }
 
-// digitsOf writes bits.
+// digitsOf formats bits as digits.
 func digitsOf(bits []bool) string {
 	b := make([]byte, len(bits))
 	for i, bit := range bits {

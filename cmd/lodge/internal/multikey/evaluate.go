@@ -17,14 +17,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/multikey"
 )
 
-// evaluating is what `lodge mk evaluate` does.
+// evaluating holds the flags of `lodge mk evaluate`.
 type evaluating struct {
 	netlist, out string
 	in           []string
 	estimate     bool
 }
 
-// costRecord is the JSON of what an evaluation takes.
+// costRecord is the JSON form of the cost of an evaluation.
 type costRecord struct {
 	Gates           uint64   `json:"gates"`
 	Levels          uint32   `json:"levels"`
@@ -37,7 +37,7 @@ type costRecord struct {
 	Seconds         float64  `json:"seconds"`
 }
 
-// evaluationRecord is the JSON of an evaluation.
+// evaluationRecord is the JSON form of an evaluation.
 type evaluationRecord struct {
 	File    string     `json:"file,omitempty"`
 	Request string     `json:"request"`
@@ -74,10 +74,10 @@ func mkEvaluateCommand(o *cli.Operator) *cobra.Command {
 	q := &evaluating{}
 	cmd := &cobra.Command{
 		Use:   "evaluate NETLIST --in FILE... --out FILE",
-		Short: "Have a party compute a netlist on encrypted bits, into a file of ciphertexts",
-		Long: "Have a party compute a netlist on bits under several parties' keys. Files of ciphertexts are its inputs, in order; the\n" +
-			"new file has its outputs. With --estimate nothing is computed: it says what it would take. What comes out is what the\n" +
-			"party says that it has computed, so ask one that you trust to compute: as a rule your own.",
+		Short: "Compute a netlist on encrypted bits at a party, into a file of ciphertexts",
+		Long: "Compute a netlist at a party on bits under several parties' keys. The inputs are files of ciphertexts, in order; the new\n" +
+			"file contains the outputs. --estimate shows the cost without computing. The result is unverified: use a party that you\n" +
+			"trust to compute, usually your own.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q.netlist = args[0]
@@ -86,9 +86,9 @@ func mkEvaluateCommand(o *cli.Operator) *cobra.Command {
 	}
 	o.PartyFlag(cmd, "the party that computes, by name or index")
 	f := cmd.Flags()
-	f.StringArrayVar(&q.in, "in", nil, "`file` of ciphertexts, as `lodge mk` writes them; again for the next inputs")
-	f.StringVar(&q.out, "out", "", "file to make")
-	f.BoolVar(&q.estimate, "estimate", false, "say what it takes, and compute nothing")
+	f.StringArrayVar(&q.in, "in", nil, "`file` of ciphertexts, as `lodge mk` writes it; repeat the flag for the next inputs")
+	f.StringVar(&q.out, "out", "", "file to create")
+	f.BoolVar(&q.estimate, "estimate", false, "show the cost without computing")
 	return cmd
 }
 
@@ -102,7 +102,7 @@ func readMultikey(pinned *multikey.Context, paths []string) (groups []mkclient.G
 		more, err := mkclient.Read(f, pinned.Scheme)
 		f.Close()
 		if err != nil {
-			return nil, cli.Invalid("name a file that `lodge mk` has written for this roster", "%s: %v", path, err)
+			return nil, cli.Invalid("name a file that `lodge mk` wrote for this roster", "%s: %v", path, err)
 		}
 		groups = append(groups, more...)
 	}
@@ -116,7 +116,7 @@ func mkEvaluate(o *cli.Operator, cmd *cobra.Command, q *evaluating) error {
 	}
 	if !q.estimate {
 		if q.out == "" {
-			return cli.Invalid("add --out FILE, or --estimate", "there is no file for the result")
+			return cli.Invalid("add --out FILE, or --estimate", "no output file")
 		}
 		if err := cli.CheckNewFile(q.out); err != nil {
 			return err
@@ -163,7 +163,7 @@ func mkEvaluate(o *cli.Operator, cmd *cobra.Command, q *evaluating) error {
 	return err
 }
 
-// describeCost is a line about what an evaluation takes.
+// describeCost describes the cost of an evaluation in one line.
 func describeCost(c *multikeyv1.EvaluationCost) string {
 	text := fmt.Sprintf("%d gates in %d levels: %d bootstraps, of", c.GetGates(), c.GetLevels(), c.GetBootstraps())
 	for i, n := range c.GetBootstrapsOfParties() {
@@ -179,7 +179,7 @@ func mkJobsCommand(o *cli.Operator) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "jobs",
 		Short: "List this client's evaluations at a party",
-		Long:  "List the evaluations that this client has submitted to a party, the last first. A party forgets them when it restarts.",
+		Long:  "List the evaluations that this client has submitted to a party, newest first. A party forgets them when it restarts.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, _, c, err := mkParty(o)

@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// withOwner connects to the party that was named, as its own client, and runs f.
+// withOwner connects to the selected party as its own client, and calls f.
 func withOwner(o *cli.Operator, cmd *cobra.Command, f func(context.Context, *mkclient.Client, int) error) error {
 	c, party, err := owner(o)
 	if err != nil {
@@ -25,18 +25,19 @@ func withOwner(o *cli.Operator, cmd *cobra.Command, f func(context.Context, *mkc
 	return cli.FromClient(f(cmd.Context(), c, party))
 }
 
-// owner connects to all parties as the client that the flags name, and gives the place of the party.
+// owner connects to all parties as the client that the flags select, and returns the index of the
+// selected party.
 func owner(o *cli.Operator) (*mkclient.Client, int, error) {
 	p, err := o.Places()
 	if err != nil {
 		return nil, 0, err
 	}
-	if _, err := p.Credentials(); err != nil { // which names a file that is not there as the other commands do
+	if _, err := p.Credentials(); err != nil { // reports a missing file like the other commands
 		return nil, 0, err
 	}
 	party, known := p.Roster.Index(o.Party)
 	if !known {
-		return nil, 0, rpc.Errorf(rpc.Invalid, "name one of the roster", "--party %q", o.Party)
+		return nil, 0, rpc.Errorf(rpc.Invalid, "name a party of the roster", "--party %q", o.Party)
 	}
 	c := lodge.Config{TLS: lodge.TLS{Certificate: p.Files.Certificate, Key: p.Files.Key, CA: p.Files.CA}}
 	for _, m := range p.Roster.Parties {
@@ -46,11 +47,11 @@ func owner(o *cli.Operator) (*mkclient.Client, int, error) {
 	return x, party, cli.FromClient(err)
 }
 
-// mkKeysCommand is `lodge mk keys`.
+// mkKeysCommand returns `lodge mk keys`.
 func mkKeysCommand(o *cli.Operator) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
-		Short: "Make, list and destroy a party's own keys for multi-key ciphertexts",
+		Short: "Generate, list and destroy a party's own keys for multi-key ciphertexts",
 		Args:  cobra.NoArgs,
 	}
 	o.PartyFlag(cmd, "the party, by name or index")
@@ -75,9 +76,9 @@ func printOwnKeys(cmd *cobra.Command, list []*mkclient.OwnKeys) error {
 func mkKeysMakeCommand(o *cli.Operator) *cobra.Command {
 	return &cobra.Command{
 		Use:   "make --party PARTY",
-		Short: "Have a party make keys of the next version, as a client with the permission operate",
-		Long: "Have a party make keys, of the set and the common reference string that the roster pins. It takes nobody else. The\n" +
-			"secret stays in the party's store; what others compute with is published. Versions of before stay in use.",
+		Short: "Generate the next version of a party's keys; needs the permission operate",
+		Long: "Generate keys of a party, with the set and the common reference string that the roster pins. No other party takes part.\n" +
+			"The secret stays in the party's store, and the public keys are published. Earlier versions stay in use.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withOwner(o, cmd, func(ctx context.Context, c *mkclient.Client, party int) error {
@@ -125,13 +126,14 @@ func mkKeysDestroyCommand(o *cli.Operator) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "destroy VERSION --party PARTY",
-		Short: "Erase a version of a party's own keys for good, as a client with the permission retire",
-		Long:  "Erase the secret of a version of a party's own keys. Nothing under them is decrypted any more, whoever else is in it.",
-		Args:  cobra.ExactArgs(1),
+		Short: "Erase a version of a party's own keys; needs the permission retire",
+		Long: "Erase the secret of a version of a party's own keys. Ciphertexts under them can no longer be decrypted, even if they are\n" +
+			"also under other parties' keys.",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			version, err := strconv.ParseUint(args[0], 10, 64)
 			if err != nil || version == 0 {
-				return cli.Invalid("`lodge mk keys list` shows the versions", "version %q", args[0])
+				return cli.Invalid("`lodge mk keys list` lists the versions", "version %q", args[0])
 			}
 			return withOwner(o, cmd, func(ctx context.Context, c *mkclient.Client, party int) error {
 				list, err := c.ListKeys(ctx, party)
@@ -145,7 +147,7 @@ func mkKeysDestroyCommand(o *cli.Operator) *cobra.Command {
 					}
 				}
 				if len(found) == 0 {
-					return rpc.Errorf(rpc.NotFound, "`lodge mk keys list` shows the versions", "party %s has no version %d of its own keys", o.Party, version)
+					return rpc.Errorf(rpc.NotFound, "`lodge mk keys list` lists the versions", "party %s has no version %d of its own keys", o.Party, version)
 				}
 				if goOn, err := sure.Before(func() error { return printOwnKeys(cmd, found) }); err != nil || !goOn {
 					return err
@@ -161,7 +163,7 @@ func mkKeysDestroyCommand(o *cli.Operator) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the party's records")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, for the party's records")
 	sure.Flags(cmd)
 	return cmd
 }

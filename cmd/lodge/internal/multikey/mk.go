@@ -10,14 +10,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/multikey"
 )
 
-// mkCommand is `lodge mk`.
+// mkCommand returns `lodge mk`.
 func mkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mk",
-		Short: "Compute on bits that parties have encrypted under keys of their own",
-		Long: "Every party makes keys by itself, and publishes those that it takes to compute with bits under them. A netlist is\n" +
-			"computed on bits under several parties' keys, by any party; these parties decrypt the result together.\n" +
-			"docs/guides/multikey.md says what it is worth.",
+		Short: "Compute on bits that parties have encrypted under their own keys",
+		Long: "Each party generates its own keys, and publishes the public keys that are needed for computing on bits. Any party can\n" +
+			"compute a netlist on bits under several parties' keys; these parties decrypt the result together.\n" +
+			"docs/guides/multikey.md describes the security.",
 	}
 	cmd.AddCommand(mkNetlistCommand(), mkDecryptCommand(), mkAttestCommand(), mkSeedCommand())
 	for _, sub := range []func(*cli.Operator) *cobra.Command{
@@ -36,7 +36,7 @@ func mkCommand() *cobra.Command {
 	return cmd
 }
 
-// mkContext is the context of multi-key ciphertexts that the roster pins.
+// mkContext returns the context for multi-key ciphertexts that the roster pins.
 func mkContext(o *cli.Operator) (*multikey.Context, error) {
 	p, err := o.Places()
 	if err != nil {
@@ -45,7 +45,7 @@ func mkContext(o *cli.Operator) (*multikey.Context, error) {
 	return multikey.ContextOf(p.Roster.Multikey)
 }
 
-// mkParty connects to the party that was named, for multi-key ciphertexts.
+// mkParty connects to the selected party, for multi-key ciphertexts.
 func mkParty(o *cli.Operator) (*mkclient.Party, *multikey.Context, *cli.Party, error) {
 	context, err := mkContext(o)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// Two parties make keys and encrypt, and one of them computes: by the commands, but for the keys.
+// Two parties generate keys and encrypt, and one of them computes. Everything but the keys uses
+// commands.
 func TestMkEvaluate(t *testing.T) {
 	l := lodgetest.StartBare(t, devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true, Multikey: "insecure-M8-32"})
 	dir := t.TempDir()
@@ -105,7 +106,7 @@ func TestMkEvaluate(t *testing.T) {
 	if _, err := l.Try("mk", "registry", "fetch", "00", "--party", "p1", "--out", file+"2"); rpc.FromError(err) == nil || rpc.FromError(err).Code != rpc.Invalid {
 		t.Errorf("a name that is none: %v", err)
 	}
-	// A party's keys come to whoever asks, and are checked.
+	// Clients can download a party's keys, which are verified.
 	o := &cli.Operator{Cluster: l.Net.Dir, Party: "p1"}
 	p, _, c, err := multikeyroom.MkParty(o)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey/circuit"
 )
 
-// netlistRecord is the JSON of `lodge mk netlist check`.
+// netlistRecord is the JSON outcome of `lodge mk netlist check`.
 type netlistRecord struct {
 	File       string `json:"file"`
 	Digest     string `json:"digest"`
@@ -25,15 +25,15 @@ type netlistRecord struct {
 	Bootstraps int    `json:"bootstraps"`
 }
 
-// mkNetlistCommand is `lodge mk netlist`.
+// mkNetlistCommand returns `lodge mk netlist`.
 func mkNetlistCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "netlist", Short: "Check netlists, and write those that there are as examples"}
+	cmd := &cobra.Command{Use: "netlist", Short: "Check netlists, and write example netlists"}
 	var asJSON bool
 	check := &cobra.Command{
 		Use:   "check FILE",
-		Short: "Check a netlist in Bristol Fashion, and say what it takes",
-		Long: "Read a netlist in Bristol Fashion, with gates of its own, as docs/guides/multikey.md describes it, and say how many of its\n" +
-			"gates have to be computed, and how many bootstraps that takes: one a gate, and two a multiplexer.",
+		Short: "Check a netlist in Bristol Fashion, and show its cost",
+		Long: "Read a netlist in Bristol Fashion with Lodge's additional gates, which docs/guides/multikey.md describes, and show how many\n" +
+			"gates must be computed, and how many bootstraps that needs: one for a gate, and two for a multiplexer.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := readNetlist(args[0])
@@ -62,9 +62,10 @@ func mkNetlistCommand() *cobra.Command {
 	var out string
 	example := &cobra.Command{
 		Use:   "example NAME NUMBER... --out FILE",
-		Short: "Write an example of a netlist: an adder, a comparator, an auction, or the size of an intersection",
-		Long:  "Write a netlist into a new file. There are:\n\n" + strings.Join(usage, "\n"),
-		Args:  cobra.MinimumNArgs(1),
+		Short: "Write an example netlist: an adder, a comparator, an auction, or the size of an intersection",
+		Long: "Write a netlist into a new file. The examples are:\n" +
+			"\n" + strings.Join(usage, "\n"),
+		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: cli.FirstArgument(func() (names []string) {
 			for _, e := range circuit.Examples() {
 				names = append(names, e.Name)
@@ -76,7 +77,7 @@ func mkNetlistCommand() *cobra.Command {
 			for _, a := range args[1:] {
 				x, err := strconv.Atoi(a)
 				if err != nil {
-					return cli.Invalid("", "%q is no number", a)
+					return cli.Invalid("", "%q is not a number", a)
 				}
 				numbers = append(numbers, x)
 			}
@@ -90,7 +91,7 @@ func mkNetlistCommand() *cobra.Command {
 			})
 		},
 	}
-	example.Flags().StringVar(&out, "out", "", "file to make")
+	example.Flags().StringVar(&out, "out", "", "file to create")
 	_ = example.MarkFlagRequired("out")
 	cmd.AddCommand(check, example)
 	return cmd
@@ -104,7 +105,7 @@ func readNetlist(path string) (*circuit.Netlist, error) {
 	}
 	n, err := circuit.Parse(text)
 	if err != nil {
-		return nil, cli.Invalid("docs/guides/multikey.md says how netlists are written", "%s: %v", path, err)
+		return nil, cli.Invalid("docs/guides/multikey.md describes the format", "%s: %v", path, err)
 	}
 	return n, nil
 }

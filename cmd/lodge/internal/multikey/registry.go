@@ -14,14 +14,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey"
 )
 
-// publishedRecord is the JSON of a version of keys.
+// publishedRecord is the JSON form of a version of keys.
 type publishedRecord struct {
 	Owner   string `json:"owner"`
 	Version uint64 `json:"version"`
 	Key     string `json:"key"`
 	State   string `json:"state"`
 	Present bool   `json:"present"`
-	Weak    bool   `json:"weak_owner"` // named by 32 bits of a hash of the owner's signing key only
+	Weak    bool   `json:"weak_owner"` // identified by only 32 bits of a hash of the owner's signing key
 }
 
 type publishedList struct {
@@ -33,13 +33,13 @@ type publishedList struct {
 func mkRegistryCommand(o *cli.Operator) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "registry",
-		Short: "See whose public keys for multi-key ciphertexts a party has",
+		Short: "List and download the public keys for multi-key ciphertexts that a party has",
 	}
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the versions of all parties' keys that a party knows",
-		Long: "List the versions of the public keys of all parties, as the party knows them: what is current can be computed with,\n" +
-			"where the party has the keys themselves.",
+		Long: "List the versions of all parties' public keys that a party knows. Computing is possible with current versions whose keys\n" +
+			"the party has downloaded.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return mkRegistryList(o, cmd) },
 	}
@@ -52,13 +52,13 @@ func mkRegistryFetchCommand(o *cli.Operator) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "fetch KEY --out FILE",
-		Short: "Write public keys that a party has to a file, checked by their name",
-		Long: "Fetch the public keys of a name, which `lodge mk registry list` shows, check every chunk, and write the header, the\n" +
-			"digests of the chunks, and the chunks into a new file.",
+		Short: "Write public keys from a party to a file, verified against their digest",
+		Long: "Download the public keys with a digest, which `lodge mk registry list` shows, verify every chunk, and write the header,\n" +
+			"the digests of the chunks, and the chunks to a new file.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return mkRegistryFetch(o, cmd, args[0], out) },
 	}
-	cmd.Flags().StringVar(&out, "out", "", "file to make")
+	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
 }
@@ -66,7 +66,7 @@ func mkRegistryFetchCommand(o *cli.Operator) *cobra.Command {
 func mkRegistryFetch(o *cli.Operator, cmd *cobra.Command, name, out string) error {
 	id, err := hex.DecodeString(name)
 	if err != nil || len(id) != len(multikey.KeyID{}) {
-		return cli.Invalid("write one of those that `lodge mk registry list` shows", "%.80q is no name of keys", name)
+		return cli.Invalid("use one of the digests that `lodge mk registry list` shows", "%.80q is not the digest of keys", name)
 	}
 	if err := cli.CheckNewFile(out); err != nil {
 		return err
@@ -142,7 +142,7 @@ func mkRegistryList(o *cli.Operator, cmd *cobra.Command) error {
 		return err
 	}
 	if slices.ContainsFunc(out.Keys, func(k publishedRecord) bool { return k.Weak && k.State == "current" }) {
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), "weak owner: made by an older version, which bound keys to 32 bits of their owner's signing key; `lodge mk keys make` at the owner replaces them")
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), "weak owner: made by an older version, which bound keys to 32 bits of their owner's signing key; `lodge mk keys generate` at the owner replaces them")
 	}
 	return err
 }

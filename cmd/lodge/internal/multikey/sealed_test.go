@@ -12,7 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// Bits are decrypted for somebody else, where parties want the word of an attester.
+// Bits are decrypted for a recipient if parties require the signature of an attester.
 func TestMkSealedCommands(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
@@ -40,7 +40,7 @@ func TestMkSealedCommands(t *testing.T) {
 	attest := func(file, word string, more ...string) []string {
 		return append([]string{"mk", "attest", path(file), "--key", path("pipeline"), "--attester", "pipeline", "--circuit", "a vote", "--out", path(word)}, more...)
 	}
-	l.Shows(attest("a", "word"), `the word of pipeline that "a vote" made`)
+	l.Shows(attest("a", "word"), `signature of pipeline that "a vote" made`)
 	l.Refuses(rpc.Conflict, "exists", attest("a", "word")...)
 	l.OK(attest("b", "other", "--epoch", "1")...)
 	if word := lodgetest.Read[threshold.Provenance](l, attest("a", "again")...); word.Epoch != 1 || len(word.Signatures) != 1 {
@@ -60,5 +60,5 @@ func TestMkSealedCommands(t *testing.T) {
 		t.Errorf("%q, %v", opened, err)
 	}
 	l.OK("decrypt", "recipient", "--out", path("bob"))
-	l.Refuses(rpc.Invalid, "were sealed to", "decrypt", "open", path("sealed"), "--key", path("bob"))
+	l.Refuses(rpc.Invalid, "belongs to the recipient's public key", "decrypt", "open", path("sealed"), "--key", path("bob"))
 }

@@ -21,24 +21,24 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/enrol"
 )
 
-// seedRecord is the JSON of `lodge mk seed combine` and `lodge mk seed verify`.
+// seedRecord is the JSON outcome of `lodge mk seed combine` and `lodge mk seed verify`.
 type seedRecord struct {
 	Label    string   `json:"label"`
 	Set      string   `json:"set"`
 	Seed     string   `json:"seed"`
 	Founders []string `json:"founders"`
-	// Joined are the parties of the roster that took no part.
+	// Joined lists the parties of the roster that took no part.
 	Joined []string `json:"joined,omitempty"`
 }
 
-// mkSeedCommand is `lodge mk seed`.
+// mkSeedCommand returns `lodge mk seed`.
 func mkSeedCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "seed",
 		Short: "Toss a coin for the seed of the common reference string, before there is a roster",
-		Long: "Parties that do not trust each other toss a coin for the seed that all multi-key keys begin with. Each commits\n" +
-			"itself and hands out a file; with the files of all, each reveals; of these, anybody makes the transcript, which\n" +
-			"everybody checks. The files are signed with the keys that `lodge enrol` made.",
+		Long: "Parties that do not trust each other toss a coin for the seed that all multi-key keys depend on. Each founder writes a\n" +
+			"commitment and hands it out. With the commitments of all founders, each reveals its value. From the revealed values\n" +
+			"anyone makes the transcript, which everyone verifies. The files are signed with the keys that `lodge enrol` made.",
 	}
 	cmd.AddCommand(seedCommitCommand(), seedRevealCommand(), seedCombineCommand(), seedVerifyCommand())
 	return cmd
@@ -49,9 +49,9 @@ func seedCommitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "commit ENTRY...",
 		Short: "Draw a value for a toss, and write the commitment to it",
-		Long: "Draw this founder's value, which stays beside its keys until it is revealed, and write the commitment to it, to hand\n" +
-			"out. The entries are those that `lodge enrol` wrote of all founders, this one's too. All use the same label, which\n" +
-			"no toss before had.",
+		Long: "Draw this founder's value, which is stored with its keys until it is revealed, and write the commitment to hand out. The\n" +
+			"entries are those that `lodge enrol` wrote for all founders, including this one. All founders use the same label, which\n" +
+			"no earlier toss has used.",
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			founders, err := entriesOf(args)
@@ -84,7 +84,7 @@ func seedCommitCommand() *cobra.Command {
 			if err := writeBytes(out, 0o644, m.Bytes()); err != nil {
 				return errors.Join(err, os.Remove(secret))
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s, to hand out; %s is to keep\n", out, secret)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s, to hand out; keep %s\n", out, secret)
 			return err
 		},
 	}
@@ -96,10 +96,10 @@ func seedCommitCommand() *cobra.Command {
 	return cmd
 }
 
-// seedFiles are the flags of what a founder makes.
+// seedFiles adds the flags for a founder's files.
 func seedFiles(cmd *cobra.Command, dir, out *string) {
 	cmd.Flags().StringVar(dir, "dir", "", "`directory` that `lodge enrol` made, with the founder's signing key")
-	cmd.Flags().StringVar(out, "out", "", "file to make")
+	cmd.Flags().StringVar(out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("dir")
 	_ = cmd.MarkFlagRequired("out")
 }
@@ -108,9 +108,9 @@ func seedRevealCommand() *cobra.Command {
 	var dir, out string
 	cmd := &cobra.Command{
 		Use:   "reveal COMMITMENT...",
-		Short: "Check the commitments of all founders, and write what this one has drawn",
-		Long: "Check the commitments of all founders, and write what this founder has drawn, signed with all of them, to hand out.\n" +
-			"It is done once: what was kept is erased then, as a value that others know may not be revealed for another list.",
+		Short: "Verify the commitments of all founders, and reveal this founder's value",
+		Long: "Verify the commitments of all founders, and write this founder's value, signed together with them, to hand out. A founder\n" +
+			"reveals once: its stored value is then erased, because a value that others know must not be revealed for another list.",
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var list []*toss.Commitment
@@ -154,9 +154,9 @@ func seedCombineCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "combine REVEAL...",
-		Short: "Make the transcript of a toss of what all founders have revealed, and show the seed",
-		Long: "Check what all founders have revealed, and write the transcript. A founder that revealed nothing, or something else\n" +
-			"than it was committed to, or committed itself twice, is named. Founders then toss again, with another label.",
+		Short: "Make the transcript of a toss from the revealed values, and show the seed",
+		Long: "Verify the revealed values of all founders, and write the transcript. The command names a founder that revealed nothing,\n" +
+			"revealed another value than it was committed to, or committed twice. The founders then toss again, with another label.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var list []*toss.Reveal
@@ -177,7 +177,7 @@ func seedCombineCommand() *cobra.Command {
 			return printSeed(cmd.OutOrStdout(), newSeedRecord(t), asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "file to make")
+	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
@@ -188,8 +188,8 @@ func seedVerifyCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify TRANSCRIPT",
-		Short: "Check a toss, and that a roster has the seed that it gave",
-		Long: "Check the transcript of a toss, and show the seed and the founders. With a roster, check that it has this seed, and\n" +
+		Short: "Verify a toss, and that a roster contains its seed",
+		Long: "Verify the transcript of a toss, and show the seed and the founders. With a roster, check that it contains this seed, and\n" +
 			"show which of its parties took no part.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -206,7 +206,7 @@ func seedVerifyCommand() *cobra.Command {
 			return printSeed(cmd.OutOrStdout(), r, asJSON)
 		},
 	}
-	cmd.Flags().StringVar(&roster, "roster", "", "roster that has the seed")
+	cmd.Flags().StringVar(&roster, "roster", "", "roster that contains the seed")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd
 }
@@ -233,45 +233,46 @@ func printSeed(w io.Writer, r seedRecord, asJSON bool) error {
 	return err
 }
 
-// entriesOf are the founders whose entries these files are.
+// entriesOf returns the founders of entry files.
 func entriesOf(paths []string) (founders []toss.Founder, err error) {
 	for _, path := range paths {
 		e, err := config.LoadEntry(path)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, rpc.Errorf(rpc.NotFound, "name the files entry.yaml that `lodge enrol` wrote", "%v", err)
+			return nil, rpc.Errorf(rpc.NotFound, "name the entry.yaml files that `lodge enrol` wrote", "%v", err)
 		}
 		if err != nil {
-			return nil, cli.Invalid("name the files entry.yaml that `lodge enrol` wrote", "%v", err)
+			return nil, cli.Invalid("name the entry.yaml files that `lodge enrol` wrote", "%v", err)
 		}
 		key, err := pki.ParsePublic(e.SigningKey)
 		if err != nil {
-			return nil, cli.Invalid("name the entries of parties, and not the coordinator's", "%s: %v", path, err)
+			return nil, cli.Invalid("name the entries of parties only, without the coordinator's", "%s: %v", path, err)
 		}
 		founders = append(founders, toss.Founder{Name: e.Name, Key: key})
 	}
 	return founders, nil
 }
 
-// revealedLine is left of what a founder kept, so that it does not commit itself again under this label.
+// revealedLine replaces the stored value after it was revealed, so that the founder cannot commit
+// again under this label.
 const revealedLine = "lodge multikey toss revealed 1\n"
 
-// secretPath is where a founder keeps what it has drawn; labels are names.
+// secretPath returns the path of a founder's stored value. Labels are names.
 func secretPath(dir, label string) string { return filepath.Join(dir, "toss-"+label+".secret") }
 
 func readSecret(path string) (*toss.Secret, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, rpc.Errorf(rpc.NotFound, "name the directory with which this founder has committed itself", "%v", err)
+		return nil, rpc.Errorf(rpc.NotFound, "name the directory that this founder used for `lodge mk seed commit`", "%v", err)
 	case err != nil:
 		return nil, err
 	case secretfile.Exposed(info):
-		return nil, cli.Invalid("toss again, with another label", "%s can be read by others", path)
+		return nil, cli.Invalid("toss again, with another label", "%s can be read by other users", path)
 	}
 	b, err := os.ReadFile(path)
 	if err == nil && string(b) == revealedLine {
-		return nil, rpc.Errorf(rpc.Conflict, "a founder reveals once: hand out the file that it has made, or toss again with another label",
-			"what was in %s has been revealed", path)
+		return nil, rpc.Errorf(rpc.Conflict, "a founder reveals once: hand out the file that was written then, or toss again with another label",
+			"the value in %s was already revealed", path)
 	}
 	return cli.ReadToss(path, toss.ParseSecret)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// founded is a directory with what `lodge enrol` makes for three parties and a coordinator, which becomes the current one.
+// founded changes to a new directory with the files that `lodge enrol` makes for three parties and
+// a coordinator.
 func founded(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -31,13 +32,13 @@ func lodgeOK(t *testing.T, args ...string) string {
 	return out
 }
 
-// commit makes the commitment of a founder in a file.
+// commit writes the commitment of a founder to a file.
 func commit(t *testing.T, name, label, out string) {
 	t.Helper()
 	lodgeOK(t, "mk", "seed", "commit", "p0/entry.yaml", "p1/entry.yaml", "p2/entry.yaml", "--set", "insecure-M8-32", "--label", label, "--dir", name, "--out", out)
 }
 
-// refused sees that a command fails with a code, and says something of it.
+// refused checks that a command fails with a code and a text.
 func refused(t *testing.T, code rpc.Code, says string, args ...string) {
 	t.Helper()
 	if e, _ := lodgetest.Fails(t, args...); e.Code != code || e.Next == "" || !strings.Contains(e.Error(), says) {
@@ -63,7 +64,7 @@ func TestMkSeed(t *testing.T) {
 	if left, err := os.ReadFile(filepath.Join("p0", "toss-first.secret")); err != nil || string(left) != multikey.RevealedLine {
 		t.Errorf("%q is left, %v", left, err)
 	}
-	refused(t, rpc.Conflict, "has been revealed", "mk", "seed", "reveal", "p0.commit", "p1.commit", "p2.commit", "--dir", "p0", "--out", "again")
+	refused(t, rpc.Conflict, "already revealed", "mk", "seed", "reveal", "p0.commit", "p1.commit", "p2.commit", "--dir", "p0", "--out", "again")
 	var r multikey.SeedRecord
 	if err := json.Unmarshal([]byte(lodgeOK(t, append([]string{"mk", "seed", "combine", "--out", "toss", "--json"}, reveals...)...)), &r); err != nil {
 		t.Fatal(err)
@@ -76,7 +77,8 @@ func TestMkSeed(t *testing.T) {
 	if out := lodgeOK(t, "mk", "seed", "verify", "toss", "--roster", "roster.yaml"); !strings.Contains(out, r.Seed) || strings.Contains(out, "took no part") {
 		t.Error(out)
 	}
-	// A party that came later is shown; a roster with another seed, or none, is refused.
+	// A party that joined later is reported; a roster with another seed, or without one, is
+	// rejected.
 	lodgeOK(t, "enrol", "p3", "--name", "p3", "--address", "p3.example:7100")
 	entries = append(entries, "p3/entry.yaml")
 	refused(t, rpc.Invalid, "p3", append([]string{"roster", "join", "--toss", "toss", "--out", "larger.yaml"}, entries...)...)
@@ -99,7 +101,7 @@ func TestMkSeed(t *testing.T) {
 	}
 }
 
-// What a founder does that is not as it should be is named, and nothing is written.
+// The error names a founder that misbehaves, and no file is written.
 func TestMkSeedRefused(t *testing.T) {
 	founded(t)
 	for _, name := range []string{"p0", "p1", "p2"} {
@@ -111,7 +113,7 @@ func TestMkSeedRefused(t *testing.T) {
 	refused(t, rpc.NotFound, "p2", reveal("p0", "p0.commit", "p1.commit")...)
 	commit(t, "p2", "second", "p2.second")
 	refused(t, rpc.Invalid, "another ceremony", reveal("p0", "p0.commit", "p1.commit", "p2.second")...)
-	// p2 commits itself twice: the second time, what it has drawn is put out of the way.
+	// p2 commits twice: before the second time its stored value is moved away
 	if err := os.Rename("p2/toss-first.secret", "kept"); err != nil {
 		t.Fatal(err)
 	}
@@ -152,5 +154,5 @@ func TestMkSeedRefused(t *testing.T) {
 	if err := os.Chmod("p2/toss-first.secret", 0o644); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, rpc.Invalid, "read by others", reveal("p2", "p0.commit", "p1.commit", "p2.twice")...)
+	refused(t, rpc.Invalid, "read by other users", reveal("p2", "p0.commit", "p1.commit", "p2.twice")...)
 }

@@ -16,22 +16,23 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// maxTail bounds what `lodge audit show` holds.
+// maxTail is the largest number of entries that `lodge audit show` prints.
 const maxTail = 100_000
 
-// auditReport is the outcome of `lodge audit verify`.
+// auditReport is the JSON outcome of `lodge audit verify`.
 type auditReport struct {
 	audit.Summary
 	OK bool `json:"ok"`
 }
 
-// auditCommand is `lodge audit`: it reads a party's log of who drew what, also while the party runs.
+// auditCommand returns `lodge audit`, which reads a party's audit log. It works while the party
+// runs.
 func auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Verify and show a party's audit log",
-		Long: "Verify and show the log of who drew what from a party. PATH is the directory of the log, or one of its files.\n" +
-			"The log can be read while the party runs.",
+		Long: "Verify and show the log of downloads and administrative acts at a party. PATH is the directory of the log, or one of its\n" +
+			"files. The log can be read while the party runs.",
 	}
 	cmd.AddCommand(auditVerifyCommand(), auditShowCommand())
 	return cmd
@@ -42,10 +43,11 @@ func auditVerifyCommand() *cobra.Command {
 	var heads []string
 	cmd := &cobra.Command{
 		Use:   "verify PATH",
-		Short: "Verify that nothing in an audit log was changed, removed, added or swapped",
-		Long: "Follow the chain of hashes of an audit log and read every entry. The first bad line is named.\n\n" +
-			"A log whose end was cut off, or that was written anew, has a chain without a fault. To find that, keep the\n" +
-			"hash that this command prints somewhere else, and give it with --head later.",
+		Short: "Verify that no entry of an audit log was changed, removed, added or swapped",
+		Long: "Follow the chain of hashes of an audit log and read every entry. The command names the first bad line.\n" +
+			"\n" +
+			"A log whose end was cut off, or that was rewritten, has a valid chain. To detect that, keep the hash that this\n" +
+			"command prints in another place, and pass it with --head later.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var known []audit.Hash
@@ -59,7 +61,7 @@ func auditVerifyCommand() *cobra.Command {
 			sum, err := audit.Verify(args[0], known...)
 			w := cmd.OutOrStdout()
 			if err != nil && !errors.As(err, new(*fs.PathError)) {
-				err = rpc.Errorf(cli.CheckFailed, "keep this log as it is, and compare it with a backup", "%v", err)
+				err = rpc.Errorf(cli.CheckFailed, "keep this log unchanged, and compare it with a backup", "%v", err)
 			}
 			if cli.Hold(cmd); asJSON {
 				r := auditReport{Summary: sum, OK: err == nil}
@@ -111,7 +113,7 @@ func auditShowCommand() *cobra.Command {
 	return cmd
 }
 
-// printEntries writes a table.
+// printEntries writes entries as a table.
 func printEntries(w io.Writer, entries []audit.Entry) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "SEQ\tTIME\tEVENT\tACTOR\tTENANT\tCOUNT\tOBJECTS\tNOTE")

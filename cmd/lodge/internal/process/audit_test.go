@@ -50,7 +50,7 @@ func TestAuditCommand(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 
-	// One changed digit is found, and the report says where.
+	// The report names the place of one changed digit.
 	bad := filepath.Join(t.TempDir(), "audit-000001.jsonl")
 	if err := os.WriteFile(bad, bytes.Replace(lines, []byte("batch/b-2"), []byte("batch/b-3"), 1), 0o600); err != nil {
 		t.Fatal(err)

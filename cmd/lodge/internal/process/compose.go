@@ -17,18 +17,18 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// composePort is that of the coordinator in docker-compose.yml, as it is in the repository.
+// composePort is the port of the coordinator in the repository's docker-compose.yml.
 const composePort = 7100
 
-// composeCommand is `lodge compose`.
+// composeCommand returns `lodge compose`.
 func composeCommand() *cobra.Command {
 	var parties, port int
 	var out string
 	cmd := &cobra.Command{
 		Use:   "compose",
 		Short: "Write a cluster of n parties for Docker Compose",
-		Long: "Write the file for Docker Compose with which `docker compose up` runs a coordinator and n parties on this machine.\n" +
-			"The one in the repository is for three; docs/guides/compose.md says how to use it.",
+		Long: "Write a file with which `docker compose up` runs a coordinator and n parties on this machine. The file in the repository\n" +
+			"is for three parties; docs/guides/compose.md describes its use.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := devnet.Compose(parties, port)
@@ -44,45 +44,45 @@ func composeCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.IntVar(&parties, "parties", 3, "number of parties")
-	f.IntVar(&port, "port", composePort, "port of the coordinator on this machine; party i has the one that is 1+i higher")
+	f.IntVar(&port, "port", composePort, "port of the coordinator on this machine; party i has this port + 1 + i")
 	f.StringVar(&out, "out", "", "write to this file instead of standard output")
 	cmd.AddCommand(composeInitCommand())
 	return cmd
 }
 
-// imageUser is who processes run as in the image.
+// imageUser is the user of the processes in the image.
 const imageUser = 65532
 
-// composeInitCommand is `lodge compose init`.
+// composeInitCommand returns `lodge compose init`.
 func composeInitCommand() *cobra.Command {
 	o := devnet.Options{}
 	user := imageUser
 	cmd := &cobra.Command{
 		Use:   "init DIR",
-		Short: "Put a cluster into the volumes of containers, where there is none",
-		Long: "Write certificates, keys, a roster and configurations into directories under DIR that are mounted from elsewhere: one\n" +
-			"for each process with its own secrets only, `clients` with what clients need, and a copy of that into `host`. Where\n" +
-			"there is a cluster already only that copy is seen to. The service `init` of docker-compose.yml does this. If the\n" +
-			"environment's COMPOSE_PROFILES has postgres in it, that is --postgres.",
+		Short: "Create a cluster in the volumes of containers, if they are empty",
+		Long: "Write certificates, keys, a roster and configurations into directories under DIR that are mounted volumes: one for each\n" +
+			"process, with its own secrets only, `clients` with the files of clients, and a copy of `clients` in `host`. If the\n" +
+			"volumes contain a cluster, only that copy is renewed. The service `init` of docker-compose.yml runs this command. If\n" +
+			"the environment's COMPOSE_PROFILES contains postgres, --postgres is set.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			profiles := strings.Split(os.Getenv("COMPOSE_PROFILES"), ",")
 			o.Postgres = o.Postgres || slices.Contains(profiles, "postgres") || slices.Contains(profiles, "*")
-			if err := cli.RefuseLegacy(o.Params...); err != nil { // an existing cluster is installed again with the sets that it has
+			if err := cli.RefuseLegacy(o.Params...); err != nil { // an existing cluster keeps its sets
 				return err
 			}
 			made, err := devnet.Install(args[0], o, user)
 			switch {
 			case errors.Is(err, devnet.ErrOtherStore):
-				return rpc.Errorf(rpc.Conflict, "stores cannot be moved: have postgres in COMPOSE_PROFILES or not, as when the cluster was made, or remove the cluster with `docker compose down --volumes`", "%v", err)
+				return rpc.Errorf(rpc.Conflict, "stores cannot be moved: set or unset postgres in COMPOSE_PROFILES as when the cluster was made, or remove the cluster with `docker compose down --volumes`", "%v", err)
 			case errors.Is(err, devnet.ErrInstalled):
-				return rpc.Errorf(rpc.Conflict, "give back the volumes that belong together, or remove all of them and what they hold with `docker compose down --volumes`", "%v", err)
+				return rpc.Errorf(rpc.Conflict, "restore the volumes that belong together, or remove all of them with their data by `docker compose down --volumes`", "%v", err)
 			case errors.Is(err, fs.ErrNotExist):
-				return rpc.Errorf(rpc.NotFound, "mount one there: this is for the containers of docker-compose.yml", "%v", err)
+				return rpc.Errorf(rpc.NotFound, "mount a volume there: this command is for the containers of docker-compose.yml", "%v", err)
 			case err != nil:
 				return err
 			}
-			says := "a cluster of %d parties is there"
+			says := "a cluster of %d parties exists"
 			if made {
 				says = "wrote a cluster of %d parties"
 			}
@@ -92,13 +92,13 @@ func composeInitCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.Parties, "parties", 3, "number of parties")
-	f.StringVar(&o.Host, "host", "127.0.0.1", "address at which clients find all processes")
-	f.IntVar(&o.Port, "port", composePort, "port of the coordinator there; party i has the one that is 1+i higher")
+	f.StringVar(&o.Host, "host", "127.0.0.1", "address at which clients reach all processes")
+	f.IntVar(&o.Port, "port", composePort, "port of the coordinator at that address; party i has this port + 1 + i")
 	f.StringSliceVar(&o.Params, "params", []string{params.Default}, "parameter sets to pin")
 	f.BoolVar(&o.Dev, "dev", false, "accept key generation that is only passively secure")
 	f.BoolVar(&o.Insecure, "allow-insecure-params", false, "accept parameter sets for tests")
 	f.BoolVar(&o.Postgres, "postgres", false, "keep the parties' stores in the service postgres")
-	f.IntVar(&user, "user", imageUser, "who processes run as, by number; this command gives files away if it runs as root")
+	f.IntVar(&user, "user", imageUser, "numeric user that the processes run as; if this command runs as root it gives the files to that user")
 	cli.Complete(cmd, "params", cli.ParamsWords)
 	return cmd
 }

@@ -17,19 +17,19 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// configCommand is `lodge config`.
+// configCommand returns `lodge config`.
 func configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check configurations, and list what can be set",
-		Long: "Values of a configuration stand in its file, in variables of the environment that begin with " + config.EnvPrefix + ",\n" +
-			"and behind --set of `lodge party`, `lodge coordinator` and `lodge evaluator`; each stands above the ones before.",
+		Short: "Check configurations, and list their keys",
+		Long: "The value of a configuration key comes from the file, from an environment variable that begins with " + config.EnvPrefix + ",\n" +
+			"or from --set of `lodge party`, `lodge coordinator` and `lodge evaluator`; later sources override earlier ones.",
 	}
 	cmd.AddCommand(configCheckCommand(), configKeysCommand())
 	return cmd
 }
 
-// configReport is what is known of one file.
+// configReport is the JSON outcome for one file.
 type configReport struct {
 	File     string           `json:"file"`
 	Of       string           `json:"of"` // party, coordinator, evaluator or roster
@@ -37,9 +37,9 @@ type configReport struct {
 	Listen   string           `json:"listen,omitempty"`
 	Parties  int              `json:"parties"`
 	Settings []settingReport  `json:"settings,omitempty"`
-	Warnings []string         `json:"warnings,omitempty"` // about what loads and is dangerous
+	Warnings []string         `json:"warnings,omitempty"` // about dangerous settings
 	Error    string           `json:"error,omitempty"`
-	settings []config.Setting // as they were read
+	settings []config.Setting // files that were read
 }
 
 type settingReport struct {
@@ -53,9 +53,9 @@ func configCheckCommand() *cobra.Command {
 	var set []string
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
-		Short: "Check configurations of parties, of the coordinator, of evaluators, and rosters",
-		Long: "Read each file as its process would, with the environment's settings, and say everything that is wrong with it.\n" +
-			"`lodge doctor --config` also looks at what the file names: certificates, keys, disk and peers.",
+		Short: "Check configurations of parties, coordinators and evaluators, and rosters",
+		Long: "Read each file as its process would, with the environment's settings, and report all errors. `lodge doctor --config`\n" +
+			"also checks the files that it refers to: certificates, keys, disk and peers.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			list, bad, absent := []configReport{}, 0, 0
@@ -82,9 +82,9 @@ func configCheckCommand() *cobra.Command {
 			case bad == 0:
 				return nil
 			case absent == bad:
-				return rpc.Errorf(rpc.NotFound, "name files that are there, such as CLUSTER/p0/party.yaml", "%d of %d files, or what they name, are not there", bad, len(args))
+				return rpc.Errorf(rpc.NotFound, "name existing files, such as CLUSTER/p0/party.yaml", "%d of %d files are missing, or files that they refer to", bad, len(args))
 			default:
-				return cli.Invalid("docs/operations/operate.md says what stands in them", "%d of %d files cannot be used", bad, len(args))
+				return cli.Invalid("correct them as docs/operations/operate.md describes", "%d of %d files are invalid", bad, len(args))
 			}
 		},
 	}
@@ -93,7 +93,7 @@ func configCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// checkConfig reads a file as what its keys say that it is.
+// checkConfig loads a file as the type that its keys indicate.
 func checkConfig(path string, set []string) (configReport, error) {
 	r := configReport{File: path}
 	b, err := os.ReadFile(path)
@@ -146,10 +146,10 @@ func checkConfig(path string, set []string) (configReport, error) {
 		}
 		return r.withSettings(), err
 	}
-	return r, errors.New("neither of a party (signing_key), nor of a coordinator (data_dir), nor of an evaluator (party), nor a roster (parties)")
+	return r, errors.New("not a configuration of a party (which has signing_key), of a coordinator (data_dir) or of an evaluator (party), and not a roster (parties)")
 }
 
-// warnings are those about pinned sets.
+// warnings returns the warnings about the pinned sets.
 func warnings(pins []config.ParamsPin) []string {
 	var names []string
 	for _, p := range pins {
@@ -169,7 +169,8 @@ func printConfigs(w io.Writer, list []configReport) {
 	for _, r := range list {
 		switch {
 		case r.Error != "":
-			fmt.Fprintf(w, "%s: cannot be used\n  %s\n", r.File, r.Error)
+			fmt.Fprintf(w, "%s: invalid\n"+
+				"  %s\n", r.File, r.Error)
 			continue
 		case r.Of == "roster":
 			fmt.Fprintf(w, "%s: a roster of %d parties\n", r.File, r.Parties)
@@ -198,7 +199,7 @@ func configKeysCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:       "keys party|coordinator|evaluator",
-		Short:     "List the keys of a configuration, with their variables of the environment",
+		Short:     "List the keys of a configuration with their environment variables",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
 		ValidArgs: []string{"party", "coordinator", "evaluator"},
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// All files of a cluster are checked at once, with settings, and what is wrong with one is said.
+// All files of a cluster are checked at once, with settings, and all errors are reported.
 func TestConfigCheck(t *testing.T) {
 	net, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Insecure: true})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/doctor"
 )
 
-// doctorReport is the outcome of `lodge doctor`.
+// doctorReport is the JSON outcome of `lodge doctor`.
 type doctorReport struct {
 	OK       int              `json:"ok"`
 	Warn     int              `json:"warn"`
@@ -21,7 +21,7 @@ type doctorReport struct {
 	Findings []doctor.Finding `json:"findings"`
 }
 
-// doctorCommand is `lodge doctor`.
+// doctorCommand returns `lodge doctor`.
 func doctorCommand() *cobra.Command {
 	o := &cli.Operator{}
 	var file string
@@ -30,14 +30,16 @@ func doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check files, certificates, clocks, versions, parameters, disks and the network of a cluster",
-		Long: "Look for what keeps a cluster from working, one line for each check: ok, warn or fail, and what to do. Fails if any\n" +
-			"check does.\n\n" +
-			"With --config the files of one process are checked, and the others asked with its certificate: this is for the\n" +
-			"machine of a party. Of an evaluator, which asks nobody, the files are checked. With --cluster all files of a\n" +
-			"development cluster are. Otherwise, with --roster, --identity and --ca, or --client, the processes are asked as a\n" +
-			"client, which needs the permission status at each. A client's configuration has no digest: without a roster,\n" +
-			"what the processes have is compared with each other.\n\n" +
-			"Parties measure the round trip and the bandwidth between them: --probe-bytes go over each link.",
+		Long: "Look for faults that keep a cluster from working. The command writes one line for each check (ok, warn or fail) with the\n" +
+			"next step, and fails if a check fails.\n" +
+			"\n" +
+			"With --config it checks the files of one process, and calls the other processes with its certificate: use this on the\n" +
+			"machine of a party. An evaluator calls no other process, so that only its files are checked. With --cluster it checks\n" +
+			"all files of a development cluster. Otherwise, with --roster, --identity and --ca, or with --client, it calls the\n" +
+			"processes as a client, which needs the permission status at each. A client's configuration has no digest of the\n" +
+			"roster: without --roster the command compares the processes with each other.\n" +
+			"\n" +
+			"Parties measure the round trip and the bandwidth between them: --probe-bytes are sent over each link.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if probe > 16<<20 {
@@ -54,12 +56,12 @@ func doctorCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&file, "config", "", "configuration of a party, of the coordinator or of an evaluator on this machine")
 	f.Uint64Var(&probe, "probe-bytes", 4<<20, "bytes that parties send to each other; 0 to measure round trips only")
-	f.BoolVar(&offline, "offline", false, "look at files only, and connect to nothing")
-	f.BoolVar(&quiet, "quiet", false, "leave out what is ok")
+	f.BoolVar(&offline, "offline", false, "check files only, without a connection")
+	f.BoolVar(&quiet, "quiet", false, "omit checks that are ok")
 	return cmd
 }
 
-// examined says what to look at, and as whom.
+// examined says which files and processes to check, and with which credentials.
 func examined(o *cli.Operator, d *doctor.Options, file string, offline bool) error {
 	if file != "" {
 		d.Files = []string{file}
@@ -89,7 +91,7 @@ func examined(o *cli.Operator, d *doctor.Options, file string, offline bool) err
 	return err
 }
 
-// diagnose examines and writes what is found.
+// diagnose runs the checks and writes the findings.
 func diagnose(o *cli.Operator, cmd *cobra.Command, d doctor.Options, quiet bool) error {
 	r := doctorReport{Findings: []doctor.Finding{}}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
@@ -120,7 +122,7 @@ func diagnose(o *cli.Operator, cmd *cobra.Command, d doctor.Options, quiet bool)
 		return cli.ErrInterrupted
 	}
 	if r.Fail > 0 {
-		return rpc.Errorf(cli.CheckFailed, "do what is said beside each", "%d of %d checks failed", r.Fail, r.OK+r.Warn+r.Fail)
+		return rpc.Errorf(cli.CheckFailed, "follow the next step of each finding", "%d of %d checks failed", r.Fail, r.OK+r.Warn+r.Fail)
 	}
 	return nil
 }

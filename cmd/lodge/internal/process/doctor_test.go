@@ -24,7 +24,7 @@ func diagnosis(t *testing.T, args ...string) (r process.DoctorReport, err error)
 	return r, err
 }
 
-// of gives the findings of a check.
+// of returns the findings of a check.
 func of(r process.DoctorReport, status doctor.Status, subject, check string) (list []doctor.Finding) {
 	for _, f := range r.Findings {
 		if f.Status == status && f.Subject == subject && f.Check == check {
@@ -34,7 +34,8 @@ func of(r process.DoctorReport, status doctor.Status, subject, check string) (li
 	return list
 }
 
-// measured tells that a link was: a machine with much else to do may be too slow for the report to be content.
+// measured reports whether a link was measured: on a busy machine the measurement may be too slow
+// for status ok.
 func measured(r process.DoctorReport, link string) bool {
 	return len(of(r, doctor.OK, link, "link"))+len(of(r, doctor.Warn, link, "link")) == 1
 }
@@ -55,7 +56,7 @@ func TestDoctorAndStatus(t *testing.T) {
 			t.Errorf("no finding of %v in %+v", want, r.Findings)
 		}
 	}
-	for _, p := range []string{"p0", "p1"} { // a development cluster, whose application may have anything decrypted
+	for _, p := range []string{"p0", "p1"} { // a development cluster, whose application may decrypt anything
 		if list := of(r, doctor.Warn, p, "decryption"); len(list) != 1 || !strings.Contains(list[0].What, `client "app" can read the keys`) {
 			t.Errorf("of %s: %+v", p, list)
 		}
@@ -75,7 +76,7 @@ func TestDoctorAndStatus(t *testing.T) {
 		t.Errorf("as a client: %v: %+v", err, client.Findings)
 	}
 
-	l.Shows([]string{"status"}, "PROCESS", "coordinator", "ready", "insecure-8", "no jobs wait or run")
+	l.Shows([]string{"status"}, "PROCESS", "coordinator", "ready", "insecure-8", "no jobs are queued or running")
 	s := lodgetest.Read[process.StatusReport](l, "status")
 	if len(s.Processes) != 3 || s.Processes[0].Party != nil || *s.Processes[2].Party != 1 || s.Processes[2].Store.Generation == 0 || s.Processes[1].Links["p1"] != "connected" ||
 		s.Processes[0].Roster == "" || s.Processes[0].Roster != s.Processes[1].Roster || len(s.Processes[0].Params["insecure-8"]) != 64 {
@@ -114,7 +115,7 @@ func TestDoctorAndStatus(t *testing.T) {
 	l.Stop[0]()
 	l.Shows([]string{"status"}, "jobs: unavailable")
 	l.Stop[1]()
-	l.Refuses(rpc.Unavailable, "no process of the cluster answers", "status")
+	l.Refuses(rpc.Unavailable, "no process of the cluster responds", "status")
 }
 
 func TestDoctorOffline(t *testing.T) {

@@ -19,23 +19,23 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/enrol"
 )
 
-// enrolReport is the outcome of `lodge enrol`.
+// enrolReport is the JSON outcome of `lodge enrol`.
 type enrolReport struct {
 	Dir     string   `json:"dir"`
 	Secrets []string `json:"secrets"`
 	Public  []string `json:"public"`
 }
 
-// enrolCommand is `lodge enrol`.
+// enrolCommand returns `lodge enrol`.
 func enrolCommand() *cobra.Command {
 	o := enrol.Options{}
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "enrol DIR",
-		Short: "Make the keys of one party, coordinator, client or evaluator, on the machine that will have them",
-		Long: "Make keys for one process, a request for its certificate, and the entry that the roster will have of it. The keys\n" +
-			"stay where they are made: others need the request, to sign it, and the entry, from which `lodge roster join` makes the\n" +
-			"roster of all.",
+		Short: "Make the keys of a party, coordinator, client or evaluator on its own machine",
+		Long: "Make the keys of one process, a request for its certificate, and its entry for the roster. Keep the keys on the machine\n" +
+			"where they are made. Give the others the request, for signing, and the entry, from which `lodge roster join` makes\n" +
+			"the roster.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !slices.Contains(enrol.Roles, o.Role) {
@@ -53,23 +53,25 @@ func enrolCommand() *cobra.Command {
 			if asJSON {
 				return cli.WriteJSON(w, r)
 			}
-			_, err = fmt.Fprintf(w, "wrote to %s\n  to keep: %s\n  to hand out: %s\n", r.Dir, strings.Join(r.Secrets, ", "), strings.Join(r.Public, ", "))
+			_, err = fmt.Fprintf(w, "wrote to %s\n"+
+				"  to keep: %s\n"+
+				"  to hand out: %s\n", r.Dir, strings.Join(r.Secrets, ", "), strings.Join(r.Public, ", "))
 			return err
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Role, "role", enrol.Party, strings.Join(enrol.Roles, ", "))
 	f.StringVar(&o.Name, "name", "", "name of the party, client or evaluator")
-	f.StringVar(&o.Address, "address", "", "host:port at which the others find the party or the coordinator")
-	f.StringVar(&o.Identity, "identity", "", "URI or DNS name of its certificate (default spiffe://lodge/ROLE/NAME)")
-	f.StringSliceVar(&o.Hosts, "host", nil, "further host names and addresses of its certificate")
+	f.StringVar(&o.Address, "address", "", "host:port at which other processes reach the party or the coordinator")
+	f.StringVar(&o.Identity, "identity", "", "URI or DNS name in its certificate (default spiffe://lodge/ROLE/NAME)")
+	f.StringSliceVar(&o.Hosts, "host", nil, "further host names and addresses in its certificate")
 	f.BoolVar(&asJSON, "json", false, "write the result as JSON")
 	return cmd
 }
 
-// rosterCommand is `lodge roster`.
+// rosterCommand returns `lodge roster`.
 func rosterCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "roster", Short: "Make a roster of what each party hands out, and show one"}
+	cmd := &cobra.Command{Use: "roster", Short: "Make a roster from the parties' entries, and show a roster"}
 	cmd.AddCommand(rosterJoinCommand(), rosterShowCommand())
 	return cmd
 }
@@ -78,19 +80,19 @@ func rosterJoinCommand() *cobra.Command {
 	var out, transcript string
 	cmd := &cobra.Command{
 		Use:   "join ENTRY...",
-		Short: "Make a roster of the entries that `lodge enrol` wrote",
-		Long: "Make a roster of the entries that `lodge enrol` wrote: one of each party, whose order is that of the parties, and one\n" +
-			"of the coordinator. There are no secrets in it. Everybody needs the same: compare what `lodge roster show` prints.\n" +
-			"With the transcript of `lodge mk seed combine`, it has the set and the seed of multi-key keys, and all its parties\n" +
-			"must have tossed.",
+		Short: "Make a roster from the entries that `lodge enrol` wrote",
+		Long: "Make a roster from the entries that `lodge enrol` wrote: one for each party, in the order of the parties, and one for\n" +
+			"the coordinator. A roster contains no secrets. All processes need the same roster: compare the output of\n" +
+			"`lodge roster show`. With the transcript of `lodge mk seed combine` the roster contains the set and the seed of\n" +
+			"multi-key keys, and all its parties must have taken part in the toss.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := config.Join(args)
 			if errors.Is(err, fs.ErrNotExist) {
-				return rpc.Errorf(rpc.NotFound, "name the files entry.yaml that `lodge enrol` wrote", "%v", err)
+				return rpc.Errorf(rpc.NotFound, "name the entry.yaml files that `lodge enrol` wrote", "%v", err)
 			}
 			if err != nil {
-				return cli.Invalid("name the entries of two parties and more, and of the coordinator", "%v", err)
+				return cli.Invalid("name the entries of at least two parties and of the coordinator", "%v", err)
 			}
 			if transcript != "" {
 				if err := cli.AddToss(r, transcript); err != nil {
@@ -113,7 +115,7 @@ func rosterJoinCommand() *cobra.Command {
 	return cmd
 }
 
-// rosterReport is the outcome of `lodge roster show`.
+// rosterReport is the JSON outcome of `lodge roster show`.
 type rosterReport struct {
 	Digest      string         `json:"digest"`
 	Parties     []rosterMember `json:"parties"`
@@ -131,7 +133,7 @@ func rosterShowCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show FILE",
-		Short: "Show who is in a roster, and its digest, which must be the same for all",
+		Short: "Show the members and the digest of a roster, which must be the same everywhere",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			roster, err := config.LoadRoster(filepath.Clean(args[0]))

@@ -26,30 +26,30 @@ type healthOptions struct {
 	timeout         time.Duration
 }
 
-// healthCommand is `lodge health`.
+// healthCommand returns `lodge health`.
 func healthCommand() *cobra.Command {
 	o := &healthOptions{}
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Ask a process on this machine whether it is ready",
 		Long: "Ask a party or the coordinator whether it is ready: its store is open and not in quarantine, and it is not stopping.\n" +
-			"The command fails when it is not. It asks at the health_listen of the process's configuration, in plaintext, as\n" +
-			"supervisors do that have no certificate; `lodge status` asks over TLS, and knows more.",
+			"The command fails if it is not. It calls the health_listen address of the process's configuration in plaintext, like\n" +
+			"supervisors that have no certificate; `lodge status` uses TLS and shows more.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.address, "address", config.HealthAddress, "where the process answers")
-	f.StringVar(&o.config, "config", "", "configuration of the process, which says where it answers, in place of --address")
-	f.BoolVar(&o.live, "live", false, "ask only whether it lives")
-	f.DurationVar(&o.timeout, "timeout", 3*time.Second, "how long it may take to answer")
+	f.StringVar(&o.address, "address", config.HealthAddress, "address of the process")
+	f.StringVar(&o.config, "config", "", "configuration of the process, whose health_listen is called instead of --address")
+	f.BoolVar(&o.live, "live", false, "ask only whether the process is alive")
+	f.DurationVar(&o.timeout, "timeout", 3*time.Second, "timeout")
 	return cmd
 }
 
 func (o *healthOptions) run(cmd *cobra.Command) error {
 	if o.config != "" {
 		if cmd.Flags().Changed("address") {
-			return cli.Invalid("leave out one of them", "--config, which names an address, and --address")
+			return cli.Invalid("remove one of the two flags", "both --config, which contains an address, and --address")
 		}
 		var err error
 		if o.address, err = config.HealthOf(o.config); errors.Is(err, config.ErrNoHealth) {
@@ -75,10 +75,10 @@ func (o *healthOptions) run(cmd *cobra.Command) error {
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), says)
 		return err
 	case err == nil:
-		return rpc.Errorf(rpc.Unavailable, "see its log, and `lodge status`: it begins or stops, or its store is in quarantine", "not %s", says)
+		return rpc.Errorf(rpc.Unavailable, "see its log and `lodge status`: it starts or stops, or its store is in quarantine", "not %s", says)
 	case st.Code() == codes.DeadlineExceeded:
-		return rpc.Errorf(rpc.TimedOut, "see that the process runs", "no answer from %s in %s", o.address, o.timeout)
+		return rpc.Errorf(rpc.TimedOut, "check that the process is running", "no response from %s in %s", o.address, o.timeout)
 	default:
-		return rpc.Errorf(rpc.Unavailable, "see that the process runs, and that its configuration has a health_listen of "+o.address, "%s", cli.OneLine(st.Message()))
+		return rpc.Errorf(rpc.Unavailable, "check that the process is running, and that its configuration has health_listen: "+o.address, "%s", cli.OneLine(st.Message()))
 	}
 }

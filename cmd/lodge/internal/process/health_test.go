@@ -22,7 +22,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
-// withHealth adds the address at which a process says whether it is ready to its configuration.
+// withHealth adds a health_listen address to the configuration of a process.
 func withHealth(t *testing.T, file string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -41,8 +41,8 @@ func withHealth(t *testing.T, file string) string {
 	return address
 }
 
-// A party and a coordinator are ready when they serve; a party in quarantine lives and is not ready; nothing answers for
-// one that does not run.
+// A serving party and coordinator are ready; a party in quarantine is alive and not ready; a
+// stopped process does not respond.
 func TestHealth(t *testing.T) {
 	net, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true})
 	if err != nil {
@@ -70,7 +70,7 @@ func TestHealth(t *testing.T) {
 	refused(rpc.NotFound, "nowhere", "--config", "nowhere.yaml")
 	address := withHealth(t, file)
 	refused(rpc.Invalid, "--address", "--config", file, "--address", address)
-	refused(rpc.Unavailable, "see that the process runs", "--config", file)
+	refused(rpc.Unavailable, "check that the process is running", "--config", file)
 
 	becomes := func(args ...string) {
 		t.Helper()
@@ -84,7 +84,7 @@ func TestHealth(t *testing.T) {
 	becomes("--address", address)
 	becomes("--address", address, "--live")
 	l.Stop[0]()
-	refused(rpc.Unavailable, "see that the process runs", "--config", file)
+	refused(rpc.Unavailable, "check that the process is running", "--config", file)
 
 	place := vault.Place{Dir: filepath.Join(net.Dir, "p0", "vault")}
 	key, err := vault.LoadKey(filepath.Join(net.Dir, "p0", "vault.key"))
@@ -100,7 +100,7 @@ func TestHealth(t *testing.T) {
 	}
 	l.Run(runParty)
 	becomes("--config", file, "--live")
-	l.Eventually(func() bool { // it serves, and so its log and status can be asked why
+	l.Eventually(func() bool { // it serves, so that its log and status are available
 		conn, err := cluster.Dial(net, devnet.ClientName(0), net.Roster.Parties[0].Address, net.Roster.Parties[0].Identity)
 		if err != nil {
 			t.Fatal(err)

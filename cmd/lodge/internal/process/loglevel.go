@@ -20,7 +20,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/doctor"
 )
 
-// levelRecord is how much a process logs.
+// levelRecord is the log level of a process.
 type levelRecord struct {
 	Process string `json:"process"`
 	Level   string `json:"level,omitempty"`
@@ -28,16 +28,17 @@ type levelRecord struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// logLevelCommand is `lodge log-level`.
+// logLevelCommand returns `lodge log-level`.
 func logLevelCommand() *cobra.Command {
 	o := &cli.Operator{}
 	var at []string
 	var span time.Duration
 	cmd := &cobra.Command{
 		Use:   "log-level [LEVEL]",
-		Short: "Show or change how much processes log, while they run",
-		Long: "Show at which level processes log, or change it, as a client with the permission operate. The level is " +
-			strings.Join(logs.Levels, ",\n") + "; debug has a line for every round. No level has secrets in its lines.\n\n" + cli.Connecting,
+		Short: "Show or change the log level of running processes",
+		Long: "Show or change the log level of processes. This needs the permission operate. The level is " +
+			strings.Join(logs.Levels, ",\n") + "; debug logs every round. No level logs secrets.\n" +
+			"\n" + cli.Connecting,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: cli.FirstArgument(func() []string { return logs.Levels }),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,13 +53,13 @@ func logLevelCommand() *cobra.Command {
 		},
 	}
 	o.Flags(cmd)
-	cmd.Flags().StringSliceVar(&at, "at", nil, "processes: \"coordinator\" or parties by name (default all)")
-	cmd.Flags().DurationVar(&span, "for", 10*time.Minute, "then the configured level comes back; 0: not before the process ends")
+	cmd.Flags().StringSliceVar(&at, "at", nil, "processes: \"coordinator\" or names of parties (default all)")
+	cmd.Flags().DurationVar(&span, "for", 10*time.Minute, "time after which the configured level is restored; 0: when the process restarts")
 	cli.Complete(cmd, "at", func() []string { return append(o.CompleteParties(), config.CoordinatorName) })
 	return cmd
 }
 
-// logLevel asks processes, after changing the level if there is a request.
+// logLevel prints the levels of processes. If q is not nil it changes them first.
 func logLevel(o *cli.Operator, cmd *cobra.Command, at []string, q *statusv1.SetLogLevelRequest) error {
 	p, err := o.Places()
 	if err != nil {
@@ -105,7 +106,7 @@ func logLevel(o *cli.Operator, cmd *cobra.Command, at []string, q *statusv1.SetL
 	return err
 }
 
-// levelAt is the level of one process, which it may have been asked to change.
+// levelAt returns the level of one process, after changing it if q is not nil.
 func levelAt(ctx context.Context, a *doctor.Answer, q *statusv1.SetLogLevelRequest) (levelRecord, error) {
 	r := levelRecord{Process: a.Name}
 	level, err := a.Status.GetLogLevel(), a.Err

@@ -15,10 +15,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/doctor"
 )
 
-// A client's configuration stands for all other files.
+// A client's configuration replaces all other files.
 func TestClientConfiguration(t *testing.T) {
 	l := lodgetest.Start(t)
-	t.Chdir(t.TempDir()) // there is no cluster here
+	t.Chdir(t.TempDir()) // this directory contains no cluster
 	client := func(name string) string { return filepath.Join(l.Net.Dir, "clients", name+".yaml") }
 	ok := func(args ...string) string {
 		t.Helper()
@@ -74,7 +74,7 @@ func TestClientConfiguration(t *testing.T) {
 	}
 	c.Coordinator = lodge.Server{}
 	lodgetest.WriteYAML(t, "parties.yaml", &c)
-	refuses(rpc.Invalid, "parties.yaml names no coordinator", "stock", "--client", "parties.yaml")
+	refuses(rpc.Invalid, "parties.yaml has no coordinator", "stock", "--client", "parties.yaml")
 	if out := ok("status", "--client", "parties.yaml"); strings.Count(out, "ready") != 2 || !strings.Contains(out, "does not know its address") {
 		t.Error(out)
 	}

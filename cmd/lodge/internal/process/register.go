@@ -1,5 +1,5 @@
-// Package process holds the commands that run processes and look after them: configuration, enrolment, health, status, logs
-// and stores.
+// Package process holds the commands that run processes and look after them: configuration,
+// enrolment, health, status, logs and stores.
 package process
 
 import (

@@ -159,8 +159,8 @@ func evaluatorCommand() *cobra.Command {
 	return cmd
 }
 
-// setUp has a process log at its level, and tells what does not stand in the file. Secrets are no values of
-// configurations, only their paths.
+// setUp has a process log at its level, and tells what does not stand in the file. Secrets are no
+// values of configurations, only their paths.
 func setUp(log *slog.Logger, level string, list []config.Setting) {
 	if l, err := logs.ParseLevel(level); err == nil {
 		logs.LevelOf(log).Configure(l)

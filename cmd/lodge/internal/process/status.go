@@ -20,14 +20,15 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// statusCommand is `lodge status`.
+// statusCommand returns `lodge status`.
 func statusCommand() *cobra.Command {
 	o := &cli.Operator{}
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show every process of a cluster: whether it is there, its version, pins, certificate, links and store",
-		Long: "Ask the coordinator and every party how they are, and the coordinator what its jobs wait for. A client that lacks the\n" +
-			"permission status at a process sees less of it. `lodge doctor` looks for what is wrong, and says what to do.\n\n" + cli.Connecting,
+		Short: "Show every process of a cluster: availability, version, pins, certificate, links and store",
+		Long: "Request the status of the coordinator and every party, and the jobs that have not ended. A client without the permission\n" +
+			"status at a process sees less of it. `lodge doctor` looks for faults and says how to fix them.\n" +
+			"\n" + cli.Connecting,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return fetchStatus(o, cmd) },
 	}
@@ -51,7 +52,7 @@ func fetchStatus(o *cli.Operator, cmd *cobra.Command) error {
 		reached = reached || a.Reached()
 	}
 	if !reached {
-		return rpc.Errorf(rpc.Unavailable, "see that they run; `lodge doctor` says more", "no process of the cluster answers")
+		return rpc.Errorf(rpc.Unavailable, "check that they run; `lodge doctor` prints details", "no process of the cluster responds")
 	}
 	jobs, err := waiting(cmd.Context(), answers[0])
 	if o.JSON {
@@ -65,7 +66,8 @@ func fetchStatus(o *cli.Operator, cmd *cobra.Command) error {
 	case err != nil:
 		fmt.Fprintf(cmd.ErrOrStderr(), "jobs: %s\n", cli.OneLine(err.Error()))
 	case len(jobs) == 0:
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), "\nno jobs wait or run")
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), "\n"+
+			"no jobs are queued or running")
 		return err
 	default:
 		fmt.Fprintln(cmd.OutOrStdout())
@@ -74,10 +76,10 @@ func fetchStatus(o *cli.Operator, cmd *cobra.Command) error {
 	return nil
 }
 
-// maxWaiting is how many jobs are shown that are not over.
+// maxWaiting is the largest number of unfinished jobs shown.
 const maxWaiting = 100
 
-// waiting are the coordinator's jobs that are not over, each with what it waits for.
+// waiting returns the coordinator's unfinished jobs, each with the reason why it waits.
 func waiting(ctx context.Context, a *doctor.Answer) ([]*coordinatorv1.Job, error) {
 	if a.Err != nil {
 		return nil, a.Err
@@ -97,7 +99,7 @@ func waiting(ctx context.Context, a *doctor.Answer) ([]*coordinatorv1.Job, error
 	return r.GetJobs(), nil
 }
 
-// stateOf a process in one word or two.
+// stateOf returns the state of a process in one or two words.
 func stateOf(a *doctor.Answer) string {
 	switch {
 	case a.Err != nil && a.Reached():
@@ -116,7 +118,8 @@ func stateOf(a *doctor.Answer) string {
 	return "ready"
 }
 
-// note says what does not fit a column: why a process does not answer, or which links are missing.
+// note returns details that do not fit in a column: why a process does not respond, or which links
+// are missing.
 func note(a *doctor.Answer) string {
 	if a.Err != nil {
 		return a.Err.Error()
@@ -126,7 +129,7 @@ func note(a *doctor.Answer) string {
 	}
 	for _, v := range a.Status.GetVolumes() {
 		if v.GetLow() {
-			return fmt.Sprintf("disk low: %s has %s free and needs %s; new work is refused", v.GetName(), cli.Size(float64(v.GetFreeBytes())), cli.Size(float64(v.GetMinFreeBytes())))
+			return fmt.Sprintf("disk low: %s has %s free and needs %s; new work is rejected", v.GetName(), cli.Size(float64(v.GetFreeBytes())), cli.Size(float64(v.GetMinFreeBytes())))
 		}
 	}
 	if f := a.Status.GetAudit().GetFault(); f != "" {
@@ -137,7 +140,7 @@ func note(a *doctor.Answer) string {
 	}
 	for _, d := range a.Status.GetLinear() {
 		if d.GetLogSpent() > d.GetLogBudget()-1 { // more than half
-			return fmt.Sprintf("products of clients %s and %s have spent a distance of 2^%.2f of 2^%.4g", d.GetClient(), d.GetWith(), d.GetLogSpent(), d.GetLogBudget())
+			return fmt.Sprintf("products of clients %s and %s have used a statistical distance of 2^%.2f of 2^%.4g", d.GetClient(), d.GetWith(), d.GetLogSpent(), d.GetLogBudget())
 		}
 	}
 	var missing []string
@@ -183,16 +186,16 @@ func printStatus(w io.Writer, answers []*doctor.Answer, now time.Time) error {
 	return t.Flush()
 }
 
-// signed is how far a clock is ahead, as far as that is known.
+// signed formats the offset of a clock, as far as it is known.
 func signed(ahead, by time.Duration) string {
 	return fmt.Sprintf("%+.1f±%.1fms", float64(ahead)/1e6, float64(by)/1e6)
 }
 
-// The JSON of the status: times in RFC 3339, spans in seconds, hashes in hexadecimal.
+// The JSON records of the status: times in RFC 3339, durations in seconds, hashes in hexadecimal.
 
 type statusReport struct {
 	Processes []processRecord `json:"processes"`
-	Jobs      []cli.JobRecord `json:"jobs"` // that are not over
+	Jobs      []cli.JobRecord `json:"jobs"` // unfinished
 }
 
 type processRecord struct {
@@ -221,20 +224,20 @@ type processRecord struct {
 	Linear      []distanceRecord  `json:"linear,omitempty"`
 }
 
-// distanceRecord is the statistical distance that products on shares have spent.
+// distanceRecord is the statistical distance that products on shares have used.
 type distanceRecord struct {
 	Client    string  `json:"client"`
 	With      string  `json:"with"` // the client with the matrices
 	LogSpent  float64 `json:"log_spent"`
 	LogBudget float64 `json:"log_budget"`
 	Products  uint64  `json:"products"`
-	Lost      bool    `json:"lost,omitempty"` // the store was restored
+	Lost      bool    `json:"lost,omitempty"` // the store was restored from a backup
 }
 
 type conductRecord struct {
-	Refusal     string   `json:"refusal,omitempty"` // why no session begins
+	Refusal     string   `json:"refusal,omitempty"` // why no session starts
 	Excluded    []string `json:"excluded,omitempty"`
-	Failures    uint32   `json:"failures"` // with nobody named
+	Failures    uint32   `json:"failures"` // failures without blame
 	MaxFailures uint32   `json:"max_failures"`
 }
 
@@ -254,13 +257,13 @@ type auditRecord struct {
 	Fault    string `json:"fault,omitempty"` // why nothing can be appended
 }
 
-// volumeRecord is a file system that the process writes to.
+// volumeRecord describes a file system that the process writes to.
 type volumeRecord struct {
 	Name    string `json:"name"`
 	Free    uint64 `json:"free_bytes"`
 	Total   uint64 `json:"total_bytes"`
 	MinFree uint64 `json:"min_free_bytes"`
-	Low     bool   `json:"low"` // new work is refused
+	Low     bool   `json:"low"` // new work is rejected
 }
 
 func statusJSON(answers []*doctor.Answer, jobs []*coordinatorv1.Job) statusReport {

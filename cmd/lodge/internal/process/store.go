@@ -17,34 +17,34 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
-// errUnsound is the error of `lodge store check` when it could look at everything and something is wrong.
-var errUnsound = rpc.Errorf(cli.CheckFailed, "see docs/operations/operate.md, or restore a backup", "the store is not sound")
+// errUnsound is the error of `lodge store check` if it read everything and found a fault.
+var errUnsound = rpc.Errorf(cli.CheckFailed, "see docs/operations/operate.md, or restore a backup", "the store is damaged")
 
-// lookAgain is how often --wait sees whether the party has stopped.
+// lookAgain is the interval at which --wait checks whether the party has stopped.
 const lookAgain = 200 * time.Millisecond
 
-// storeFlags are what every `lodge store` command takes.
+// storeFlags are the common flags of the `lodge store` commands.
 type storeFlags struct {
 	config   string
-	auditDir string // of the party, once its configuration is read
+	auditDir string // of the party, after its configuration was loaded
 	json     bool
 	dry      bool
-	wait     time.Duration // for the party to stop
+	wait     time.Duration // timeout for the party to stop
 }
 
-// storeCommand is `lodge store`: the vault of a party that is stopped.
+// storeCommand returns `lodge store`, which works on the vault of a stopped party.
 func storeCommand() *cobra.Command {
 	o := &storeFlags{}
 	cmd := &cobra.Command{
 		Use:   "store",
-		Short: "Check, count, back up and restore a party's store, while the party is stopped",
-		Long: "Work on the store of a party: its keys, its shares of tuples and its ledgers. The configuration of the party names\n" +
-			"the store and the key that seals it. The party must be stopped.",
+		Short: "Check, count, back up and restore the store of a stopped party",
+		Long: "Work on the store of a party: its keys, its shares of tuples and its ledgers. The configuration of the party names the\n" +
+			"store and the key that encrypts it. The party must be stopped.",
 	}
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.config, "config", "party.yaml", "configuration of the party")
 	f.BoolVar(&o.json, "json", false, "write JSON")
-	f.DurationVar(&o.wait, "wait", 0, "wait so long for a party that is stopping")
+	f.DurationVar(&o.wait, "wait", 0, "wait this long for the party to stop")
 	cmd.AddCommand(o.checkCommand(), o.statsCommand(), o.backupCommand(), o.restoreCommand(), o.rotateCommand(), o.quarantineCommand())
 	return cmd
 }
@@ -62,12 +62,12 @@ func (o *storeFlags) load() (vault.Place, *vault.Key, error) {
 	o.auditDir = f.AuditDir
 	key, err := vault.LoadKey(f.Vault.KeyFile)
 	if err != nil {
-		err = cli.Invalid("see vault.key_file in "+o.config, "%v", err)
+		err = cli.Invalid("check vault.key_file in "+o.config, "%v", err)
 	}
 	return vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, key, err
 }
 
-// open opens a store that is there, or one to restore into.
+// open opens an existing store, or with create an empty one to restore into.
 func (o *storeFlags) open(cmd *cobra.Command, p vault.Place, fresh bool) (store.Store, error) {
 	if p.Dir != "" && !fresh {
 		if _, err := os.Stat(filepath.Join(p.Dir, "records.db")); errors.Is(err, os.ErrNotExist) {
@@ -90,7 +90,7 @@ func (o *storeFlags) open(cmd *cobra.Command, p vault.Place, fresh bool) (store.
 	}
 }
 
-// examine opens the vault of a party as it is.
+// examine opens the vault of a party without changing it.
 func (o *storeFlags) examine(cmd *cobra.Command) (v *vault.Vault, key *vault.Key, err error) {
 	place, key, err := o.load()
 	if err != nil {
@@ -101,22 +101,23 @@ func (o *storeFlags) examine(cmd *cobra.Command) (v *vault.Vault, key *vault.Key
 		return nil, nil, err
 	}
 	if v, err = vault.Examine(s, key); errors.Is(err, vault.ErrWrongKey) {
-		err = rpc.Errorf(rpc.Invalid, "name the key that seals this store as vault.key_file in "+o.config, "%v", err)
+		err = rpc.Errorf(rpc.Invalid, "name the key of this store as vault.key_file in "+o.config, "%v", err)
 	}
 	return v, key, err
 }
 
-// checkReport is the outcome of `lodge store check`.
+// checkReport is the JSON outcome of `lodge store check`.
 type checkReport struct {
 	vault.Checked
 	OK   bool            `json:"ok"`
 	Deep bool            `json:"deep"`
 	List []vault.Finding `json:"list"`
-	// Audit is what the audit log holds; nil where there is none.
+	// Audit describes the audit log; nil if there is none.
 	Audit *audit.Summary `json:"audit,omitempty"`
 }
 
-// checkAudit verifies the chain of the audit log, which must have the entry that the store remembers.
+// checkAudit verifies the chain of the audit log, which must contain the entry that the store
+// remembers.
 func (r *checkReport) checkAudit(v *vault.Vault, dir string) error {
 	head, err := v.AuditHead()
 	if err != nil {
@@ -132,7 +133,7 @@ func (r *checkReport) checkAudit(v *vault.Vault, dir string) error {
 	}
 	sum, err := audit.Verify(dir, known...)
 	if head == "" && (errors.Is(err, audit.ErrNoLog) || errors.Is(err, os.ErrNotExist)) {
-		return nil // the party has not been started, or begins a new log after a restore
+		return nil // the party was never started, or starts a new log after a restore
 	}
 	r.Audit = &sum
 	switch {
@@ -150,10 +151,10 @@ func (o *storeFlags) checkCommand() *cobra.Command {
 	r := checkReport{List: []vault.Finding{}}
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check that everything in the store opens, is there, and agrees",
-		Long: "Open every record, see that batches, reservations and blobs agree with each other, and verify the chain of the audit\n" +
-			"log. With --deep, also read all that is stored and see that it authenticates, and that what is erased is gone.\n" +
-			"Nothing is changed: what a crash has left half done is named, and mended when the party starts.",
+		Short: "Check that all records of the store are readable, complete and consistent",
+		Long: "Open every record, check that batches, reservations and blobs agree with each other, and verify the chain of the audit\n" +
+			"log. With --deep, also read and authenticate all stored data, and check that erased data is gone. The command changes\n" +
+			"nothing: it reports operations that a crash interrupted, which the party completes when it starts.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			v, _, err := o.examine(cmd)
@@ -189,7 +190,7 @@ func (o *storeFlags) checkCommand() *cobra.Command {
 func (o *storeFlags) statsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "stats",
-		Short: "Count what is in the store",
+		Short: "Count the contents of the store",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			v, _, err := o.examine(cmd)
@@ -206,10 +207,10 @@ func (o *storeFlags) statsCommand() *cobra.Command {
 	}
 }
 
-// rotateReport is the outcome of `lodge store rotate-key`.
+// rotateReport is the JSON outcome of `lodge store rotate-key`.
 type rotateReport struct {
 	KeyFile string `json:"key_file"`
-	Made    bool   `json:"made"` // by this command
+	Made    bool   `json:"made"` // made by this command
 	DryRun  bool   `json:"dry_run,omitempty"`
 }
 
@@ -217,10 +218,11 @@ func (o *storeFlags) rotateCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "rotate-key",
-		Short: "Seal the store under another key of the operator's",
-		Long: "Seal the root key of the store under the key in --new-key-file, which is made when it does not exist. The key of\n" +
-			"the party's configuration opens the store no more: name the new one there, and start the party.\n\n" +
-			"Whoever has the old key and an old copy of the store still reads that copy, and knows the root key.",
+		Short: "Encrypt the store under another key",
+		Long: "Encrypt the root key of the store under the key in --new-key-file, which is created if it does not exist. The key in the\n" +
+			"party's configuration no longer opens the store: name the new one there, and start the party.\n" +
+			"\n" +
+			"A holder of the old key and of an old copy of the store can still read that copy, and learns the root key.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := rotateReport{KeyFile: file, DryRun: o.dry}
@@ -232,7 +234,7 @@ func (o *storeFlags) rotateCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&file, "new-key-file", "", "file of the new key: 64 hexadecimal digits, readable by its owner only")
 	_ = cmd.MarkFlagRequired("new-key-file")
-	o.dryRun(cmd, "see that both keys can be used, and change nothing")
+	o.dryRun(cmd, "check that both keys work, and change nothing")
 	return cmd
 }
 
@@ -259,9 +261,9 @@ func (o *storeFlags) rotate(cmd *cobra.Command, r *rotateReport) (err error) {
 	return v.RotateKey(old, fresh)
 }
 
-// quarantineReport is the outcome of `lodge store quarantine`.
+// quarantineReport is the JSON outcome of `lodge store quarantine`.
 type quarantineReport struct {
-	Reason string `json:"reason"` // empty: it is in none
+	Reason string `json:"reason"` // empty: not in quarantine
 	Left   bool   `json:"left"`
 	DryRun bool   `json:"dry_run,omitempty"`
 }
@@ -270,10 +272,10 @@ func (o *storeFlags) quarantineCommand() *cobra.Command {
 	var leave bool
 	cmd := &cobra.Command{
 		Use:   "quarantine",
-		Short: "Say why the store is in quarantine, and leave it",
-		Long: "A store that was put back, failed over or restored is in quarantine: its tuples are revoked, its MAC keys burnt, and\n" +
-			"it takes part in nothing of tuples or decryption. With --leave it goes on, with nothing of what it had: find out\n" +
-			"first how it came about.",
+		Short: "Show why the store is in quarantine, or end the quarantine",
+		Long: "A store that was rolled back, failed over or restored is in quarantine: its tuples are revoked, its MAC keys burnt, and\n" +
+			"the party takes part in no session about tuples or decryption. --leave ends the quarantine; the revoked data stays\n" +
+			"revoked. Find the cause first.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			v, _, err := o.examine(cmd)
@@ -295,6 +297,6 @@ func (o *storeFlags) quarantineCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&leave, "leave", false, "go on")
-	o.dryRun(cmd, "with --leave, say what would be left, and change nothing")
+	o.dryRun(cmd, "with --leave: show the effect and change nothing")
 	return cmd
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
-// backupReport is the outcome of `lodge store backup`.
+// backupReport is the JSON outcome of `lodge store backup`.
 type backupReport struct {
 	vault.Restored        // as it was read back
 	File           string `json:"file"`
 	FileBytes      int64  `json:"file_bytes"`
 }
 
-// restoreReport is the outcome of `lodge store restore`.
+// restoreReport is the JSON outcome of `lodge store restore`.
 type restoreReport struct {
 	vault.Restored
 	KeepDecryption bool `json:"keep_decryption"`
@@ -33,10 +33,10 @@ func (o *storeFlags) backupCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "backup",
-		Short: "Back up everything but the shares of tuples and of MAC keys",
-		Long: "Write a backup, and read it back. It has the party's shares of epochs, the ledger of decryptions with its answers,\n" +
-			"and the records of everything; it has no tuples and no MAC keys, so that none can come back. It is sealed under\n" +
-			"the key of the store: keep that key, and not beside the backup.",
+		Short: "Back up everything except the shares of tuples and of MAC keys",
+		Long: "Write a backup and read it back. It contains the party's shares of epochs, the ledger of decryptions with its answers, and\n" +
+			"all records. It contains no tuples and no MAC keys, so that none of them can be used twice. It is encrypted under the\n" +
+			"key of the store: keep that key, in another place than the backup.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := backupReport{File: file}
@@ -46,12 +46,12 @@ func (o *storeFlags) backupCommand() *cobra.Command {
 			return writeStore(o, cmd, r, printBackup)
 		},
 	}
-	cmd.Flags().StringVar(&file, "out", "", "file to write, which must not exist")
+	cmd.Flags().StringVar(&file, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
 }
 
-// counted shows how much has passed.
+// counted reports the number of bytes transferred.
 type counted struct {
 	n    int64
 	show func(n int64)
@@ -67,7 +67,7 @@ func newCounted(p *terminal.Progress, what string) *counted {
 	return &counted{show: func(n int64) { p.Show(fmt.Sprintf("%s %.1f MB", what, float64(n)/1e6), false) }}
 }
 
-// backup leaves the file under its name only when all of it is there and reads back.
+// backup creates the file under its final name only after it is complete and was read back.
 func (o *storeFlags) backup(cmd *cobra.Command, r *backupReport) (err error) {
 	v, key, err := o.examine(cmd)
 	if err != nil {
@@ -113,14 +113,15 @@ func (o *storeFlags) restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore",
 		Short: "Restore a backup into an empty store",
-		Long: "Restore a backup into the store of the party's configuration, in which there must be nothing, with the key that\n" +
-			"sealed the backed-up store at that time. The store is another one from then on, in quarantine until\n" +
-			"`lodge store quarantine --leave`. No tuple comes back, because a backup has no shares: every batch is revoked and\n" +
-			"every MAC key burnt.\n\n" +
-			"All epochs are retired. With --keep-decryption those for decryption drain, with half of the decryptions that were left,\n" +
-			"and threshold keys without any with flooding: but answers that were given after the backup are not known to it. The same ciphertext would be answered again with\n" +
-			"fresh noise, and two such answers tell of the key. Use it only when that cannot be asked for. An epoch that was\n" +
-			"destroyed after the backup comes back, too: destroy it again.",
+		Long: "Restore a backup into the store of the party's configuration, which must be empty, with the key that encrypted the backup.\n" +
+			"The restored store has a new identity, and is in quarantine until `lodge store quarantine --leave`. No tuple comes back,\n" +
+			"because a backup has no shares: every batch is revoked and every MAC key burnt.\n" +
+			"\n" +
+			"All epochs are retired. With --keep-decryption, epochs for decryption drain with half of their remaining decryptions,\n" +
+			"and threshold keys with none by flooding. The restored store does not know the answers that were given after the\n" +
+			"backup: the party would answer the same ciphertext again with fresh noise, and two such answers leak information about\n" +
+			"the key. Use it only if no client can still retry a request made after the backup. An epoch that was destroyed after\n" +
+			"the backup is restored too: destroy it again.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := restoreReport{KeepDecryption: keep, NewAuditLog: newLog, DryRun: o.dry}
@@ -131,10 +132,10 @@ func (o *storeFlags) restoreCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&file, "in", "", "backup to restore")
-	cmd.Flags().BoolVar(&newLog, "new-audit-log", false, "the audit log is lost, too: the party begins a new one")
+	cmd.Flags().BoolVar(&newLog, "new-audit-log", false, "the audit log is lost too: the party starts a new one")
 	cmd.Flags().BoolVar(&keep, "keep-decryption", false, "keep the epochs for decryption; see the risk above")
 	_ = cmd.MarkFlagRequired("in")
-	o.dryRun(cmd, "read the backup to its end, and restore nothing")
+	o.dryRun(cmd, "read the backup to its end without restoring it")
 	return cmd
 }
 
@@ -170,7 +171,7 @@ func explainRestore(err error) error {
 	case errors.Is(err, vault.ErrWrongKey):
 		return rpc.Errorf(rpc.Invalid, "name the key of the store at the time of the backup as vault.key_file", "%v", err)
 	case errors.Is(err, vault.ErrExists):
-		return rpc.Errorf(rpc.Conflict, "name an empty place for vault.dir, or move away what is there", "%v", err)
+		return rpc.Errorf(rpc.Conflict, "name an empty directory as vault.dir, or move its contents away", "%v", err)
 	}
 	return err
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// A damaged records.db ends `lodge party` and `lodge store check` with check_failed and what to do, and no panic.
+// If records.db is damaged, `lodge party` and `lodge store check` fail with check_failed and the
+// next step, without a panic.
 func TestDamagedRecords(t *testing.T) {
 	p := newStoppedParty(t)
 	p.furnish()
@@ -59,7 +60,8 @@ func TestDamagedRecords(t *testing.T) {
 	p.says(": sound", "check", "--deep")
 }
 
-// `lodge store check` verifies the chain of the audit log, and that it has the entry that the store remembers.
+// `lodge store check` verifies the chain of the audit log, and that it contains the entry that the
+// store remembers.
 func TestStoreCheckAudit(t *testing.T) {
 	p := newStoppedParty(t)
 	p.furnish()
@@ -90,7 +92,7 @@ func TestStoreCheckAudit(t *testing.T) {
 		}
 	}
 	p.check(os.WriteFile(path, append(whole, "torn"...), 0o600))
-	p.says("the next start mends it|: sound", "check")
+	p.says("the next start completes it|: sound", "check")
 	p.check(os.RemoveAll(dir))
 	p.refused(rpc.CheckFailed, "check")
 }

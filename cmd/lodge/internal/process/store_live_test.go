@@ -16,7 +16,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/party"
 )
 
-// The store of a party that has served is sound, is backed up and restored, and the party goes on with it.
+// The store of a party that has served is sound, is backed up and restored, and the party continues
+// with it.
 func TestStoreOfAPartyThatServed(t *testing.T) {
 	l, root := lodgetest.Start(t), t.TempDir()
 	id := strings.TrimSpace(l.OK(append([]string{"reserve"}, lodgetest.Class("--count", "40")...)...))
@@ -45,7 +46,7 @@ func TestStoreOfAPartyThatServed(t *testing.T) {
 			t.Fatal(err)
 		}
 		store("All epochs are retired", append([]string{"restore", "--in", backup}, args...)...)
-		store("left the quarantine", "quarantine", "--leave")
+		store("quarantine ended", "quarantine", "--leave")
 		store(": sound", "check", "--deep")
 	}
 	restore()

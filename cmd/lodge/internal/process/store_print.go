@@ -16,7 +16,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
-// writeStore writes an outcome as JSON, or in columns.
+// writeStore writes a report as JSON or as text.
 func writeStore[R any](o *storeFlags, cmd *cobra.Command, r R, print func(io.Writer, R)) error {
 	if o.json {
 		return cli.WriteJSON(cmd.OutOrStdout(), r)
@@ -30,7 +30,7 @@ func printCheck(w io.Writer, r checkReport) {
 	for _, f := range r.List {
 		mark := ""
 		if f.Mended {
-			mark = " (the next start mends it)"
+			mark = " (the next start completes it)"
 		}
 		fmt.Fprintf(w, "%s: %s%s\n", f.Where, f.What, mark)
 	}
@@ -48,7 +48,7 @@ func printCheck(w io.Writer, r checkReport) {
 	}
 }
 
-// counts writes a map of states in order, such as "3 active, 1 burnt".
+// counts formats a map of states in order, such as "3 active, 1 burnt".
 func counts[S ~string](m map[S]int) string {
 	var all []string
 	for _, state := range slices.Sorted(maps.Keys(m)) {
@@ -60,7 +60,7 @@ func counts[S ~string](m map[S]int) string {
 	return strings.Join(all, ", ")
 }
 
-// className is a class in a word.
+// className describes a class in one word.
 func className(c vault.Class) string {
 	name := c.Kind
 	switch {
@@ -106,7 +106,7 @@ func printStats(w io.Writer, s *vault.Stats) {
 	fmt.Fprintf(w, "MAC keys\t%s\n", counts(s.MACKeys))
 	fmt.Fprintf(w, "decryptions\t%d\n", s.Decryptions)
 	if s.Approvals > 0 {
-		fmt.Fprintf(w, "approvals\t%d requests wait or have it\n", s.Approvals)
+		fmt.Fprintf(w, "approvals\t%d requests have or await approval\n", s.Approvals)
 	}
 	fmt.Fprintf(w, "stored\t%d records, %d blobs of %.1f MB\n", s.Records, s.Blobs, float64(s.BlobBytes)/1e6)
 	fmt.Fprintf(w, "store\t%s, made %s, generation %d\n", s.Store, s.Created.Format(time.RFC3339), s.Generation)
@@ -128,22 +128,22 @@ func printRestore(w io.Writer, r restoreReport) {
 	fmt.Fprintf(w, "%s %d records and %d blobs, backed up %s from store %s at generation %d\n", did, r.Records, r.Blobs,
 		r.Taken.Format(time.RFC3339), r.Store, r.Generation)
 	if r.KeepDecryption {
-		fmt.Fprintln(w, "Epochs that make tuples are retired, and those for decryption drain; those that were destroyed since the backup are to be destroyed again.")
+		fmt.Fprintln(w, "Epochs for tuples are retired, and epochs for decryption drain. Destroy again the epochs that were destroyed after the backup.")
 	} else {
 		fmt.Fprintln(w, "All epochs are retired.")
 	}
-	fmt.Fprintln(w, "The store is in quarantine; when you know why the old one is gone: lodge store quarantine --leave")
+	fmt.Fprintln(w, "The store is in quarantine. When you know why the old one was lost, run: lodge store quarantine --leave")
 }
 
 func printRotate(config string) func(io.Writer, rotateReport) {
 	return func(w io.Writer, r rotateReport) {
 		switch {
 		case r.DryRun && r.Made:
-			fmt.Fprintf(w, "would make %s and seal the store under it\n", r.KeyFile)
+			fmt.Fprintf(w, "would create %s and encrypt the store under it\n", r.KeyFile)
 		case r.DryRun:
-			fmt.Fprintf(w, "would seal the store under %s\n", r.KeyFile)
+			fmt.Fprintf(w, "would encrypt the store under %s\n", r.KeyFile)
 		default:
-			fmt.Fprintf(w, "the store is sealed under %s: name it as vault.key_file in %s, and start the party\n", r.KeyFile, config)
+			fmt.Fprintf(w, "the store is encrypted under %s: name it as vault.key_file in %s, and start the party\n", r.KeyFile, config)
 		}
 	}
 }
@@ -154,9 +154,9 @@ func printQuarantine(leave bool) func(io.Writer, quarantineReport) {
 		case r.Reason == "":
 			fmt.Fprintln(w, "the store is not in quarantine")
 		case r.Left:
-			fmt.Fprintf(w, "left the quarantine: %s\n", r.Reason)
+			fmt.Fprintf(w, "quarantine ended: %s\n", r.Reason)
 		case leave:
-			fmt.Fprintf(w, "would leave the quarantine: %s\n", r.Reason)
+			fmt.Fprintf(w, "would end the quarantine: %s\n", r.Reason)
 		default:
 			fmt.Fprintf(w, "in quarantine: %s\n", r.Reason)
 		}

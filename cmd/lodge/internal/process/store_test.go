@@ -19,7 +19,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
-// stoppedParty is a party of a cluster that does not run, and has an epoch, a MAC key and a batch.
+// stoppedParty is a party of a stopped cluster, with an epoch, a MAC key and a batch.
 type stoppedParty struct {
 	t      *testing.T
 	config string
@@ -92,7 +92,7 @@ func (p *stoppedParty) run(args ...string) (string, error) {
 	return out.String(), err
 }
 
-// says runs a command and looks for words in what it says.
+// says runs a command and checks its output for words.
 func (p *stoppedParty) says(want string, args ...string) {
 	p.t.Helper()
 	out, err := p.run(args...)
@@ -149,7 +149,7 @@ func TestStoreCheckAndStats(t *testing.T) {
 	b[100] ^= 1
 	p.check(os.WriteFile(blobs[0], b, 0o600))
 	p.check(os.WriteFile(filepath.Join(p.file.Vault.Dir, "objects", "nobodys"), nil, 0o600))
-	p.says(": sound|nobodys: no record names it (the next start mends it)", "check")
+	p.says(": sound|nobodys: no record names it (the next start completes it)", "check")
 	out, err = p.run("check", "--deep", "--json")
 	if !errors.Is(err, process.ErrUnsound) {
 		t.Errorf("got %v", err)
@@ -174,7 +174,7 @@ func TestStoreBackupAndRestore(t *testing.T) {
 		t.Errorf("%v, %v", left, err)
 	}
 	p.says("would restore|3 blobs", "restore", "--in", file, "--dry-run")
-	p.refused(rpc.Conflict, "restore", "--in", file) // into the store that is there
+	p.refused(rpc.Conflict, "restore", "--in", file) // into a store that is not empty
 	p.says(": sound", "check", "--deep")
 
 	b, err := os.ReadFile(file)
@@ -197,9 +197,9 @@ func TestStoreBackupAndRestore(t *testing.T) {
 		p.says(": sound", "check", "--deep")
 		p.says("QUARANTINE|restored from a backup of|1 burnt", "stats")
 		p.says("in quarantine: restored", "quarantine")
-		p.says("would leave", "quarantine", "--leave", "--dry-run")
+		p.says("would end", "quarantine", "--leave", "--dry-run")
 		p.says("in quarantine: restored", "quarantine")
-		p.says("left the quarantine", "quarantine", "--leave")
+		p.says("quarantine ended", "quarantine", "--leave")
 		p.says("not in quarantine", "quarantine", "--leave")
 		v := p.open()
 		e, err := v.Epoch(2)
@@ -218,12 +218,12 @@ func TestStoreRotateKey(t *testing.T) {
 	p := newStoppedParty(t)
 	p.furnish()
 	fresh := filepath.Join(t.TempDir(), "fresh.key")
-	p.says("would make", "rotate-key", "--new-key-file", fresh, "--dry-run")
+	p.says("would create", "rotate-key", "--new-key-file", fresh, "--dry-run")
 	if _, err := os.Stat(fresh); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a dry run made a key: %v", err)
 	}
 	p.says(": sound", "check")
-	p.says("is sealed under", "rotate-key", "--new-key-file", fresh)
+	p.says("is encrypted under", "rotate-key", "--new-key-file", fresh)
 	p.refused(rpc.Invalid, "check") // with the old key
 	b, err := os.ReadFile(fresh)
 	p.check(err)
@@ -236,7 +236,7 @@ func TestStoreRotateKey(t *testing.T) {
 			t.Error("sealed under a key that is none")
 		}
 	}
-	p.says("would seal", "rotate-key", "--new-key-file", fresh, "--dry-run")
+	p.says("would encrypt", "rotate-key", "--new-key-file", fresh, "--dry-run")
 	p.says(": sound", "check")
 	if _, err := p.run("rotate-key"); err == nil {
 		t.Error("no file was named")

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
-// A command on a store that is in use fails, or waits for the party if it is told to.
+// A command on a store in use fails, or waits for the party if --wait is set.
 func TestStoreWaits(t *testing.T) {
 	cmd, place, o := &cobra.Command{}, vault.Place{Dir: t.TempDir()}, &storeFlags{}
 	cmd.SetContext(t.Context())

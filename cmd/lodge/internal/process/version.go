@@ -11,14 +11,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// versionCommand is `lodge version`.
+// versionCommand returns `lodge version`.
 func versionCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Say which build this is, and what must be the same at all parties",
-		Long: "Say which build this is. The protocol version, and the hash of a parameter set that a cluster uses, must be the same\n" +
-			"at all parties.",
+		Short: "Print the build, and the values that must be the same at all parties",
+		Long: "Print the build. The protocol version, and the hash of a parameter set that a cluster uses, must be the same at all\n" +
+			"parties.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := cli.Build()
@@ -31,7 +31,7 @@ func versionCommand() *cobra.Command {
 			}
 			commit := cli.OrDash(r.Commit)
 			if r.Modified {
-				commit += ", modified since"
+				commit += ", with local changes"
 			}
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintf(w, "lodge\t%s\ncommit\t%s\nbuilt with\t%s for %s\nprotocol\t%d\n", r.Version, commit, r.Go, r.Platform, r.Protocol)
@@ -43,6 +43,6 @@ func versionCommand() *cobra.Command {
 			return w.Flush()
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON, with the parameter sets of tests too")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON, including the parameter sets for tests")
 	return cmd
 }

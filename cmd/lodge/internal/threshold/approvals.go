@@ -20,7 +20,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// approvalRecord is a request for decryption at the parties that know it.
+// approvalRecord is the JSON form of a request for decryption and the parties that know it.
 type approvalRecord struct {
 	threshold.Approval
 	Parties []string `json:"parties"`
@@ -28,15 +28,15 @@ type approvalRecord struct {
 
 type approvalsReport struct {
 	Approvals []approvalRecord  `json:"approvals"`
-	Away      map[string]string `json:"away,omitempty"` // parties that could not say, with why
+	Away      map[string]string `json:"away,omitempty"` // parties that could not respond, with the reason
 }
 
 func (o *decrypter) approvalsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "approvals",
-		Short: "List requests for decryption that wait for approval, or have it",
-		Long: "List what each party knows of requests of clients whose rules ask for the approval of others, as a client with the\n" +
-			"permission approve. A party counts approvals for itself: where it has another count it has a line of its own.",
+		Short: "List requests for decryption that need or have approval",
+		Long: "List each party's requests for decryption that its rules require others to approve. This needs the permission approve.\n" +
+			"Parties count approvals separately: parties with different counts are on separate lines.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.do(func(c *threshold.Client) error {
@@ -51,7 +51,7 @@ func (o *decrypter) approvalsCommand() *cobra.Command {
 					return cli.WriteJSON(cmd.OutOrStdout(), r)
 				}
 				for name, why := range r.Away {
-					fmt.Fprintf(cmd.ErrOrStderr(), "not asked: %s: %s\n", name, cli.OneLine(why))
+					fmt.Fprintf(cmd.ErrOrStderr(), "unavailable: %s: %s\n", name, cli.OneLine(why))
 				}
 				return printApprovals(cmd.OutOrStdout(), r.Approvals)
 			})
@@ -59,8 +59,8 @@ func (o *decrypter) approvalsCommand() *cobra.Command {
 	}
 }
 
-// approvalsOf puts together what parties say: the same words of several are one record. If none can say anything, that
-// is the error.
+// approvalsOf merges the parties' reports: equal reports become one record. It returns an error if
+// no party responds.
 func approvalsOf(names []string, lists [][]threshold.Approval, errs []error) (*approvalsReport, error) {
 	r := &approvalsReport{Approvals: []approvalRecord{}, Away: map[string]string{}}
 	failed := 0
@@ -111,27 +111,27 @@ func printApprovals(w io.Writer, list []approvalRecord) error {
 	return t.Flush()
 }
 
-// approvedReport is the outcome of `lodge decrypt approve`.
+// approvedReport is the JSON outcome of `lodge decrypt approve`.
 type approvedReport struct {
 	Request string            `json:"request"`
-	Parties []string          `json:"parties"` // that have counted it
+	Parties []string          `json:"parties"` // parties that have counted the approval
 	Count   []int             `json:"approvals"`
 	Needed  []uint32          `json:"needed"`
-	Others  map[string]string `json:"others,omitempty"` // parties that have not, with why
+	Others  map[string]string `json:"others,omitempty"` // parties that have not, with the reason
 }
 
 func (o *decrypter) approveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "approve DIGEST",
-		Short: "Approve a request for decryption of another client, at every party that knows it",
-		Long: "Approve the request that `lodge decrypt approvals`, or the error approval_needed at the client that asked, names by\n" +
-			"its digest: client, keys, ciphertexts, circuit, recipient and form are in it. It takes the permission approve, and\n" +
-			"nobody approves its own request.",
+		Short: "Approve another client's request for decryption at every party that has it",
+		Long: "Approve a request, which its digest names: `lodge decrypt approvals` prints the digest, and so does the error\n" +
+			"approval_needed at the requesting client. The digest covers client, keys, ciphertexts, circuit, recipient and form.\n" +
+			"This needs the permission approve, and no client can approve its own request.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := hex.DecodeString(args[0])
 			if err != nil || len(request) != 32 {
-				return cli.Invalid("`lodge decrypt approvals` names the requests", "%.80q is not 64 hexadecimal digits", args[0])
+				return cli.Invalid("`lodge decrypt approvals` lists the requests", "%.80q is not 64 hexadecimal digits", args[0])
 			}
 			return o.do(func(c *threshold.Client) error {
 				ctx, cancel := context.WithTimeout(cmd.Context(), cli.CallTime)
@@ -145,7 +145,7 @@ func (o *decrypter) approveCommand() *cobra.Command {
 						continue
 					}
 					r.Others[name] = lodge.FromError(errs[i]).What
-					// a party that does not know the request was not asked, or is none of the quorum
+					// a party without the request did not receive it, or is not in the quorum
 					if failed == nil || lodge.FromError(failed).Code == lodge.NotFound {
 						failed = errs[i]
 					}
@@ -162,7 +162,7 @@ func (o *decrypter) approveCommand() *cobra.Command {
 					}
 				}
 				if e := (*lodge.Error)(nil); errors.As(failed, &e) && e.Code != lodge.NotFound {
-					return rpc.Errorf(rpc.Code(e.Code), cmp.Or(e.Next, "do it again: what is done stays done"), "%s", e.What)
+					return rpc.Errorf(rpc.Code(e.Code), cmp.Or(e.Next, "run the command again: completed steps are not repeated"), "%s", e.What)
 				}
 				return nil
 			})

@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 )
 
-// attesterReport is the outcome of `lodge decrypt attester`.
+// attesterReport is the JSON outcome of `lodge decrypt attester`.
 type attesterReport struct {
 	Private string `json:"private"`
 	Key     string `json:"key"` // for the parties' configurations
@@ -25,9 +25,9 @@ func (o *decrypter) attesterCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "attester --out FILE",
-		Short: "Make the key of an attester, who signs where ciphertexts come from",
-		Long: "Make an Ed25519 key, in a file that only its owner can read, and print its public key as threshold.attesters in the\n" +
-			"parties' configurations has it. `lodge decrypt attest` signs with it, or with a key of `openssl genpkey`.",
+		Short: "Make the key of an attester, which signs the provenance of ciphertexts",
+		Long: "Make an Ed25519 key, in a file that only its owner can read, and print its public key for threshold.attesters in the\n" +
+			"parties' configurations. `lodge decrypt attest` signs with it, or with a key of `openssl genpkey`.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			public, private, err := ed25519.GenerateKey(nil)
@@ -52,7 +52,7 @@ func (o *decrypter) attesterCommand() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "file to make")
+	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
 }
@@ -64,10 +64,10 @@ func (o *decrypter) attestCommand() *cobra.Command {
 	var flooding bool
 	cmd := &cobra.Command{
 		Use:   "attest FILE --key KEY --attester NAME --circuit TEXT --out WORD",
-		Short: "Sign where a file of ciphertexts comes from, for `lodge decrypt --provenance`",
-		Long: "Sign, as an attester that the parties' policies name, that a circuit has made the ciphertexts of a file and that they may\n" +
-			"be decrypted under an epoch, with as many coefficients of each as the file says. No party is asked. The word holds for\n" +
-			"this file alone, and parties note the attester and the circuit in their audit logs.",
+		Short: "Sign the provenance of a file of ciphertexts, for `lodge decrypt --provenance`",
+		Long: "Sign, as an attester that the parties' policies name, that a circuit made the ciphertexts of a file and that they may be\n" +
+			"decrypted under an epoch, with as many coefficients of each as the file says. No party is called. The signature is\n" +
+			"valid for this file only, and parties record the attester and the circuit in their audit logs.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			private, err := cli.ReadAttester(key)
@@ -93,18 +93,18 @@ func (o *decrypter) attestCommand() *cobra.Command {
 			if o.json {
 				return cli.WriteJSON(cmd.OutOrStdout(), word)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: the word of %s that %q made %s, under epoch %d\n", out, attester, circuit, args[0], epoch)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: signature of %s that %q made %s, under epoch %d\n", out, attester, circuit, args[0], epoch)
 			return err
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&key, "key", "", "file with the attester's private key, PEM")
 	f.StringVar(&attester, "attester", "", "name of the attester in the parties' configurations")
-	f.StringVar(&circuit, "circuit", "", "what has made the ciphertexts")
-	f.StringVar(&out, "out", "", "file to make")
+	f.StringVar(&circuit, "circuit", "", "circuit that made the ciphertexts")
+	f.StringVar(&out, "out", "", "file to create")
 	f.Uint64Var(&epoch, "epoch", 0, "epoch with the same keys whose holders decrypt (default: the file's)")
-	f.IntVar(&batch, "batch", defaultBatch, "messages that are asked for at a time")
-	f.BoolVar(&flooding, "flooding", false, "BGV ciphertexts may be decrypted with flooding, as their noise is within the bound of their set")
+	f.IntVar(&batch, "batch", defaultBatch, "messages per request")
+	f.BoolVar(&flooding, "flooding", false, "BGV ciphertexts may be decrypted with flooding, because their noise is within the bound of their set")
 	for _, name := range []string{"key", "attester", "circuit", "out"} {
 		_ = cmd.MarkFlagRequired(name)
 	}
@@ -125,7 +125,8 @@ func readCiphertexts(file string) (*threshold.File, error) {
 	return x, nil
 }
 
-// attested are the requests of a file with the word of an attester, if one is given, who says how they are asked for.
+// attested returns the requests of a file with an attester's signature, if one is given. The
+// signature then determines the requests.
 func (o *decrypter) attested(cmd *cobra.Command, x *threshold.File) ([]*threshold.Request, error) {
 	if o.provenance == "" {
 		list, err := x.Requests(o.batch)
@@ -141,7 +142,7 @@ func (o *decrypter) attested(cmd *cobra.Command, x *threshold.File) ([]*threshol
 		return nil, fmt.Errorf("%s: %w", o.provenance, cli.FromClient(err))
 	}
 	if cmd.Flags().Changed("epoch") && o.epoch != word.Epoch || cmd.Flags().Changed("batch") && o.batch != word.Batch {
-		return nil, cli.Invalid("leave --epoch and --batch out, or have the file signed again", "%s is for epoch %d and %d messages at a time", o.provenance, word.Epoch, word.Batch)
+		return nil, cli.Invalid("remove --epoch and --batch, or have the file signed again", "%s is for epoch %d and %d messages per request", o.provenance, word.Epoch, word.Batch)
 	}
 	o.epoch = word.Epoch
 	list, err := x.Requests(word.Batch)

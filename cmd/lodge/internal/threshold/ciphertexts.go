@@ -21,23 +21,25 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// sealer is how the commands about ciphertexts reach all parties: as one client that each of them knows.
+// sealer holds the connection flags of the commands about ciphertexts, which call all parties as
+// one client.
 type sealer struct {
 	cluster, client string
 	json            bool
 }
 
-// ciphertextsCommand is `lodge ciphertexts`.
+// ciphertextsCommand returns `lodge ciphertexts`.
 func ciphertextsCommand() *cobra.Command {
 	o := &sealer{}
 	cmd := &cobra.Command{
 		Use:   "ciphertexts",
-		Short: "Encrypt values under the parties' key, prove them, and have them decrypted by all parties together",
-		Long: "Encrypt values under the public key of an epoch that was made for decryption, with a proof that the client knows\n" +
-			"them, into a file; check such a file; and have all parties decrypt it together. A party answers once for each\n" +
-			"ciphertext, to the client that proved it, and gives that client the same answer again.\n\n" +
-			"All parties are called as one client that each of them knows by the same name, with the permissions status, decrypt,\n" +
-			"and prove where a party does the work: --client names its configuration.",
+		Short: "Encrypt values under the parties' joint key with a proof, and decrypt them at all parties together",
+		Long: "Encrypt values under the public key of an epoch for decryption, with a proof that the client knows them, into a file;\n" +
+			"verify such a file; and decrypt it at all parties together. A party decrypts each ciphertext once, for the client that\n" +
+			"proved it, and repeats the same answer to that client.\n" +
+			"\n" +
+			"All parties are called as one client, which must have the same name at each of them, with the permissions status and\n" +
+			"decrypt, and prove if a party does the work. --client names the client's configuration.",
 	}
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
@@ -47,7 +49,7 @@ func ciphertextsCommand() *cobra.Command {
 	return cmd
 }
 
-// do connects to all parties and runs f.
+// do connects to all parties and calls f.
 func (o *sealer) do(f func(*ciphertext.Client, lodge.Config) error) error {
 	path := o.client
 	if path == "" {
@@ -68,7 +70,7 @@ func (o *sealer) do(f func(*ciphertext.Client, lodge.Config) error) error {
 	return cli.FromClient(f(c, config))
 }
 
-// at is the index of a party by its name or index.
+// at returns the index of a party with a name or index.
 func (o *sealer) at(config lodge.Config, party string) (int, error) {
 	var names []string
 	for i, p := range config.Parties {
@@ -90,7 +92,7 @@ func (o *sealer) completeParties() (names []string) {
 	return names
 }
 
-// ciphertextReport is what there is to say of a file.
+// ciphertextReport is the JSON form of a file.
 type ciphertextReport struct {
 	File string `json:"file"`
 	*ciphertext.Ciphertext
@@ -105,8 +107,8 @@ func (o *sealer) encryptCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encrypt [VALUE...] --field FIELD --out FILE",
 		Short: "Encrypt values into a new file, with a proof that this client knows them",
-		Long: "Encrypt values, as arguments or one a line in a file, in decimal or in hexadecimal with 0x, below the field's\n" +
-			"modulus. It happens on this machine, with the public key that all parties give; --at has a party do it, which then\n" +
+		Long: "Encrypt values, given as arguments or one a line in a file. Values are decimal, or hexadecimal with 0x, and below the\n" +
+			"field's modulus. This machine encrypts, with the public key from all parties; with --at a party encrypts, which then\n" +
 			"knows the values.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			values, err := cli.ReadValues(cmd, args, in)
@@ -124,7 +126,7 @@ func (o *sealer) encryptCommand() *cobra.Command {
 						return err
 					}
 				}
-				p.Show(fmt.Sprintf("fetching the public key of epoch %d from %d parties", epoch, len(config.Parties)), false)
+				p.Show(fmt.Sprintf("downloading the public key of epoch %d from %d parties", epoch, len(config.Parties)), false)
 				k, err := c.Key(ctx, epoch, fieldName)
 				if err != nil {
 					return err
@@ -161,18 +163,18 @@ func (o *sealer) encryptCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&in, "in", "", "file with one value a line; - for standard input")
-	f.StringVar(&out, "out", "", "file to make")
+	f.StringVar(&out, "out", "", "file to create")
 	f.StringVar(&fieldName, "field", "p128", "field of the values: p64 to p4096")
 	f.Uint64Var(&epoch, "epoch", 0, "epoch of keys (default: the newest that decrypts for clients)")
-	f.StringVar(&bound, "context", "", "text that the proof is bound to, such as what the values are for; at most 1024 bytes")
-	f.StringVar(&at, "at", "", "party that encrypts and proves, by name or index (default: this machine does)")
+	f.StringVar(&bound, "context", "", "context to bind the proof to, such as the use of the values; at most 1024 bytes")
+	f.StringVar(&at, "at", "", "party that encrypts and proves, by name or index (default: this machine)")
 	_ = cmd.MarkFlagRequired("out")
 	cli.Complete(cmd, "field", cli.FieldWords)
 	cli.Complete(cmd, "at", o.completeParties)
 	return cmd
 }
 
-// opened reads a file and fetches the key that it is under.
+// opened reads a file and downloads the key that it is encrypted under.
 func (o *sealer) opened(ctx context.Context, file string, f func(*ciphertext.Client, lodge.Config, *ciphertext.Key, *ciphertext.Ciphertext) error) error {
 	b, err := os.Open(file)
 	if err != nil {
@@ -196,9 +198,9 @@ func (o *sealer) verifyCommand() *cobra.Command {
 	var at string
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
-		Short: "Check a ciphertext's proof",
-		Long: "Check on this machine, against the public key that all parties give, that the client which a file names knew the\n" +
-			"values when it encrypted them; --at has a party do it, for a file of the client itself.",
+		Short: "Verify the proof of a ciphertext",
+		Long: "Verify on this machine, with the public key from all parties, that the client that a file names knew the values when it\n" +
+			"encrypted them. With --at a party verifies the proof, for a file of this client.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.opened(cmd.Context(), args[0], func(c *ciphertext.Client, config lodge.Config, k *ciphertext.Key, x *ciphertext.Ciphertext) error {
@@ -221,18 +223,18 @@ func (o *sealer) verifyCommand() *cobra.Command {
 				if o.json {
 					return cli.WriteJSON(cmd.OutOrStdout(), r)
 				}
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: the proof of %d values over %s by client %s under epoch %d holds, verified %s in %.1f s\n",
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: the proof of %d values over %s by client %s under epoch %d is valid, verified %s in %.1f s\n",
 					args[0], x.Values, x.Field, x.Prover, x.Epoch, where, r.Seconds)
 				return err
 			})
 		},
 	}
-	cmd.Flags().StringVar(&at, "at", "", "party that checks, by name or index (default: this machine does)")
+	cmd.Flags().StringVar(&at, "at", "", "party that verifies, by name or index (default: this machine)")
 	cli.Complete(cmd, "at", o.completeParties)
 	return cmd
 }
 
-// valuesReport is the outcome of `lodge ciphertexts decrypt`.
+// valuesReport is the JSON outcome of `lodge ciphertexts decrypt`.
 type valuesReport struct {
 	File    string   `json:"file"`
 	Epoch   uint64   `json:"epoch"`
@@ -246,9 +248,9 @@ func (o *sealer) decryptCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "decrypt FILE",
-		Short: "Have all parties decrypt a ciphertext of this client, and write its values",
-		Long: "Send a ciphertext with its proof to all parties, combine their answers and write the values, in decimal, one a line.\n" +
-			"Every party must answer. Each records that it did before it does; asking again gives the same answers.",
+		Short: "Decrypt a ciphertext of this client at all parties, and write its values",
+		Long: "Send a ciphertext with its proof to all parties, combine their answers, and write the values in decimal, one a line. Every\n" +
+			"party must respond. Each party records the decryption before it responds; repeated requests get the same answers.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if out != "" {
@@ -259,7 +261,7 @@ func (o *sealer) decryptCommand() *cobra.Command {
 			return o.opened(cmd.Context(), args[0], func(c *ciphertext.Client, config lodge.Config, k *ciphertext.Key, x *ciphertext.Ciphertext) error {
 				begun, p := time.Now(), cli.ProgressOf(cmd, o.json)
 				defer p.Done()
-				p.Show(fmt.Sprintf("asking %d parties to decrypt %d values", len(config.Parties), x.Values), false)
+				p.Show(fmt.Sprintf("requesting %d parties to decrypt %d values", len(config.Parties), x.Values), false)
 				d, err := c.Decrypt(cmd.Context(), k, x)
 				if err != nil {
 					return err
@@ -283,14 +285,14 @@ func (o *sealer) decryptCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "file to make (default: standard output)")
+	cmd.Flags().StringVar(&out, "out", "", "file to create (default: standard output)")
 	return cmd
 }
 
 func (o *sealer) showCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show FILE",
-		Short: "Show what a ciphertext says of itself, and which parties have decrypted it",
+		Short: "Show the header of a ciphertext, and which parties have decrypted it",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.opened(cmd.Context(), args[0], func(c *ciphertext.Client, _ lodge.Config, k *ciphertext.Key, x *ciphertext.Ciphertext) error {
@@ -317,7 +319,7 @@ func printCiphertext(w io.Writer, r *ciphertextReport) error {
 	if len(r.Context) > 0 {
 		fmt.Fprintf(t, "context\t%q\n", r.Context)
 	}
-	fmt.Fprintf(t, "size\t%s with the proof, which holds\n", cli.Size(float64(r.Bytes)))
+	fmt.Fprintf(t, "size\t%s including the proof, which is valid\n", cli.Size(float64(r.Bytes)))
 	for _, a := range r.Parties {
 		text := "has not decrypted it"
 		switch {

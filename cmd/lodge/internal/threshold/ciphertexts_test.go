@@ -13,7 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Values are encrypted here and at a party, checked at both, and decrypted by all parties to what they were.
+// Values are encrypted locally and at a party, verified at both, and decrypted by all parties to
+// the same values.
 func TestCiphertextsCommand(t *testing.T) {
 	l, dir := lodgetest.Start(t), t.TempDir()
 	l.OK("jobs", "submit", "--kind", "keys", "--params", "insecure-8", "--purpose", "decryption", "--wait")
@@ -23,8 +24,8 @@ func TestCiphertextsCommand(t *testing.T) {
 	l.Shows([]string{"ciphertexts", "encrypt", "7", "0xff", "4294967296", "--field", lodgetest.LiveField, "--out", own, "--context", "a test"},
 		"3 values over p64 under epoch 2")
 	l.Shows([]string{"ciphertexts", "show", own}, "values    3 over p64", "client    app", `context   "a test"`, "party p0  has not decrypted it", "party p1  has not")
-	l.Shows([]string{"ciphertexts", "verify", own}, "holds, verified on this machine")
-	l.Shows([]string{"ciphertexts", "verify", own, "--at", "p1"}, "holds, verified by party p1")
+	l.Shows([]string{"ciphertexts", "verify", own}, "is valid, verified on this machine")
+	l.Shows([]string{"ciphertexts", "verify", own, "--at", "p1"}, "is valid, verified by party p1")
 	want := []string{"7", "255", "4294967296"}
 	r := lodgetest.Read[threshold.ValuesReport](l, "ciphertexts", "decrypt", own)
 	if !slices.Equal(r.Values, want) || r.Epoch != 2 || r.Field != lodgetest.LiveField {
@@ -47,7 +48,7 @@ func TestCiphertextsCommand(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 
-	// what is refused, and why
+	// rejected requests and their errors
 	encrypt := func(more ...string) []string {
 		return append([]string{"ciphertexts", "encrypt", "--field", lodgetest.LiveField}, more...)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// decrypter is how `lodge decrypt` reaches all parties: as one client that each of them knows.
+// decrypter holds the flags of `lodge decrypt`, which calls all parties as one client.
 type decrypter struct {
 	cluster, client string
 	json            bool
@@ -32,22 +32,24 @@ type decrypter struct {
 	batch          int
 }
 
-// defaultBatch is how many messages are asked for at a time.
+// defaultBatch is the default number of messages per request.
 const defaultBatch = 1 << 16
 
-// decryptCommand is `lodge decrypt`.
+// decryptCommand returns `lodge decrypt`.
 func decryptCommand() *cobra.Command {
 	o := &decrypter{}
 	cmd := &cobra.Command{
 		Use:   "decrypt FILE",
-		Short: "Have T+1 of the holders of threshold keys decrypt ciphertexts",
+		Short: "Decrypt ciphertexts at T+1 of the holders of threshold keys",
 		Long: cli.PassiveText +
-			"Ask a quorum, T+1 of the holders of threshold keys, to decrypt a file of ciphertexts, and write the values, in decimal,\n" +
-			"one a line. Without --quorum the one is asked that is up and has most masks, and another one when a party fails. Each\n" +
-			"party holds the request against its own rules, and records what it answers before it does: asked again, it gives the\n" +
-			"same. With --recipient the answers are sealed to somebody's public key, into a file that `lodge decrypt open` reads.\n\n" +
-			"All parties are called as one client that each of them knows by the same name, with the permission decrypt: --client\n" +
-			"names its configuration.",
+			"Send a file of ciphertexts to a quorum, T+1 of the holders of threshold keys, and write the values, in decimal, one a\n" +
+			"line. Without --quorum the command chooses the available quorum with the most masks, and another if a party fails. Each\n" +
+			"party checks the request against its own rules, and records its answer before it sends it: a repeated request gets the\n" +
+			"same answer. With --recipient the answers are sealed to the recipient's public key, into a file that\n" +
+			"`lodge decrypt open` reads.\n" +
+			"\n" +
+			"All parties are called as one client, which must have the same name and the permission decrypt at each of them.\n" +
+			"--client names the client's configuration.",
 		Args:        cobra.ExactArgs(1),
 		Annotations: map[string]string{cli.TakesArguments: "yes"},
 		RunE:        func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
@@ -57,20 +59,20 @@ func decryptCommand() *cobra.Command {
 	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
 	f.BoolVar(&o.json, "json", false, "write JSON")
 	f = cmd.Flags()
-	f.StringSliceVar(&o.parties, "quorum", nil, "T+1 of the holders, by name or index (default: whichever can)")
-	f.BoolVar(&o.paper, "paper", false, "take masks of the paper's form, which may fail, where the parties' rules allow it")
-	f.BoolVar(&o.flooding, "flooding", false, "of BGV ciphertexts: decrypt them whole, with noise in the place of masks, where the parties' rules allow it")
+	f.StringSliceVar(&o.parties, "quorum", nil, "T+1 of the holders, by name or index (default: any that are available)")
+	f.BoolVar(&o.paper, "paper", false, "use masks of the paper's form, which may fail, if the parties' rules allow it")
+	f.BoolVar(&o.flooding, "flooding", false, "for BGV ciphertexts: decrypt all slots, with flooding noise instead of masks, if the parties' rules allow it")
 	f.StringVar(&o.recipient, "recipient", "", "file with the public key that answers are sealed to")
-	f.StringVar(&o.out, "out", "", "file to make (default: standard output)")
+	f.StringVar(&o.out, "out", "", "file to create (default: standard output)")
 	f.Uint64Var(&o.epoch, "epoch", 0, "epoch with the same keys whose holders decrypt (default: the file's, or the newest active one)")
-	f.IntVar(&o.batch, "batch", defaultBatch, "messages that are asked for at a time")
-	f.StringVar(&o.provenance, "provenance", "", "`file` with the word of an attester, of `lodge decrypt attest`")
+	f.IntVar(&o.batch, "batch", defaultBatch, "messages per request")
+	f.StringVar(&o.provenance, "provenance", "", "`file` with the signature of an attester, from `lodge decrypt attest`")
 	cli.CompleteList(cmd, "quorum", func() []string { return (&cli.Operator{Cluster: o.cluster, Client: o.client}).CompleteParties() })
 	cmd.AddCommand(o.openCommand(), o.recipientCommand(), o.attesterCommand(), o.attestCommand(), o.approvalsCommand(), o.approveCommand())
 	return cmd
 }
 
-// do connects to all parties and runs f.
+// do connects to all parties and calls f.
 func (o *decrypter) do(f func(*threshold.Client) error) error {
 	path := o.client
 	if path == "" {
@@ -132,7 +134,7 @@ func (o *decrypter) run(cmd *cobra.Command, file string) error {
 		answers := &threshold.AnswersFile{Encoding: x.Encoding, Messages: x.Messages, Slots: x.Slots, Coefficients: x.Coefficients}
 		var opened []uint64
 		for i, q := range list {
-			p.Show(fmt.Sprintf("part %d of %d: asking for %d messages in all", i+1, len(list), x.Messages), false)
+			p.Show(fmt.Sprintf("part %d of %d: requesting %d messages in all", i+1, len(list), x.Messages), false)
 			q.Paper, q.Quorum, q.Recipient = o.paper, quorum, to
 			got, err := c.Decrypt(cmd.Context(), k, q)
 			if err != nil {
@@ -154,8 +156,9 @@ func (o *decrypter) run(cmd *cobra.Command, file string) error {
 	})
 }
 
-// key finds who decrypts a file: the holders of its epoch, or where that is not active those of the newest epoch with the
-// same keys, which have other shares of the same secrets.
+// key returns the threshold key that decrypts a file: that of its epoch, or if the epoch is not
+// active that of the newest epoch with the same keys, whose holders have other shares of the same
+// secrets.
 func (o *decrypter) key(ctx context.Context, c *threshold.Client, x *threshold.File) (*threshold.Key, error) {
 	if o.epoch != 0 {
 		return same(ctx, c, x, o.epoch)
@@ -177,7 +180,7 @@ func (o *decrypter) key(ctx context.Context, c *threshold.Client, x *threshold.F
 	return same(ctx, c, x, epoch)
 }
 
-// same is the key of an epoch, if it is the one of a file.
+// same returns the key of an epoch if it matches the file.
 func same(ctx context.Context, c *threshold.Client, x *threshold.File, epoch uint64) (*threshold.Key, error) {
 	k, err := c.Key(ctx, epoch)
 	if err != nil {
@@ -206,7 +209,7 @@ func (o *decrypter) quorumOf(c *threshold.Client, k *threshold.Key) ([]int, erro
 	return out, cli.CheckQuorum(k, list, cli.PresentHolders(k), names)
 }
 
-// write writes values to where they are wanted.
+// write writes the values to standard output or to the output file.
 func (o *decrypter) write(cmd *cobra.Command, r *cli.OpenedReport) error {
 	text := func(w io.Writer) error {
 		if o.json {
@@ -230,7 +233,7 @@ func (o *decrypter) openCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "open ANSWERS --key FILE",
 		Short: "Open answers that are sealed to a recipient, with the recipient's private key",
-		Long:  "Open the answers that `lodge decrypt --recipient` has put into a file, and write the values. No party is asked.",
+		Long:  "Open the answers in a file of `lodge decrypt --recipient`, and write the values. No party is called.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.out != "" {
@@ -271,19 +274,19 @@ func (o *decrypter) openCommand() *cobra.Command {
 				}
 			}
 			if r.Values, err = to.OpenFile(f); err != nil {
-				return cli.Invalid("open it with the private key whose public one they were sealed to", "%s: %v", args[0], cli.FromClient(err))
+				return cli.Invalid("open it with the private key that belongs to the recipient's public key", "%s: %v", args[0], cli.FromClient(err))
 			}
 			r.Seconds = time.Since(begun).Seconds()
 			return o.write(cmd, r)
 		},
 	}
 	cmd.Flags().StringVar(&key, "key", "", "file with the recipient's private key")
-	cmd.Flags().StringVar(&o.out, "out", "", "file to make (default: standard output)")
+	cmd.Flags().StringVar(&o.out, "out", "", "file to create (default: standard output)")
 	_ = cmd.MarkFlagRequired("key")
 	return cmd
 }
 
-// recipientReport is the outcome of `lodge decrypt recipient`.
+// recipientReport is the JSON outcome of `lodge decrypt recipient`.
 type recipientReport struct {
 	Private string `json:"private"`
 	Public  string `json:"public"`
@@ -293,9 +296,9 @@ func (o *decrypter) recipientCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "recipient --out FILE",
-		Short: "Make a key pair of a recipient: FILE has the private key, FILE.pub the public one",
-		Long: "Make a key pair to which parties seal their answers, by ML-KEM-768 with X25519: whoever asks for a decryption then\n" +
-			"learns nothing by it. The private key is in a file that only its owner can read; give others FILE.pub.",
+		Short: "Make a key pair for a recipient: FILE is the private key, FILE.pub the public key",
+		Long: "Make a key pair that parties seal their answers to, with ML-KEM-768 and X25519: the client that requests a decryption then\n" +
+			"learns nothing from it. Only the owner of FILE can read the private key; give FILE.pub to requesting clients.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := recipientReport{out, out + ".pub"}
@@ -323,11 +326,11 @@ func (o *decrypter) recipientCommand() *cobra.Command {
 			if o.json {
 				return cli.WriteJSON(cmd.OutOrStdout(), r)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: the private key; %s: the public one, for those who ask\n", r.Private, r.Public)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: the private key; %s: the public key, for requesting clients\n", r.Private, r.Public)
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "file to make")
+	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
 }

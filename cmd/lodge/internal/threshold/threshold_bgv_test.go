@@ -13,12 +13,13 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// BGV keys are made, shown and fetched, and files of ciphertexts decrypted under masks and with flooding, also for a recipient.
+// BGV keys are generated, shown and downloaded, and files of ciphertexts are decrypted with masks
+// and with flooding, also for a recipient.
 func TestBGVCommands(t *testing.T) {
 	l, dir := lodgetest.StartThreshold(t), t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	words := 0
-	flooding := func(file string, more ...string) []string { // arguments, with the word of the cluster's attester
+	flooding := func(file string, more ...string) []string { // arguments, with the signature of the cluster's attester
 		words++
 		word, batch := path(fmt.Sprintf("word-%d", words)), []string{}
 		if i := slices.Index(more, "--batch"); i >= 0 {
@@ -48,8 +49,8 @@ func TestBGVCommands(t *testing.T) {
 	l.Shows([]string{"decrypt", path("some"), "--quorum", "p0,p2"}, "3\n1\n4\n")
 	l.Shows(flooding(path("some"), "--quorum", "p0,p2"), "3\n1\n4\n")
 	l.Refuses(rpc.WrongQuorum, "by the holders [0 2]", flooding(path("some"), "--quorum", "p0,p1")...)
-	l.Shows(flooding(path("some")), "3\n1\n4\n")                                          // by those
-	l.Refuses(rpc.PolicyRefused, "allow_flooding", "decrypt", path("some"), "--flooding") // the application may not
+	l.Shows(flooding(path("some")), "3\n1\n4\n")                                          // by these holders
+	l.Refuses(rpc.PolicyRefused, "allow_flooding", "decrypt", path("some"), "--flooding") // the application may not do this
 	many := make([]string, 40)
 	for i := range many {
 		many[i] = []string{"7", "8", "9"}[i%3]
@@ -70,7 +71,7 @@ func TestBGVCommands(t *testing.T) {
 		l.OK(append(ask, "--recipient", path("alice.pub"), "--out", file+".answers")...)
 		l.Shows([]string{"decrypt", "open", file + ".answers", "--key", path("alice")}, "6\n2\n")
 	}
-	l.Refuses(rpc.OutOfStock, "", "decrypt", path("many-slots"), "--quorum", "p1,p2") // takes 64
+	l.Refuses(rpc.OutOfStock, "", "decrypt", path("many-slots"), "--quorum", "p1,p2") // the limit is 64
 	l.Shows([]string{"keys", "reshare", "1", "--wait"}, "epoch           2", "from            epoch 1")
 	k := lodgetest.Read[keys.ThresholdRecord](l, "keys", "show", "2")
 	if old := lodgetest.Read[keys.ThresholdRecord](l, "keys", "show", "1"); k.Digest != old.Digest || len(k.Galois) != 3 || k.FloodingLimit == 0 || k.FloodingLimit > old.FloodingLimit/2 || len(k.Flooders) != 3 {
@@ -79,7 +80,7 @@ func TestBGVCommands(t *testing.T) {
 	l.OK("keys", "masks", "2", "--quorum", "1,2", "--count", "6", "--wait")
 	l.OK("keys", "encrypt", "2", "6", "5", "4", "--encoding", "coefficients", "--out", path("moved"))
 	l.Shows([]string{"decrypt", path("moved")}, "6\n5\n4\n")
-	l.Shows([]string{"decrypt", path("some"), "--epoch", "2"}, "3\n1\n4\n") // of before
+	l.Shows([]string{"decrypt", path("some"), "--epoch", "2"}, "3\n1\n4\n") // from before
 	l.OK("keys", "generate", "--params", lodgetest.ThresholdSet, "--wait")
 	l.OK("keys", "encrypt", "3", "1", "--out", path("lwe"))
 	l.Refuses(rpc.Invalid, "without flooding", "decrypt", path("lwe"), "--flooding")

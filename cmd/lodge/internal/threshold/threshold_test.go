@@ -24,7 +24,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// Threshold keys are made, shown, fetched, used and destroyed; two of three decrypt, and the other two when one is gone.
+// Threshold keys are generated, shown, downloaded, used and destroyed; two of three decrypt, also
+// if one party is unavailable.
 func TestThresholdCommands(t *testing.T) {
 	l, dir := lodgetest.StartThreshold(t), t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
@@ -35,13 +36,13 @@ func TestThresholdCommands(t *testing.T) {
 	l.Refuses(rpc.Invalid, "names p1 twice", append(generate, "--holders", "p0,p1,1")...)
 	l.Refuses(rpc.Invalid, "is a set for keys", "keys", "generate", "--params", "S14-32")
 	l.Refuses(rpc.Invalid, "no parameter set", "keys", "generate", "--params", "B99")
-	l.Refuses(rpc.Invalid, "rotate nothing", append(generate, "--rotations", "1")...)
+	l.Refuses(rpc.Invalid, "have no slots", append(generate, "--rotations", "1")...)
 	l.Refuses(rpc.Invalid, "--rotations 16", "keys", "generate", "--params", lodgetest.BgvSet, "--rotations", "1,16")
 	l.Refuses(rpc.Invalid, "lodge keys masks", "jobs", "submit", "--kind", "masks")
 	l.Refuses(rpc.Invalid, "lodge keys reshare", "jobs", "submit", "--kind", "reshare")
 	l.Refuses(rpc.Invalid, "lodge keys generate", "jobs", "submit", "--kind", "keys", "--purpose", "threshold")
-	l.Refuses(rpc.NotFound, "no threshold keys of epoch 1", "keys", "show", "1")
-	l.Refuses(rpc.NotFound, "no threshold keys of epoch 1", "keys", "masks", "1", "--every-quorum")
+	l.Refuses(rpc.NotFound, "no party has threshold keys of epoch 1", "keys", "show", "1")
+	l.Refuses(rpc.NotFound, "no party has threshold keys of epoch 1", "keys", "masks", "1", "--every-quorum")
 
 	l.Shows(append(generate, "--wait"), "key generation  passive", "purpose         threshold", "epoch           1", "any 2 of 3 decrypt")
 	l.Shows([]string{"keys", "list"}, "active  threshold  insecure-L8-50  -    passive")
@@ -90,7 +91,7 @@ func encrypts(l *lodgetest.Live, path func(string) string) {
 	l.Shows([]string{"keys", "encrypt", "1", "1", "0", "--encoding", "boolean", "--keys", path("public"), "--out", path("bits")}, "2 boolean messages")
 	l.Refuses(rpc.Conflict, "has the keys of epoch 1", "keys", "encrypt", "2", "1", "--keys", path("public"), "--out", path("x"))
 
-	// a file that was cut in the middle is gone on with, and what does not belong there is fetched anew
+	// an interrupted download is continued, and a corrupt part is downloaded again
 	l.OK("keys", "fetch", "1", "--evaluation", "--out", path("all"))
 	whole, err := os.ReadFile(path("all"))
 	if err != nil {
@@ -128,7 +129,7 @@ func encrypts(l *lodgetest.Live, path func(string) string) {
 	}
 }
 
-// decrypts has them decrypted, by whom it is asked for and for whom.
+// decrypts checks decryption by different quorums and for different recipients.
 func decrypts(l *lodgetest.Live, path func(string) string) {
 	l.T.Helper()
 	decrypts := func(want []uint64, quorum string, args ...string) {
@@ -176,7 +177,7 @@ func decrypts(l *lodgetest.Live, path func(string) string) {
 	}
 }
 
-// streams has a program compute with what `lodge keys encrypt` does, and decrypt as the results come.
+// streams computes with the output of `lodge keys encrypt` and decrypts the results as they arrive.
 func streams(l *lodgetest.Live) {
 	l.T.Helper()
 	ctx := l.T.Context()
@@ -233,7 +234,7 @@ func streams(l *lodgetest.Live) {
 	}
 }
 
-// reshares gives the secrets new shares and destroys the old ones.
+// reshares makes new shares of the secrets and destroys the old ones.
 func reshares(l *lodgetest.Live, path func(string) string) {
 	l.T.Helper()
 	l.Refuses(rpc.Invalid, "no honest majority", "keys", "reshare", "1", "--threshold", "2")
@@ -249,7 +250,8 @@ func reshares(l *lodgetest.Live, path func(string) string) {
 	l.Refuses(rpc.Foreign, "epoch 3 has", "decrypt", path("own"), "--epoch", "3")
 }
 
-// The word of an attester opens what the parties' rules want one for, and nothing else.
+// The signature of an attester allows the decryptions that the parties' rules require one for, and
+// no others.
 func TestProvenanceCommands(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
@@ -276,7 +278,7 @@ func TestProvenanceCommands(t *testing.T) {
 		return append([]string{"decrypt", "attest", path(file), "--key", path("pipeline"), "--attester", "pipeline", "--circuit", "sums of 3", "--out", path(out)}, more...)
 	}
 	l.Refuses("policy_refused", "must be signed", "decrypt", path("plain"))
-	l.Shows(attest("plain", "word"), `the word of pipeline that "sums of 3" made`, "under epoch 1")
+	l.Shows(attest("plain", "word"), `signature of pipeline that "sums of 3" made`, "under epoch 1")
 	l.Refuses(rpc.Conflict, "exists", attest("plain", "word")...)
 	l.Shows([]string{"decrypt", path("plain"), "--provenance", path("word")}, "3\n1\n4\n")
 	l.Refuses("policy_refused", "has not signed", "decrypt", path("padded"), "--provenance", path("word"))
@@ -286,7 +288,7 @@ func TestProvenanceCommands(t *testing.T) {
 	l.OK(attest("plain", "of epoch 2", "--epoch", "2")...)
 	l.Refuses(rpc.NotFound, "", "decrypt", path("plain"), "--provenance", path("of epoch 2"))
 	l.Refuses(rpc.Invalid, "is for epoch 2", "decrypt", path("plain"), "--provenance", path("of epoch 2"), "--epoch", "1")
-	l.Refuses(rpc.Invalid, "messages at a time", "decrypt", path("plain"), "--provenance", path("word"), "--batch", "7")
+	l.Refuses(rpc.Invalid, "messages per request", "decrypt", path("plain"), "--provenance", path("word"), "--batch", "7")
 	l.Refuses(rpc.Invalid, "not an attester's file", "decrypt", path("plain"), "--provenance", path("pipeline"))
 	l.OK("decrypt", "attester", "--out", path("other"))
 	l.OK("decrypt", "attest", path("plain"), "--key", path("other"), "--attester", "pipeline", "--circuit", "sums of 3", "--out", path("forged"))
@@ -295,7 +297,7 @@ func TestProvenanceCommands(t *testing.T) {
 	l.Refuses(rpc.Invalid, "PRIVATE KEY", "decrypt", "attest", path("plain"), "--key", path("alice.pub"), "--attester", "pipeline", "--circuit", "x", "--out", path("none"))
 }
 
-// A decryption that others must approve waits for them, and each approval is for one request.
+// A decryption that needs approval waits for it, and each approval is for one request.
 func TestApprovalCommands(t *testing.T) {
 	l := lodgetest.StartThreshold(t, lodgetest.EveryParty(t, func(f *config.PartyFile) {
 		r := &f.Threshold.Rules[0]
@@ -313,7 +315,7 @@ func TestApprovalCommands(t *testing.T) {
 	l.OK("keys", "encrypt", "1", "3", "1", "--out", secret)
 	l.Shows(append([]string{"decrypt", "approvals"}, officer...), "no requests wait")
 	l.Refuses(rpc.NotFound, "", append([]string{"decrypt", "approve", strings.Repeat("ab", 32)}, officer...)...)
-	l.Eventually(func() bool { // until both parties of the quorum have heard of it
+	l.Eventually(func() bool { // until both parties of the quorum have the request
 		l.Refuses(rpc.ApprovalNeeded, "lodge decrypt approve", "decrypt", secret)
 		list := lodgetest.Read[thresholdroom.ApprovalsReport](l, append([]string{"decrypt", "approvals"}, officer...)...).Approvals
 		return len(list) == 1 && len(list[0].Parties) == 2

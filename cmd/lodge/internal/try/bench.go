@@ -9,7 +9,8 @@ import (
 // ErrMoved is the error of a command that is another program now.
 var ErrMoved = rpc.Errorf(rpc.Invalid, "run `lodge-bench`, which takes the same arguments", "`lodge bench` is a separate program")
 
-// benchCommand points users of the former `lodge bench` to lodge-bench. Its exit code is that of wrong usage.
+// benchCommand points users of the former `lodge bench` to lodge-bench. Its exit code is that of
+// wrong usage.
 func benchCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:                "bench",

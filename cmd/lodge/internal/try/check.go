@@ -26,7 +26,8 @@ const (
 	demoMaxJobs  = 999     // 1000 in an hour, including the one for keys
 )
 
-// check rejects demonstrations that cannot succeed, before any process starts, and sets the default count.
+// check rejects demonstrations that cannot succeed, before any process starts, and sets the default
+// count.
 func (o *demoOptions) check(given func(flag string) bool) error {
 	if !job.MakesTuples(job.KindOf(o.kind)) {
 		return cli.Invalid("write "+demoKinds, "--kind %s", o.kind)
@@ -38,7 +39,7 @@ func (o *demoOptions) check(given func(flag string) bool) error {
 		return cli.Invalid("add --kind input", "--input-party %d: only input masks are of one party", o.inputParty)
 	}
 	if o.noSacrifice && o.export == "" && !job.Multiplies(job.KindOf(o.kind)) {
-		return cli.Invalid("leave it out: these tuples have no products", "--no-sacrifice with --kind %s", o.kind)
+		return cli.Invalid("remove it: these tuples contain no products", "--no-sacrifice with --kind %s", o.kind)
 	}
 	if err := checkParties(o.parties); err != nil {
 		return err
@@ -68,7 +69,8 @@ func (o *demoOptions) check(given func(flag string) bool) error {
 	return checkOut(o.out)
 }
 
-// defaultCount returns one batch of matrices, ten thousand tuples of another kind, or a thousand of each kind.
+// defaultCount returns one batch of matrices, ten thousand tuples of another kind, or a thousand of
+// each kind.
 func (o *demoOptions) defaultCount() uint64 {
 	switch {
 	case o.every:
@@ -79,7 +81,8 @@ func (o *demoOptions) defaultCount() uint64 {
 	return 10000
 }
 
-// plan returns an error if the engine cannot make the tuples with the set, field, shape and number of parties.
+// plan returns an error if the engine cannot make the tuples with the set, field, shape and number
+// of parties.
 func (o *demoOptions) plan(kind string, shape *jobv1.Shape, block uint32) error {
 	set, err := params.Lookup(o.params)
 	if err != nil {

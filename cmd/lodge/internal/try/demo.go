@@ -53,7 +53,7 @@ func DemoCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&o.parties, "parties", 3, "number of parties")
 	f.StringVar(&o.kind, "kind", "scalar", demoKinds)
-	f.IntVar(&o.inputParty, "input-party", 0, "of input masks: the party that knows the values")
+	f.IntVar(&o.inputParty, "input-party", 0, "for input masks: the party that knows the values")
 	f.Uint64Var(&o.count, "count", 0, "make at least this many tuples; 0 means 10000, or one batch of matrices")
 	o.size.Flags(f, "dim", "128")
 	f.StringVar(&o.field, "field", "p128", "field: p64 to p4096")
@@ -76,7 +76,8 @@ func keepFlag(cmd *cobra.Command, keep *bool) {
 	cmd.Flags().BoolVar(keep, "keep", false, "keep the working directory: configurations, logs and vaults")
 }
 
-// shape returns the shape that --dim and the flags of convolutions describe, and the dimension of the blocks that hold it.
+// shape returns the shape that --dim and the flags of convolutions describe, and the dimension of
+// the blocks that hold it.
 func (o *demoOptions) shape(changed func(string) bool) (*jobv1.Shape, uint32, error) {
 	shape, err := o.size.Of(job.KindOf(o.kind), func(name string) bool { return name != "dim" && changed(name) })
 	if err != nil || shape == nil {
@@ -160,7 +161,8 @@ func showDemo(cmd *cobra.Command, c *cluster.Cluster, asJSON bool, report interf
 	return failure
 }
 
-// join takes the number of parties and the set from a running cluster, and rejects flags that contradict it.
+// join takes the number of parties and the set from a running cluster, and rejects flags that
+// contradict it.
 func (o *demoOptions) join(given func(flag string) bool) error {
 	if o.cluster == "" {
 		return nil

@@ -167,7 +167,8 @@ func (o *devOptions) check() error {
 	return err
 }
 
-// plan returns an error if the engine cannot make the triples of the stock with this number of parties.
+// plan returns an error if the engine cannot make the triples of the stock with this number of
+// parties.
 func (o *devOptions) plan(set *params.Set, parties int) (*triple.Plan, error) {
 	return triple.NewPlan(set, o.field, parties, triple.Scalar, triple.Shape{}, 1, 1, 1)
 }
@@ -214,7 +215,8 @@ func (o *devOptions) fits(net *devnet.Cluster) error {
 	return err
 }
 
-// keyEpoch returns the newest epoch of keys for triples. If there is none, the parties generate keys.
+// keyEpoch returns the newest epoch of keys for triples. If there is none, the parties generate
+// keys.
 func keyEpoch(ctx context.Context, c *cluster.Cluster, set string, dim uint32) (newest uint64, made bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
@@ -236,7 +238,8 @@ func keyEpoch(ctx context.Context, c *cluster.Cluster, set string, dim uint32) (
 	return j.GetEpoch(), true, err
 }
 
-// stockUp sets a stock policy, waits until the stock is not empty, and returns the number of available tuples.
+// stockUp sets a stock policy, waits until the stock is not empty, and returns the number of
+// available tuples.
 func stockUp(ctx context.Context, c *cluster.Cluster, p *stockv1.Policy) (available uint64, err error) {
 	if p.GetHigh() == 0 {
 		return 0, nil

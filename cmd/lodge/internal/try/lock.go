@@ -25,7 +25,8 @@ type dirLock struct {
 // signature is the file in a locked directory that holds the process id of the owner.
 const signature = "dev.pid"
 
-// lockDir makes a directory and locks it. It writes no file, because clusters are written to empty directories.
+// lockDir makes a directory and locks it. It writes no file, because clusters are written to empty
+// directories.
 func lockDir(path string) (*dirLock, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err

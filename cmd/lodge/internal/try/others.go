@@ -83,14 +83,15 @@ func runDemoDecrypt(cmd *cobra.Command, o *demoDecryptOptions) (err error) {
 	return showDemo(cmd, c, o.json, r, failure)
 }
 
-// maxDemoValues limits the computation: without vector instructions a value takes tenths of a second.
+// maxDemoValues limits the computation: without vector instructions a value takes tenths of a
+// second.
 const maxDemoValues = 1024
 
 // check rejects flags of the other form, and demonstrations that cannot succeed. It sets defaults.
 func (o *demoDecryptOptions) check(changed func(string) bool) error {
 	for _, name := range []string{"threshold", "values"} {
 		if o.all && changed(name) {
-			return cli.Invalid("leave it out", "--%s with --all", name)
+			return cli.Invalid("remove it", "--%s with --all", name)
 		}
 	}
 	if !o.all && changed("field") {
@@ -113,7 +114,7 @@ func (o *demoDecryptOptions) check(changed func(string) bool) error {
 		o.params = lwe.Default
 	}
 	if _, err := lwe.Lookup(o.params); err != nil {
-		return cli.Invalid("`lodge params list` shows the sets for threshold keys", "%v", err)
+		return cli.Invalid("`lodge params list` lists the sets for threshold keys", "%v", err)
 	}
 	if err := cli.RefuseLegacy(o.params); err != nil {
 		return err

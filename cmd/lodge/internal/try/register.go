@@ -1,4 +1,5 @@
-// Package try holds the commands for trying Lodge on one machine: demonstrations and a development cluster.
+// Package try holds the commands for trying Lodge on one machine: demonstrations and a development
+// cluster.
 package try
 
 import (

@@ -16,13 +16,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// batchesCommand is `lodge batches`.
+// batchesCommand returns `lodge batches`.
 func batchesCommand() *cobra.Command {
 	o := &cli.Operator{}
 	cmd := &cobra.Command{
 		Use:   "batches",
-		Short: "List the batches of tuples that a party holds",
-		Long:  "List the batches that a party holds, as its client with the permission status. `lodge revoke` erases them.\n\n" + cli.Connecting,
+		Short: "List the batches of tuples at a party",
+		Long: "List the batches of a party; needs the permission status. `lodge revoke` erases batches.\n" +
+			"\n" + cli.Connecting,
 	}
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "the party, by name or index")
@@ -67,12 +68,12 @@ func batchesListCommand(o *cli.Operator) *cobra.Command {
 	f.Uint64Var(&q.Epoch, "epoch", 0, "only batches under this epoch of keys")
 	f.StringSliceVar(&states, "state", nil, "only batches in this state: "+strings.Join(batchStateNames(), ", "))
 	f.StringVar(&q.After, "after", "", "only ids after this one")
-	f.Uint32Var(&q.Limit, "limit", 100, "at most this many, up to 1000")
+	f.Uint32Var(&q.Limit, "limit", 100, "largest number of entries, up to 1000")
 	cli.Complete(cmd, "state", batchStateNames)
 	return cmd
 }
 
-// batchStateNames are the states of batches in the order in which they follow.
+// batchStateNames returns the states of batches in chronological order.
 func batchStateNames() (names []string) {
 	for n := range len(tuplesv1.BatchState_name) {
 		if n != 0 {
@@ -86,7 +87,7 @@ func batchState(s tuplesv1.BatchState) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "BATCH_STATE_"))
 }
 
-// free is how many tuples of a batch no reservation holds or ever held.
+// free returns the number of tuples of a batch that were never reserved.
 func free(b *tuplesv1.Batch) (n uint64) {
 	for _, s := range b.GetFree() {
 		n += s.GetCount()
@@ -153,25 +154,26 @@ func batchesJSON(r *tuplesv1.ListBatchesResponse) BatchList {
 	return list
 }
 
-// revokeReport is the outcome of `lodge revoke`.
+// revokeReport is the JSON outcome of `lodge revoke`.
 type revokeReport struct {
 	Party   string   `json:"party"`
 	Batches uint32   `json:"batches"`
-	Tuples  uint64   `json:"tuples"` // that were not consumed yet
+	Tuples  uint64   `json:"tuples"` // unconsumed
 	IDs     []string `json:"batch_ids,omitempty"`
 	MACKey  string   `json:"mac_key,omitempty"`
 	DryRun  bool     `json:"dry_run,omitempty"`
 }
 
-// revokeCommand is `lodge revoke`.
+// revokeCommand returns `lodge revoke`.
 func revokeCommand() *cobra.Command {
 	o, ok := &cli.Operator{}, &cli.Confirmation{}
 	q := &tuplesv1.RevokeRequest{}
 	cmd := &cobra.Command{
 		Use:   "revoke (BATCH... | --mac-key ID) --party PARTY",
 		Short: "Erase batches, or everything under a MAC key, at a party",
-		Long: "Erase a party's shares of batches, or of everything under a MAC key, as its client with the permission retire. What\n" +
-			"one party has erased is of no use at the others, and can be reserved no more.\n\n" + cli.Connecting,
+		Long: "Erase a party's shares of batches, or of everything under a MAC key. This needs the permission retire. Without one party's\n" +
+			"shares the tuples are useless at the other parties, and can no longer be reserved.\n" +
+			"\n" + cli.Connecting,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return completeBatches(o), cobra.ShellCompDirectiveNoFileComp
 		},
@@ -202,7 +204,7 @@ func revokeCommand() *cobra.Command {
 	o.PartyFlag(cmd, "the party, by name or index")
 	ok.Flags(cmd)
 	cmd.Flags().StringVar(&q.MacKeyId, "mac-key", "", "burn this MAC key, and erase everything under it")
-	cmd.Flags().StringVar(&q.Reason, "reason", "", "why, for those who look at the batches later")
+	cmd.Flags().StringVar(&q.Reason, "reason", "", "reason, for later readers")
 	cli.Complete(cmd, "mac-key", o.CompleteMACKeys)
 	return cmd
 }
@@ -218,7 +220,7 @@ func writeRevoked(o *cli.Operator, cmd *cobra.Command, r revokeReport) error {
 	if r.MACKey != "" {
 		key = ", and the MAC key " + r.MACKey
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "party %s %s %d batches with %d tuples that are not consumed%s\n", r.Party, did, r.Batches, r.Tuples, key)
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "party %s %s %d batches with %d unconsumed tuples%s\n", r.Party, did, r.Batches, r.Tuples, key)
 	return err
 }
 

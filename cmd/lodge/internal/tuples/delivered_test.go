@@ -9,7 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/tuples"
 )
 
-// A reservation that all parties delivered is consumed, in lists and in the stock, before its lease ends.
+// A reservation that all parties delivered is consumed, in lists and in the stock, before its lease
+// ends.
 func TestDelivered(t *testing.T) {
 	l := lodgetest.Start(t)
 	dir := t.TempDir()

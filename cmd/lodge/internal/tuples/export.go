@@ -19,7 +19,8 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// exportReport is the outcome of `lodge export mp-spdz`, also when it fails after shares have left through pipes.
+// exportReport is the JSON outcome of `lodge export mp-spdz`. It is also written after a failure if
+// shares have left through pipes.
 type exportReport struct {
 	*mpspdz.Report
 	Seconds float64 `json:"seconds"`
@@ -28,7 +29,7 @@ type exportReport struct {
 func exportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write drawn shares in the formats of online engines",
+		Short: "Write fetched shares in the formats of online engines",
 	}
 	cmd.AddCommand(exportMPSPDZCommand())
 	return cmd
@@ -42,21 +43,25 @@ func exportMPSPDZCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mp-spdz (--from DIR... | --reservation ID... --party PARTY) --out DIR",
 		Short: "Write one party's shares as MP-SPDZ's Player-Data files",
-		Long: "Write the shares that one party drew, in one or more directories with a manifest, to OUT/Player-Data, where an\n" +
-			"online phase of MP-SPDZ that is started with -F in OUT reads them. Batches of one kind go into one file, in the\n" +
-			"order given. Every party exports the same batches in the same order. Primes have 64 to 256 bits.\n\n" +
-			"Lodge recorded the shares as consumed when they were fetched. What was exported counts as consumed: exporting\n" +
-			"the same directories again, or using them otherwise, uses tuples twice, which reveals inputs. The export leaves\n" +
-			"exported.json in them, and refuses them from then on without --force. Remove them.\n\n" +
-			"With --reservation the shares come straight from the party, as its client with the permissions status, fetch and\n" +
-			"mac_key, and lie nowhere else. When that is interrupted, the same command with --force gives the same shares,\n" +
-			"while the lease lasts.\n\n" +
-			"Random values have no file: MP-SPDZ makes them from input masks.\n\n" + cli.Connecting,
+		Long: "Write the shares that one party fetched, in one or more directories with a manifest, to OUT/Player-Data, where an online\n" +
+			"phase of MP-SPDZ that is started with -F in OUT reads them. Batches of one kind go into one file, in the given order.\n" +
+			"All parties must export the same batches in the same order. Primes have 64 to 256 bits.\n" +
+			"\n" +
+			"Lodge recorded the shares as consumed when they were fetched. Exported shares are consumed: exporting the same\n" +
+			"directories again, or using them in another way, uses tuples twice, which reveals inputs. The export marks the\n" +
+			"directories with exported.json and rejects them afterwards without --force. Delete them.\n" +
+			"\n" +
+			"With --reservation the shares come directly from the party and are stored nowhere else. This needs the permissions\n" +
+			"status, fetch and mac_key. If it is interrupted, the same command with --force exports the same shares while the\n" +
+			"lease lasts.\n" +
+			"\n" +
+			"Random values have no file: MP-SPDZ makes them from input masks.\n" +
+			"\n" + cli.Connecting,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from := append(from, args...)
 			if len(from)+len(reservations) == 0 || len(from) > 0 && len(reservations) > 0 {
-				return cli.Invalid("name directories of shares with --from, or with --reservation what to draw from a party, not both", "neither or both of --from and --reservation")
+				return cli.Invalid("name directories of shares with --from, or reservations of a party with --reservation, but not both", "neither or both of --from and --reservation")
 			}
 			p, start := cli.ProgressOf(cmd, at.JSON), time.Now()
 			var t *terminal.Transfer
@@ -82,9 +87,9 @@ func exportMPSPDZCommand() *cobra.Command {
 				return errors.Join(err, cli.WriteJSON(cmd.OutOrStdout(), exportReport{Report: report, Seconds: time.Since(start).Seconds()}))
 			}
 			if report != nil {
-				consumed := "What was exported counts as consumed: use the directories that it came from no more."
+				consumed := "The exported tuples are consumed: do not use the source directories again."
 				if len(reservations) > 0 {
-					consumed = "What was exported is consumed: use it once."
+					consumed = "The exported tuples are consumed: use them once."
 				}
 				err = errors.Join(err, printExport(cmd.OutOrStdout(), report, consumed))
 			}
@@ -92,23 +97,24 @@ func exportMPSPDZCommand() *cobra.Command {
 		},
 	}
 	at.Flags(cmd)
-	at.PartyFlag(cmd, "with --reservation: the party whose shares these are, by name or index")
+	at.PartyFlag(cmd, "with --reservation: the party whose shares are fetched, by name or index")
 	f := cmd.Flags()
-	f.StringArrayVar(&reservations, "reservation", nil, "reservation to draw; may be there several times")
-	f.StringArrayVar(&from, "from", nil, "directory of shares, or one that holds several; more may follow as arguments")
-	f.StringVar(&out, "out", "", "directory in which Player-Data is made")
-	f.StringVar(&o.Suffix, "suffix", "", "of the data files: -T0 for the first thread of MP-SPDZ's -f, -T1 for the second")
-	f.BoolVar(&o.Pipes, "pipes", false, "make named pipes and feed them as MP-SPDZ reads; existing pipes are fed in any case")
+	f.StringArrayVar(&reservations, "reservation", nil, "reservation to fetch; may be repeated")
+	f.StringArrayVar(&from, "from", nil, "directory of shares, or of several such directories; more may follow as arguments")
+	f.StringVar(&out, "out", "", "directory in which Player-Data is created")
+	f.StringVar(&o.Suffix, "suffix", "", "suffix of the data files: -T0 for the first thread of MP-SPDZ's -f, -T1 for the second")
+	f.BoolVar(&o.Pipes, "pipes", false, "create named pipes and feed them as MP-SPDZ reads; existing pipes are fed in any case")
 	f.BoolVar(&o.Force, "force", false, "overwrite files, and export directories that were exported before")
-	f.BoolVar(&o.DryRun, "dry-run", false, "check, and say what would be written")
+	f.BoolVar(&o.DryRun, "dry-run", false, "check, and show what would be written")
 	cli.Complete(cmd, "reservation", func() []string { return completeReservations(at) })
 	if err := cmd.MarkFlagRequired("out"); err != nil {
-		panic(err) // the flag is above
+		panic(err) // the flag exists
 	}
 	return cmd
 }
 
-// exportReservations draws reservations from a party into the files of an online engine.
+// exportReservations fetches reservations from a party and writes them to the files of an online
+// engine.
 func exportReservations(o *cli.Operator, cmd *cobra.Command, ids []string, out string, e mpspdz.ExportOptions) (*mpspdz.Report, error) {
 	c, err := o.DialParty()
 	if err != nil {
@@ -141,19 +147,19 @@ func exportReservations(o *cli.Operator, cmd *cobra.Command, ids []string, out s
 	return report, err
 }
 
-// drawn reports whether a reservation, as its party described it before, was delivered.
+// drawn reports whether a reservation had been delivered before this command.
 func drawn(r *tuplesv1.Reservation) bool {
 	return r.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED
 }
 
-// warnDrawn says that a party has delivered a reservation before.
+// warnDrawn warns that a party has delivered a reservation before.
 func warnDrawn(w io.Writer, c *cli.Party, r *tuplesv1.Reservation) {
 	if drawn(r) {
 		fmt.Fprintf(w, "warning: %s delivered reservation %s at %s: these are the same tuples, use them once\n", c.Name, r.GetId(), cli.Time(r.GetDelivered()))
 	}
 }
 
-// warnTogether says that a tree has shares of the MAC key of several parties.
+// warnTogether warns that a directory tree contains several parties' shares of the MAC key.
 func warnTogether(w io.Writer, r *mpspdz.Report) {
 	others, err := filepath.Glob(filepath.Join(r.Dir, "Player-MAC-Keys-p-P*"))
 	if err != nil {
@@ -161,7 +167,7 @@ func warnTogether(w io.Writer, r *mpspdz.Report) {
 	}
 	own := "Player-MAC-Keys-p-P" + strconv.Itoa(r.Party)
 	if slices.ContainsFunc(others, func(path string) bool { return filepath.Base(path) != own }) {
-		fmt.Fprintf(w, "warning: %s has the shares of the MAC key of several parties: whoever reads them all can forge any value\n", r.Dir)
+		fmt.Fprintf(w, "warning: %s contains several parties' shares of the MAC key: a reader of all of them can forge any value\n", r.Dir)
 	}
 }
 
@@ -184,7 +190,7 @@ func printExport(w io.Writer, r *mpspdz.Report, consumed string) error {
 		short = short || f.Usable < f.Records
 	}
 	if short && err == nil {
-		_, err = fmt.Fprintln(w, "MP-SPDZ reads 101 shares at a time and cannot use what is left over: of multiples of 101 records all are usable.")
+		_, err = fmt.Fprintln(w, "MP-SPDZ reads 101 shares at a time and cannot use the rest: multiples of 101 records are usable completely.")
 	}
 	if !r.DryRun && err == nil {
 		_, err = fmt.Fprintln(w, consumed)

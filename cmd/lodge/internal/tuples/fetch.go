@@ -20,7 +20,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// fetchReport is the outcome of `lodge fetch`.
+// fetchReport is the JSON outcome of `lodge fetch`.
 type fetchReport struct {
 	Dir         string `json:"dir"`
 	Party       int    `json:"party"`
@@ -29,27 +29,29 @@ type fetchReport struct {
 	Epoch      uint64  `json:"epoch"`
 	Tuples     uint64  `json:"tuples"`
 	Bytes      int64   `json:"bytes"`
-	Resumed    int64   `json:"resumed_tuples,omitempty"` // that an earlier call had fetched
+	Resumed    int64   `json:"resumed_tuples,omitempty"` // already downloaded by an earlier call
 	WithMACKey bool    `json:"with_mac_key"`
-	Again      bool    `json:"delivered_before"` // and not to go on
+	Again      bool    `json:"delivered_before"` // rather than to continue
 	Seconds    float64 `json:"seconds"`
 	held       *tuplesv1.Reservation
 }
 
-// fetchCommand is `lodge fetch`.
+// fetchCommand returns `lodge fetch`.
 func fetchCommand() *cobra.Command {
 	o := &cli.Operator{}
 	var out string
 	var withKey bool
 	cmd := &cobra.Command{
 		Use:   "fetch RESERVATION --party PARTY --out DIR",
-		Short: "Draw one party's shares of a reservation into a directory",
-		Long: "Draw a party's shares of a reservation, as its client with the permissions status and fetch, to a new directory in\n" +
-			"the format of docs/reference/export-format.md. The party records them as consumed by this client before the first byte\n" +
-			"leaves. What was interrupted goes on when the same command is given again, while the lease lasts.\n\n" +
-			"An online phase, and `lodge export`, need the party's share of the MAC key beside them: --with-mac-key draws that\n" +
-			"too, with the permission mac_key. To check the tuples instead of using them, fetch at every party first, and then\n" +
-			"draw the shares of the key with `lodge mac-keys draw --pool --into DIR`, which retires the epoch.\n\n" + cli.Connecting,
+		Short: "Download one party's shares of a reservation into a directory",
+		Long: "Download a party's shares of a reservation to a new directory, in the format of docs/reference/export-format.md. This\n" +
+			"needs the permissions status and fetch. The party records the tuples as consumed by this client before it sends the\n" +
+			"first byte. The same command continues an interrupted download while the lease lasts.\n" +
+			"\n" +
+			"An online phase, and `lodge export`, also need the party's share of the MAC key: --with-mac-key adds it, with the\n" +
+			"permission mac_key. To check the tuples instead of using them, first fetch at every party, and then add the shares of\n" +
+			"the key with `lodge mac-keys draw --pool --into DIR`, which retires the epoch.\n" +
+			"\n" + cli.Connecting,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(func() []string { return completeReservations(o) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,15 +77,15 @@ func fetchCommand() *cobra.Command {
 		},
 	}
 	o.Flags(cmd)
-	o.PartyFlag(cmd, "the party whose shares these are, by name or index")
+	o.PartyFlag(cmd, "party whose shares are downloaded, by name or index")
 	f := cmd.Flags()
-	f.StringVar(&out, "out", "", "directory to make, or that an interrupted fetch has left")
-	f.BoolVar(&withKey, "with-mac-key", false, "draw the party's share of the MAC key, too")
+	f.StringVar(&out, "out", "", "directory to create, or the directory of an interrupted download")
+	f.BoolVar(&withKey, "with-mac-key", false, "also download the party's share of the MAC key")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
 }
 
-// drawer draws shares over this connection.
+// drawer downloads shares over a connection to a party.
 func drawer(c *cli.Party) (*lodge.Client, error) {
 	x := lodge.Config{Party: c.Roster.Parties[c.Index].Name}
 	for _, m := range c.Roster.Parties {
@@ -92,7 +94,8 @@ func drawer(c *cli.Party) (*lodge.Client, error) {
 	return lodge.Over(x, nil, c.Conn)
 }
 
-// manifest describes the shares of a reservation, and draws the share of the MAC key for it. Nothing is consumed.
+// manifest describes the shares of a reservation, and fetches the share of the MAC key for it. It
+// consumes nothing.
 func manifest(c *cli.Party, ctx context.Context, id string, withKey bool) (m tuplefile.Manifest, size int, r *tuplesv1.Reservation, err error) {
 	ctx, cancel := context.WithTimeout(ctx, cli.CallTime)
 	defer cancel()
@@ -117,21 +120,21 @@ func manifest(c *cli.Party, ctx context.Context, id string, withKey bool) (m tup
 		if err != nil {
 			return m, 0, nil, err
 		}
-		key = append([]byte{}, k.GetShare()...) // never nil: a share that is missing is an error
+		key = append([]byte{}, k.GetShare()...) // never nil: a missing share is an error
 		defer clear(key)
 	}
 	m, size, err = lodge.ManifestOf(r, key, origin)
 	return m, size, r, err
 }
 
-// fetch draws a reservation into a directory.
+// fetch downloads a reservation into a directory.
 func fetch(c *cli.Party, ctx context.Context, id, dir string, withKey bool, p *terminal.Progress) (_ *fetchReport, err error) {
 	if _, err := os.Lstat(filepath.Join(dir, tuplefile.ManifestName)); err == nil {
 		next := "name a new directory"
 		if withKey {
-			next += "; while the lease lasts the same shares come once more, with the share of the MAC key: then remove the first"
+			next += "; while the lease lasts the same shares can be downloaded again, with the share of the MAC key: then delete the first directory"
 		}
-		return nil, rpc.Errorf(rpc.Conflict, next, "%s holds shares already", dir)
+		return nil, rpc.Errorf(rpc.Conflict, next, "%s already contains shares", dir)
 	}
 	m, size, reservation, err := manifest(c, ctx, id, withKey)
 	if err != nil {
@@ -148,7 +151,7 @@ func fetch(c *cli.Party, ctx context.Context, id, dir string, withKey bool, p *t
 	if err := copyTo(c, ctx, w, p, id, have, m.RecordBytes(size), total); err != nil {
 		kept := w.Keep()
 		if ctx.Err() != nil {
-			err = rpc.Errorf(rpc.Cancelled, "the same command goes on while the lease lasts", "interrupted; %s has what came so far", dir)
+			err = rpc.Errorf(rpc.Cancelled, "the same command continues while the lease lasts", "interrupted; %s contains the shares received so far", dir)
 		}
 		return nil, errors.Join(err, kept)
 	}
@@ -161,7 +164,7 @@ func fetch(c *cli.Party, ctx context.Context, id, dir string, withKey bool, p *t
 	}, nil
 }
 
-// copyTo streams the tuples after the first have into w.
+// copyTo streams the tuples after the first have tuples to w.
 func copyTo(c *cli.Party, ctx context.Context, w io.Writer, p *terminal.Progress, id string, have, record, total int64) error {
 	if have*record == total {
 		return nil

@@ -37,16 +37,16 @@ func TestFetchCommand(t *testing.T) {
 	if out, err := lodgetest.Run(t, append([]string{"verify", "--retired"}, dirs...)...); err != nil || !strings.HasPrefix(out, "40 of 40 scalar tuples verified") {
 		t.Errorf("%v: %s", err, out)
 	}
-	l.Refuses(rpc.Conflict, "holds shares already", "fetch", id, "--party", "p0", "--out", dirs[0])
+	l.Refuses(rpc.Conflict, "already contains shares", "fetch", id, "--party", "p0", "--out", dirs[0])
 	l.Refuses(rpc.NotFound, "reserve at the coordinator", "fetch", "nope", "--party", "p0", "--out", filepath.Join(root, "x"))
 	l.Refuses(rpc.Invalid, "write one of p0, p1", "fetch", id, "--out", filepath.Join(root, "x"))
 
-	l.Refuses(rpc.Invalid, "a file stands where", "fetch", id, "--party", "p0", "--out", filepath.Join(dirs[0], tuplefile.DataName, "x"))
-	l.Refuses(rpc.Conflict, "the same shares come once more", "fetch", id, "--party", "p0", "--out", dirs[0], "--with-mac-key")
+	l.Refuses(rpc.Invalid, "this one needs a directory where", "fetch", id, "--party", "p0", "--out", filepath.Join(dirs[0], tuplefile.DataName, "x"))
+	l.Refuses(rpc.Conflict, "the same shares can be downloaded again", "fetch", id, "--party", "p0", "--out", dirs[0], "--with-mac-key")
 	again := filepath.Join(root, "again")
 	l.Shows([]string{"fetch", id, "--party", "p0", "--out", again}, "warning: party p0 delivered reservation "+id, "use them once")
 
-	// without the key, and going on after 13 tuples
+	// without the key, and continuing after 13 tuples
 	whole, err := os.ReadFile(filepath.Join(dirs[0], tuplefile.DataName))
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +80,8 @@ func TestFetchCommand(t *testing.T) {
 	}
 }
 
-// To check tuples, all parties' clients fetch them, and then draw their shares of the key to be pooled, which retires it.
+// To check tuples, all parties' clients fetch them, and then draw their shares of the key for
+// pooling, which retires it.
 func TestFetchAndPool(t *testing.T) {
 	l, root := lodgetest.Start(t), t.TempDir()
 	id := strings.TrimSpace(l.OK(append([]string{"reserve"}, lodgetest.Class("--count", "40")...)...))
@@ -96,8 +97,8 @@ func TestFetchAndPool(t *testing.T) {
 		return append([]string{"mac-keys", "draw", key, "--party", party}, more...)
 	}
 	l.Refuses(rpc.Invalid, "--into without --pool", draw("p0", "--into", dir("p0"))...)
-	l.Refuses(rpc.Invalid, "write one of them", draw("p0", "--pool", "--yes")...)
-	l.Refuses(rpc.Invalid, "write one of them", draw("p0", "--pool", "--yes", "--into", dir("p0"), "--out", dir("x"))...)
+	l.Refuses(rpc.Invalid, "use one of the two", draw("p0", "--pool", "--yes")...)
+	l.Refuses(rpc.Invalid, "use one of the two", draw("p0", "--pool", "--yes", "--into", dir("p0"), "--out", dir("x"))...)
 	l.Refuses(rpc.NotFound, "manifest.json", draw("p0", "--pool", "--yes", "--into", dir("x"))...)
 	l.Refuses(rpc.Invalid, "shares of party 1", draw("p0", "--pool", "--yes", "--into", dir("p1"))...)
 	for name, change := range map[string]func(m *tuplefile.Manifest){
@@ -126,7 +127,7 @@ func TestFetchAndPool(t *testing.T) {
 	l.Shows([]string{"epochs", "list", "--party", "p1"}, "retired")
 }
 
-// Both parties export two reservations straight into one tree that the independent reader accepts.
+// Both parties export two reservations directly into one tree that the independent reader accepts.
 func TestExportReservations(t *testing.T) {
 	l, out := lodgetest.Start(t), filepath.Join(t.TempDir(), "out")
 	ids := []string{
@@ -140,8 +141,8 @@ func TestExportReservations(t *testing.T) {
 	l.Shows([]string{"reservations", "show", ids[0], "--party", "p0"}, "state        reserved")
 	for _, party := range []string{"p0", "p1"} {
 		out := l.OK(append(export, "--party", party)...)
-		if !strings.Contains(out, "101 records        101 usable") || !strings.Contains(out, "is consumed: use it once") || strings.Contains(out, "delivered reservation") ||
-			strings.Contains(out, "of several parties") != (party == "p1") {
+		if !strings.Contains(out, "101 records        101 usable") || !strings.Contains(out, "are consumed: use them once") || strings.Contains(out, "delivered reservation") ||
+			strings.Contains(out, "several parties' shares") != (party == "p1") {
 			t.Errorf("%s: %s", party, out)
 		}
 	}

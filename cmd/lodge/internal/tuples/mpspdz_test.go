@@ -15,7 +15,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Both parties' exports of directories, by flag and as arguments, make a tree that the independent reader accepts.
+// Both parties' exports of directories, by flag and as arguments, make a tree that the independent
+// reader accepts.
 func TestExportMPSPDZ(t *testing.T) {
 	shares, out := lodgetest.ExportTwo(t, 150), t.TempDir()
 	for i, args := range [][]string{
@@ -27,7 +28,7 @@ func TestExportMPSPDZ(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i < 2 {
-			for _, want := range []string{"150 records", "134 usable", "101 shares at a time", []string{"would write", "counts as consumed"}[i]} {
+			for _, want := range []string{"150 records", "134 usable", "101 shares at a time", []string{"would write", "are consumed"}[i]} {
 				if !strings.Contains(text, want) {
 					t.Errorf("%v: no %q in %s", args, want, text)
 				}
@@ -65,7 +66,7 @@ func TestExportMPSPDZRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	text, err := lodgetest.Run(t, "export", "mp-spdz", "--from", fresh("party-1"), "--out", out, "--dry-run")
-	if err != nil || !strings.Contains(text, "shares of the MAC key of several parties") {
+	if err != nil || !strings.Contains(text, "several parties' shares of the MAC key") {
 		t.Errorf("%v: %s", err, text)
 	}
 	for want, args := range map[string][]string{

@@ -1,4 +1,5 @@
-// Package tuples holds the commands for batches of tuples: reserve, fetch, export, verify and revoke.
+// Package tuples holds the commands for batches of tuples: reserve, fetch, export, verify and
+// revoke.
 package tuples
 
 import (

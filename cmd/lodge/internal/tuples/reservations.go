@@ -16,7 +16,8 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// completeReservations offers the newest reservations: of the party that was named, or of the coordinator.
+// completeReservations returns the newest reservations of the selected party, or of the
+// coordinator.
 func completeReservations(o *cli.Operator) (ids []string) {
 	if o.Party != "" {
 		return o.PartyWords(func(ctx context.Context, c *cli.Party) (ids []string) {
@@ -38,22 +39,23 @@ func completeReservations(o *cli.Operator) (ids []string) {
 	})
 }
 
-// reservationWord is the id of a reservation, with what it holds.
+// reservationWord returns the id of a reservation, described by its contents.
 func reservationWord(r *tuplesv1.Reservation) string {
 	return cobra.CompletionWithDesc(r.GetId(), fmt.Sprintf("%d %s", r.GetCount(), cli.ClassText(r.GetClass())))
 }
 
-// reservationsCommand is `lodge reservations`.
+// reservationsCommand returns `lodge reservations`.
 func reservationsCommand() *cobra.Command {
 	o := &cli.Operator{}
 	cmd := &cobra.Command{
 		Use:   "reservations",
 		Short: "List and show reservations, at the coordinator or at one party",
-		Long: "Show reservations as the coordinator has them or, with --party, as that party has recorded them. `lodge reserve`\n" +
-			"makes them, `lodge release` ends them.\n\n" + cli.Connecting,
+		Long: "Show the reservations that the coordinator has or, with --party, that a party has recorded. `lodge reserve` makes\n" +
+			"reservations, `lodge release` ends them.\n" +
+			"\n" + cli.Connecting,
 	}
 	o.Flags(cmd)
-	o.PartyFlag(cmd, "ask this party, by name or index")
+	o.PartyFlag(cmd, "request this party, by name or index")
 	cmd.AddCommand(reservationsListCommand(o), reservationsShowCommand(o))
 	return cmd
 }
@@ -89,9 +91,9 @@ func reservationsListCommand(o *cli.Operator) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&q.Open, "open", false, "only those that have not ended")
-	f.Uint32Var(&q.Limit, "limit", 20, "at most this many, up to 1000")
-	f.StringVar(&q.Before, "before", "", "go on from an earlier list of the coordinator's, with the word that it ended with")
+	f.BoolVar(&q.Open, "open", false, "only reservations that have not ended")
+	f.Uint32Var(&q.Limit, "limit", 20, "largest number of entries, up to 1000")
+	f.StringVar(&q.Before, "before", "", "continue an earlier list of the coordinator's with the word at its end")
 	f.StringVar(&after, "after", "", "with --party: only ids after this one")
 	return cmd
 }
@@ -119,7 +121,7 @@ func writeReservations(o *cli.Operator, cmd *cobra.Command, list []*tuplesv1.Res
 func reservationsShowCommand(o *cli.Operator) *cobra.Command {
 	return &cobra.Command{
 		Use:               "show ID",
-		Short:             "Show a reservation: its ranges, and what each party says of it",
+		Short:             "Show the ranges of a reservation and its state at each party",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(func() []string { return completeReservations(o) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -154,7 +156,7 @@ func writeReservation(o *cli.Operator, cmd *cobra.Command, r *tuplesv1.Reservati
 	return cli.WriteJSON(cmd.OutOrStdout(), x)
 }
 
-// reservationState is a state as tables and JSON write it; empty where none is known.
+// reservationState returns the name of a state in tables and JSON; empty if it is unknown.
 func reservationState(s tuplesv1.ReservationState) string {
 	if s == 0 {
 		return ""
@@ -162,7 +164,7 @@ func reservationState(s tuplesv1.ReservationState) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "RESERVATION_STATE_"))
 }
 
-// leaseText says how long a lease lasts, for people.
+// leaseText formats the remaining time of a lease.
 func leaseText(r *tuplesv1.Reservation, now time.Time) string {
 	left := r.GetLease().AsTime().Sub(now).Round(time.Second)
 	switch {
@@ -188,7 +190,7 @@ func printReservations(w io.Writer, list []*tuplesv1.Reservation, now time.Time)
 	return t.Flush()
 }
 
-// maxShownRanges is what is shown of a reservation's ranges.
+// maxShownRanges is the largest number of ranges that are shown as text.
 const maxShownRanges = 10
 
 func printReservation(w io.Writer, r *tuplesv1.Reservation, parties []*stockv1.PartyReservation, now time.Time) error {
@@ -212,7 +214,7 @@ func printReservation(w io.Writer, r *tuplesv1.Reservation, parties []*stockv1.P
 	line("digest", "%x", r.GetDigest())
 	for i, x := range r.GetRanges() {
 		if i == maxShownRanges {
-			line("", "and %d more ranges; --json has them all", len(r.GetRanges())-i)
+			line("", "and %d more ranges; --json lists all", len(r.GetRanges())-i)
 			break
 		}
 		line("range", "%d from %d of batch %s", x.GetCount(), x.GetFirst(), x.GetBatchId())

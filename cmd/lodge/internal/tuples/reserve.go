@@ -19,7 +19,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// completeClients offers the names of the clients of a cluster's directory: whom the parties know is theirs to say.
+// completeClients returns the names of the clients in the cluster's directory. The parties decide
+// which of them they accept.
 func completeClients(o *cli.Operator) (names []string) {
 	files, err := filepath.Glob(filepath.Join(cli.ClusterDir(o.Cluster), "clients", "*.pem"))
 	if err != nil {
@@ -32,19 +33,20 @@ func completeClients(o *cli.Operator) (names []string) {
 }
 
 const (
-	reserveTime  = 25 * time.Second       // one call that waits; servers end calls after 30 s
-	reservePause = 200 * time.Millisecond // between two of them
+	reserveTime  = 25 * time.Second       // of one waiting call; servers end calls after 30 s
+	reservePause = 200 * time.Millisecond // between two calls
 )
 
-// reserveCommand is `lodge reserve`.
+// reserveCommand returns `lodge reserve`.
 func reserveCommand() *cobra.Command {
 	o, q, r := &cli.Operator{}, &cli.ClassFlags{}, &stockv1.ReserveRequest{}
 	var lease, timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "reserve",
 		Short: "Reserve tuples at all parties and print the id of the reservation",
-		Long: "Reserve tuples at all parties at once. Each party's client then draws its shares with `lodge fetch` or\n" +
-			"`lodge export mp-spdz`, while the lease lasts.\n\n" + cli.Connecting,
+		Long: "Reserve tuples at all parties at once. While the lease lasts, each party's client then downloads its shares with\n" +
+			"`lodge fetch` or `lodge export mp-spdz`.\n" +
+			"\n" + cli.Connecting,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			class, err := q.Class(cmd.Flags())
@@ -52,11 +54,11 @@ func reserveCommand() *cobra.Command {
 			case err != nil:
 				return err
 			case r.GetCount() == 0:
-				return rpc.Errorf(rpc.Invalid, "say how many tuples", "--count 0")
+				return rpc.Errorf(rpc.Invalid, "write the number of tuples", "--count 0")
 			case lease < 0:
-				return rpc.Errorf(rpc.Invalid, "write for example 30m", "--lease %s", lease)
+				return rpc.Errorf(rpc.Invalid, "write a duration such as 30m", "--lease %s", lease)
 			case timeout <= 0:
-				return rpc.Errorf(rpc.Invalid, "write for example 10m", "--timeout %s", timeout)
+				return rpc.Errorf(rpc.Invalid, "write a duration such as 10m", "--timeout %s", timeout)
 			}
 			r.Class = class
 			if lease > 0 {
@@ -71,17 +73,17 @@ func reserveCommand() *cobra.Command {
 	f.Uint64Var(&r.Count, "count", 0, "tuples")
 	f.Uint64Var(&r.Epoch, "epoch", 0, "epoch of keys (default: the newest that has enough)")
 	f.DurationVar(&lease, "lease", 0, "how long the tuples are kept for the clients (default 10m)")
-	f.StringVar(&r.IdempotencyKey, "idempotency-key", "", "the same key gives the same reservation, so that this can be repeated")
-	f.StringSliceVar(&r.Clients, "clients", nil, "who may fetch, by the names of clients at the parties: one for all, or one for each\n"+
-		"(default: any client of the tenant; at each party the first that comes)")
-	f.BoolVar(&r.Wait, "wait", false, "wait until there is enough")
-	f.DurationVar(&timeout, "timeout", 10*time.Minute, "with --wait: at most this long")
+	f.StringVar(&r.IdempotencyKey, "idempotency-key", "", "repeating a command with the same key returns the same reservation")
+	f.StringSliceVar(&r.Clients, "clients", nil, "clients that may fetch, by their names at the parties: one for all, or one for each\n"+
+		"(default: any client of the tenant; at each party the first that fetches)")
+	f.BoolVar(&r.Wait, "wait", false, "wait until there are enough tuples")
+	f.DurationVar(&timeout, "timeout", 10*time.Minute, "timeout of --wait")
 	_ = cmd.MarkFlagRequired("count")
 	cli.Complete(cmd, "clients", func() []string { return completeClients(o) })
 	return cmd
 }
 
-// reserve reserves, with --wait in calls of reserveTime under one idempotency key.
+// reserve reserves tuples. With --wait it repeats calls of reserveTime under one idempotency key.
 func reserve(o *cli.Operator, cmd *cobra.Command, q *stockv1.ReserveRequest, timeout time.Duration) error {
 	c, err := o.Dial()
 	if err != nil {
@@ -115,7 +117,7 @@ func reserve(o *cli.Operator, cmd *cobra.Command, q *stockv1.ReserveRequest, tim
 		case !slices.Contains([]rpc.Code{rpc.OutOfStock, rpc.TimedOut, rpc.Unavailable, rpc.Busy}, code):
 			return err
 		case time.Now().Add(reservePause).After(until):
-			q.Wait = false // the last call says what is missing, or reserves
+			q.Wait = false // the last call reserves, or reports how many tuples are missing
 		default:
 			p.Show("waiting for tuples", true)
 			time.Sleep(reservePause)
@@ -123,10 +125,11 @@ func reserve(o *cli.Operator, cmd *cobra.Command, q *stockv1.ReserveRequest, tim
 	}
 }
 
-// unknownOutcome says what to do when nobody knows whether the tuples are reserved.
+// unknownOutcome adds the next step to an error after which it is unknown whether the tuples are
+// reserved.
 func unknownOutcome(err error, given bool) error {
 	if e := rpc.FromError(err); errors.Is(err, &rpc.Error{Code: rpc.TimedOut}) && !given {
-		e.Next = "the tuples may be reserved: see `lodge reservations list`; with --idempotency-key it can be repeated"
+		e.Next = "the tuples may be reserved: see `lodge reservations list`; with --idempotency-key the command can be repeated"
 		return e
 	}
 	return err
@@ -140,15 +143,16 @@ func reserved(o *cli.Operator, cmd *cobra.Command, r *tuplesv1.Reservation) erro
 	return err
 }
 
-// releaseCommand is `lodge release`.
+// releaseCommand returns `lodge release`.
 func releaseCommand() *cobra.Command {
 	o := &cli.Operator{}
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "release RESERVATION",
-		Short: "End a reservation: what no party delivered goes back into stock, the rest is erased",
-		Long: "End a reservation of this client. When no party has delivered it, its tuples go back into stock; otherwise every\n" +
-			"party erases its shares of them.\n\n" + cli.Connecting,
+		Short: "End a reservation: undelivered tuples return to the stock, others are erased",
+		Long: "End a reservation of this client. If no party has delivered it, its tuples return to the stock; otherwise every party\n" +
+			"erases its shares of them.\n" +
+			"\n" + cli.Connecting,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.FirstArgument(func() []string { return completeReservations(o) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -181,26 +185,27 @@ func releaseCommand() *cobra.Command {
 		},
 	}
 	o.Flags(cmd)
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the reservation and what would become of its tuples, and end nothing")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the reservation and what would happen to its tuples, without ending it")
 	return cmd
 }
 
-// wouldRelease says what would become of a reservation's tuples, as far as the parties can be reached.
+// wouldRelease describes what would happen to a reservation's tuples, as far as the parties are
+// available.
 func wouldRelease(r *stockv1.GetReservationResponse) string {
 	switch r.GetReservation().GetState() {
 	case tuplesv1.ReservationState_RESERVATION_STATE_RESERVED:
 	case tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED:
 		return "all parties have delivered their shares, so the tuples of this reservation would be erased:"
 	default:
-		return "this reservation is over; there is nothing to release:"
+		return "this reservation has ended; there is nothing to release:"
 	}
 	for _, p := range r.GetParties() {
 		switch {
 		case !p.GetReachable():
-			return fmt.Sprintf("party %s cannot be reached, so it is not known whether the tuples would go back into stock:", p.GetName())
+			return fmt.Sprintf("party %s is unavailable, so it is unknown whether the tuples would return to the stock:", p.GetName())
 		case p.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED:
 			return fmt.Sprintf("party %s has delivered its shares, so the tuples of this reservation would be erased:", p.GetName())
 		}
 	}
-	return "no party has delivered this reservation; its tuples would go back into stock:"
+	return "no party has delivered this reservation; its tuples would return to the stock:"
 }

@@ -43,7 +43,7 @@ func TestReserveCommands(t *testing.T) {
 	l.Refuses(rpc.NotFound, "`lodge reservations list`", "reservations", "show", "nope")
 	l.Refuses(rpc.Invalid, "write one of p0, p1", "reservations", "list", "--party", "p7")
 
-	l.Shows([]string{"release", second, "--dry-run"}, "would go back into stock", "reserved")
+	l.Shows([]string{"release", second, "--dry-run"}, "would return to the stock", "reserved")
 	if r := lodgetest.Read[tuples.ReservationRecord](l, "reservations", "show", second); r.State != "reserved" {
 		t.Errorf("after a dry run: %s", r.State)
 	}
@@ -73,14 +73,14 @@ func TestReserveFlags(t *testing.T) {
 	dir := t.TempDir()
 	for want, args := range map[string][]string{
 		"write scalar, matrix":             {"--kind", "keys", "--count", "1"},
-		"shapes are of matrices and":       {"--kind", "scalar", "--shape", "3", "--count", "1"},
+		"only matrices and convolutions":       {"--kind", "scalar", "--shape", "3", "--count", "1"},
 		"--kernel with --kind matrix":      {"--kind", "matrix", "--shape", "3", "--kernel", "1x1x1", "--count", "1"},
 		`--kernel ""`:                      {"--kind", "convolution", "--shape", "3x4x4", "--count", "1"},
 		"only input masks":                 {"--kind", "bit", "--input-party", "0", "--count", "1"},
 		"no --input-party":                 {"--kind", "input", "--count", "1"},
 		"--no-sacrifice with --kind input": {"--kind", "input", "--input-party", "0", "--no-sacrifice", "--count", "1"},
 		`--shape "3x4"`:                    {"--kind", "matrix", "--shape", "3x4", "--count", "1"},
-		"say how many":                     {"--kind", "scalar", "--count", "0"},
+		"write the ":                     {"--kind", "scalar", "--count", "0"},
 		"--lease -1s":                      {"--kind", "scalar", "--count", "1", "--lease", "-1s"},
 		"--timeout 0s":                     {"--kind", "scalar", "--count", "1", "--wait", "--timeout", "0"},
 		"--cluster, or --roster":           {"--kind", "scalar", "--count", "1"},
@@ -93,7 +93,7 @@ func TestReserveFlags(t *testing.T) {
 	}
 }
 
-// What no party could have or make is refused at once, in the words of the flags.
+// Requests that no party could fulfil are rejected at once, with an error that names the flags.
 func TestRefusedAtOnce(t *testing.T) {
 	l := lodgetest.Start(t)
 	submit := []string{"jobs", "submit", "--params", "insecure-8", "--field", lodgetest.LiveField}
@@ -110,7 +110,7 @@ func TestRefusedAtOnce(t *testing.T) {
 	if err := os.WriteFile(token, []byte("x.y.z\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 10 { // whether the alert or a broken pipe comes first is a matter of luck
-		l.Refuses(rpc.Unauthenticated, "it wants a certificate", "jobs", "list", "--token-file", token)
+	for range 10 { // either the alert or a broken pipe may come first
+		l.Refuses(rpc.Unauthenticated, "it requires a certificate", "jobs", "list", "--token-file", token)
 	}
 }

@@ -13,18 +13,19 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 )
 
-// verifyCommand is `lodge verify`: the independent checker on exported share directories.
+// verifyCommand returns `lodge verify`, the independent checker of exported shares.
 func verifyCommand() *cobra.Command {
 	var asJSON bool
 	var opt verify.Options
 	cmd := &cobra.Command{
 		Use:   "verify DIR...",
-		Short: "Check exported shares of all parties against each other",
-		Long: "Check the exported share directories of all parties of one batch: products, MACs, encodings and digests.\n" +
-			"A directory without a manifest stands for its subdirectories that have one.\n\n" +
-			"The checker adds up every party's shares, so that the tuples must not be used, and the shares of the MAC key, with\n" +
-			"which whoever has the sum can forge. It therefore takes shares of the key that were drawn to be pooled, which\n" +
-			"retires their epoch: first every party's client fetches, then each adds its share of the key, with\n" +
+		Short: "Check the exported shares of all parties against each other",
+		Long: "Check the exported shares of all parties of one batch: products, MACs, encodings and digests. A directory without a\n" +
+			"manifest stands for its subdirectories that have one.\n" +
+			"\n" +
+			"The checker adds up the shares of all parties, so that these tuples must not be used. It also adds up the shares of the\n" +
+			"MAC key, and a holder of the sum can forge MACs. It therefore needs shares of the key that were drawn for pooling,\n" +
+			"which retires their epoch: every party's client fetches first, then each adds its share of the key with\n" +
 			"`lodge mac-keys draw --pool --into DIR`.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, dirs []string) error {
@@ -52,8 +53,8 @@ func verifyCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write the report as JSON")
-	cmd.Flags().BoolVar(&opt.Retired, "retired", false, "all parties have retired the epoch: take shares of its MAC key that were drawn for use")
-	cmd.Flags().IntVar(&opt.MaxFailures, "max-failures", 100, "failures to list; all are counted")
+	cmd.Flags().BoolVar(&opt.Retired, "retired", false, "all parties have retired the epoch: accept shares of its MAC key that were drawn for use")
+	cmd.Flags().IntVar(&opt.MaxFailures, "max-failures", 100, "largest number of failures to list; all are counted")
 	return cmd
 }
 

@@ -59,7 +59,7 @@ func TestVerifyCommandFails(t *testing.T) {
 	}
 }
 
-// The checker's own table of moduli is the engine's: two copies on purpose, compared here.
+// The checker's own table of moduli equals the engine's: two separate copies on purpose.
 func TestCheckerKnowsEveryField(t *testing.T) {
 	for _, s := range params.Sets() {
 		for _, f := range s.Fields {
