@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
@@ -27,7 +26,7 @@ func PrintJobs(w io.Writer, jobs []*coordinatorv1.Job, now time.Time) error {
 		_, err := fmt.Fprintln(w, "no jobs")
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := NewTable(w)
 	fmt.Fprintln(t, "ID\tKIND\tFIELD\tSTATE\tAGE\tPROGRESS\tREASON")
 	for _, j := range jobs {
 		reason := []rune(OneLine(j.GetReason()))
@@ -82,7 +81,7 @@ func place(g *jobv1.Progress) string {
 
 // printJob writes the details of a job as text.
 func printJob(w io.Writer, j *coordinatorv1.Job, now time.Time) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := NewTable(w)
 	line := func(name, format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); text != "" && text != "0" {
 			fmt.Fprintf(t, "%s\t%s\n", name, OneLine(text))
@@ -203,7 +202,7 @@ func printParties(w io.Writer, j *coordinatorv1.Job) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := NewTable(w)
 	fmt.Fprintln(t, "PARTY\tNAME\tSTATE\tROUND\tWAITS FOR\tSENT\tRECEIVED\tMEMORY\tENDED BY")
 	for _, p := range j.GetParties() {
 		s := p.GetStatus()

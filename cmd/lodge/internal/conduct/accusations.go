@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -196,7 +195,7 @@ func printHeld(w io.Writer, h held, now time.Time) error {
 	if len(h.accusations) == 0 {
 		fmt.Fprintln(w, "no accusations")
 	} else {
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		t := cli.NewTable(w)
 		fmt.Fprintln(t, "ID\tCULPRIT\tKIND\tCHECK\tSESSION\tFROM\tAGE\tEXCLUDES\tREASON")
 		for _, a := range h.accusations {
 			excludes := "no"
@@ -226,7 +225,7 @@ func printHeld(w io.Writer, h held, now time.Time) error {
 }
 
 func printUnnamed(w io.Writer, list []*accusationsv1.Failure, now time.Time) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "FAILURE\tSESSION\tEPOCH\tCHECK\tSUSPECTS\tAGE\tCLEARED\tREASON")
 	for _, f := range list {
 		cleared := "no"
@@ -296,7 +295,7 @@ func printAccusation(w io.Writer, a *accusationsv1.Accusation) error {
 	case a.GetExcludes():
 		follows = a.GetCulprit() + " is excluded, and no session starts with it"
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	for _, row := range [][2]string{
 		{"accusation", a.GetId()}, {"culprit", a.GetCulprit()}, {"what", cli.OneLine(a.GetReason())}, {"kind, check", a.GetKind() + ", " + a.GetCheck()},
 		{"session", a.GetSession() + ", " + a.GetSessionId()}, {"roster", hex.EncodeToString(a.GetRosterHash())},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -98,7 +97,7 @@ func nextOf(p evidence.Problem) string {
 
 func printProved(w io.Writer, x provedRecord) error {
 	fmt.Fprintf(w, "proved: party %d (%s) cheated: it %s\n", x.Party, x.Culprit, cli.OneLine(x.Reason))
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	for _, row := range [][2]string{
 		{"kind, check", x.Kind + ", " + x.Check}, {"session", x.Session + " of " + x.Protocol + ", " + x.SessionID},
 		{"accused by", x.Accuser + ", as of " + x.When + " (its word)"}, {"roster", x.Roster},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,7 +41,7 @@ func printEstimate(w io.Writer, q *coordinatorv1.JobRequest, e *coordinatorv1.Es
 		each, peak = " a job", " of a job"
 		all = func(format string, args ...any) string { return ", " + fmt.Sprintf(format, args...) }
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintf(t, "asked\t%d\n", q.GetCount())
 	fmt.Fprintf(t, "makes\t%d%s%s\n", e.GetTuples(), each, all("%d in all", e.GetAllTuples()))
 	if e.GetJobs() > 1 {

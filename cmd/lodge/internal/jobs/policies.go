@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
@@ -180,7 +179,7 @@ func printPolicies(w io.Writer, list []*stockv1.Policy) error {
 		_, err := fmt.Fprintln(w, "no policies")
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "KIND\tFIELD\tPARAMS\tTENANT\tEPOCH\tLOW\tHIGH\tBATCH\tPRIORITY\tSTATE")
 	for _, p := range list {
 		c, epoch, state := p.GetClass(), "newest", "active"

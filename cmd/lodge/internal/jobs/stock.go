@@ -7,7 +7,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -126,7 +125,7 @@ func printStock(w io.Writer, r stockAnswer, now time.Time) error {
 		_, err := fmt.Fprintln(w, "no tuples; `lodge jobs submit` makes tuples, `lodge stock policies set` keeps a stock")
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "KIND\tFIELD\tPARAMS\tTENANT\tEPOCH\tAVAILABLE\tRESERVED\tCONSUMED\tLOST\tMAKING\tRATE\tEMPTY IN\tPOLICY\tHELD BACK")
 	for _, s := range r.GetStock() {
 		c, epoch, known := s.GetClass(), "newest", "?\t?\t?\t?"

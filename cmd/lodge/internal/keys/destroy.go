@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -139,7 +138,7 @@ func printLoss(w io.Writer, q *ending, list []endedAt) error {
 		what = "erase the secrets of epoch %d, its MAC keys and every tuple under it:\n"
 	}
 	fmt.Fprintf(w, "this would "+what, q.epoch)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	if q.threshold {
 		fmt.Fprintln(t, "PARTY\tSTATE\tMASKS THAT ARE NOT SPENT")
 		for _, x := range list {

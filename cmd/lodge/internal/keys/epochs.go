@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -96,7 +95,7 @@ func printEpochs(w io.Writer, list []*keygenv1.Epoch, now time.Time) error {
 		_, err := fmt.Fprintln(w, "no epochs; `lodge keys generate --purpose triples` makes one")
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "EPOCH\tSTATE\tPURPOSE\tPARAMS\tKEY GENERATION\tAGE\tDIGEST")
 	for _, e := range list {
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%.8x\n", e.GetEpoch(), epochState(e), job.PurposeName(e.GetPurpose()), e.GetParams(),

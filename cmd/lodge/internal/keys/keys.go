@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -122,7 +121,7 @@ func printKeys(w io.Writer, list []*coordinatorv1.ClusterEpoch, now time.Time) e
 		_, err := fmt.Fprintln(w, "no epochs; `lodge keys generate --purpose triples` makes one")
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "EPOCH\tSTATE\tPURPOSE\tPARAMS\tDIM\tKEY GENERATION\tROSTER\tAGE\tREPLACED BY")
 	for _, x := range list {
 		e := x.GetParties()[0].GetEpoch()

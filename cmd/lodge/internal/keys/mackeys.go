@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,7 +76,7 @@ func macKeysListCommand(o *cli.Operator) *cobra.Command {
 					_, err := fmt.Fprintln(cmd.OutOrStdout(), "no MAC keys")
 					return err
 				}
-				t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+				t := cli.NewTable(cmd.OutOrStdout())
 				fmt.Fprintln(t, "ID\tSTATE\tEPOCH\tFIELD\tTENANT\tAGE\tFAILED\tREASON")
 				for _, k := range r.GetKeys() {
 					fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%d\t%s\n", k.GetId(), macKeyState(k), k.GetEpoch(), k.GetField(), k.GetTenant(),

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -170,7 +169,7 @@ func summarize(s *params.Set) setSummary {
 }
 
 func printSets(w io.Writer, list []setSummary) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "SET\tN\tLOG Q\tSECURITY\tPRIMES\tDIGIT\tB\tSECRET\tKEYS\tFLOODING\tSTATISTICAL\tFIELDS")
 	for _, s := range list {
 		bits := cli.SecurityBits{Classical: s.Classical, Quantum: s.Quantum}
@@ -286,7 +285,7 @@ func printDetail(w io.Writer, d setDetail) error {
 		"\n",
 		secret, d.ErrorStd, d.Keys, d.KeygenSecurity, d.Hash)
 	fmt.Fprintln(w, "Spare bits of q by number of parties (- : not supported, with the missing bits)")
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprint(t, "FIELD\tKIND")
 	for _, n := range tableParties {
 		fmt.Fprintf(t, "\tn=%d", n)
@@ -356,7 +355,7 @@ func showUse(w io.Writer, s *params.Set, field string, use params.Use, asJSON bo
 	}
 	fmt.Fprintf(w, "%s %s, %d parties, d = %d, %d ciphertexts per proof, inner length %d\n\n", s.Name, field, d.Parties,
 		d.Dim, d.Batch, d.Inner)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintf(t, "q needed, available\t%.1f, %.1f bits\n", d.NeedLogQ, d.HaveLogQ)
 	fmt.Fprintf(t, "PoPK repetitions\t%d, MAC key %d\n", d.Repetitions, d.MACRepetitions)
 	fmt.Fprintf(t, "decryption modulus\t%d primes\n", d.DDecPrimes)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -64,7 +63,7 @@ func bgvSets(all bool) (list []*bgvSummary) {
 }
 
 func printBGVSets(w io.Writer, list []*bgvSummary) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "SET\tN\tLOG QP\tLEVELS\tMESSAGES MODULO\tSECURITY\tFLOODING\tPUBLIC KEYS\tCIPHERTEXT")
 	for _, s := range list {
 		flooding := "none"
@@ -136,7 +135,7 @@ func showBGVSet(cmd *cobra.Command, set *bgv.Set, field string, asJSON bool) err
 		"hash      %s\n"+
 		"\n",
 		set.LogNoise, summary.Hash)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "HOLDERS\tQUORUM\tBITS OF AN ANSWER UNDER MASKS\tNOISE OF A FRESH LEVEL\tFLOODING HIDES UP TO\tFLOODED ANSWER")
 	for _, u := range d.Uses {
 		hides, size := "-", "-"

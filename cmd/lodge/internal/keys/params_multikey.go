@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -89,7 +88,7 @@ func multikeySets(all bool) (list []*multikeySummary) {
 }
 
 func printMultikeySets(w io.Writer, list []*multikeySummary) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "SET\tPARTIES\tN\tDIMENSION\tSECURITY\tA GATE FAILS\tKEYS")
 	for _, s := range list {
 		security := s.Security.Column(s.Security.Classical == 0)
@@ -122,7 +121,7 @@ func showMultikeySet(cmd *cobra.Command, set *multikey.Set, field string, asJSON
 		_, err := fmt.Fprintln(w, "its noise is too large for joint decryption")
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "QUORUM\tFAILS\tNOISE UP TO\tANSWER\tCIPHERTEXT")
 	for _, u := range r.Quorums {
 		fmt.Fprintf(t, "%d\t2^%.0f\t%.3f of the torus\t%d bits\t%s\n", u.Parties, u.LogFailure, u.NoiseBound, u.AnswerBits, cli.Size(float64(u.Ciphertext)))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -63,7 +62,7 @@ func thresholdSets(all bool) (list []*thresholdSummary) {
 }
 
 func printThresholdSets(w io.Writer, list []*thresholdSummary) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "SET\tN\tLOG Q\tMESSAGES\tDIMENSION\tSECURITY\tA LOOK-UP FAILS\tPUBLIC KEYS\tCIPHERTEXT\tRING CIPHERTEXT")
 	for _, s := range list {
 		fmt.Fprintf(t, "%s\t2^%d\t%.1f\t0..%d\t%d\t%s\t2^%.0f\t%s\t%s\t%s\n", cli.MarkedName(s.Name, s.Default, s.Successor), s.LogN, s.LogQ, s.P-1, s.Dim, s.Security.Column(s.Insecure), s.Lookup, cli.Size(float64(s.Sizes.Evaluation)),
@@ -149,7 +148,7 @@ func showThresholdSet(cmd *cobra.Command, set *lwe.Set, field string, asJSON boo
 	fmt.Fprintf(w, "\nmodulus   %d\nsecurity  %.1f bits of the ring secret, %.1f of the other, against classical attacks; %.1f against quantum ones\n%s"+
 		"keys      passive: key generation is secure against parties that follow it\nhash      %s\n\n",
 		set.Q, summary.Security.Ring, summary.Security.Switch, summary.Security.Quantum, cli.LegacyLine(set.CheckNewKeys()), summary.Hash)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "HOLDERS\tQUORUM\tA LOOK-UP FAILS\tA GATE FAILS\tMASKS\tA DECRYPTION FAILS\tBITS OF AN ANSWER")
 	for _, x := range d.Noise {
 		for _, f := range x.Forms {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -144,7 +143,7 @@ func keysShowCommand(o *cli.Operator) *cobra.Command {
 }
 
 func (r *ThresholdRecord) print(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintf(t, "epoch\t%d, %s\n", r.Epoch, r.State)
 	if r.Group {
 		fmt.Fprintf(t, "group\t%d parties decrypt ciphertexts under their own keys; all owners must take part\n", len(r.Holders))

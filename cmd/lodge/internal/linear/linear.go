@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,7 +114,7 @@ func (o *multiplier) setsCommand() *cobra.Command {
 			if o.json {
 				return cli.WriteJSON(cmd.OutOrStdout(), list)
 			}
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			w := cli.NewTable(cmd.OutOrStdout())
 			fmt.Fprintln(w, "NAME\tDEGREE\tLOG2 Q\tT\tINPUTS\tHASH")
 			for _, s := range list {
 				inputs := "not proved"

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -198,7 +197,7 @@ func mkJobsCommand(o *cli.Operator) *cobra.Command {
 			if o.JSON {
 				return cli.WriteJSON(cmd.OutOrStdout(), map[string][]evaluationRecord{"evaluations": list})
 			}
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			w := cli.NewTable(cmd.OutOrStdout())
 			fmt.Fprintln(w, "REQUEST\tSTATE\tGATES\tBOOTSTRAPS\tRESULT")
 			for _, r := range list {
 				fmt.Fprintf(w, "%s\t%s\t%d/%d\t%d\t%s\n", r.Request, r.State, r.Done, r.Cost.Gates, r.Cost.Bootstraps, r.Result)

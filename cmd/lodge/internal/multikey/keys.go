@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,7 +59,7 @@ func mkKeysCommand(o *cli.Operator) *cobra.Command {
 }
 
 func printOwnKeys(cmd *cobra.Command, list []*mkclient.OwnKeys) error {
-	t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	t := cli.NewTable(cmd.OutOrStdout())
 	fmt.Fprintln(t, "VERSION\tSTATE\tSET\tKEYS\tSIZE\tAGE\tREASON")
 	for _, k := range list {
 		state := k.State

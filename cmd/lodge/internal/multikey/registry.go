@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -125,7 +124,7 @@ func mkRegistryList(o *cli.Operator, cmd *cobra.Command) error {
 	if o.JSON {
 		return cli.WriteJSON(cmd.OutOrStdout(), out)
 	}
-	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	w := cli.NewTable(cmd.OutOrStdout())
 	fmt.Fprintln(w, "OWNER\tVERSION\tSTATE\tHERE\tKEY")
 	for _, k := range out.Keys {
 		here := "no"

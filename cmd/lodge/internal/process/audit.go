@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,7 +114,7 @@ func auditShowCommand() *cobra.Command {
 
 // printEntries writes entries as a table.
 func printEntries(w io.Writer, entries []audit.Entry) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "SEQ\tTIME\tEVENT\tACTOR\tTENANT\tCOUNT\tOBJECTS\tNOTE")
 	for _, e := range entries {
 		actor, count := cli.OrDash(e.Actor), "-"

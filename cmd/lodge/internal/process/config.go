@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
@@ -214,7 +213,7 @@ func configKeysCommand() *cobra.Command {
 			if asJSON {
 				return cli.WriteJSON(w, map[string]any{"keys": keys})
 			}
-			t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+			t := cli.NewTable(w)
 			fmt.Fprintln(t, "KEY\tTYPE\tVARIABLE")
 			for _, k := range keys {
 				fmt.Fprintf(t, "%s\t%s\t%s\n", k.Name, k.Type, k.Variable)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -94,7 +93,7 @@ func examined(o *cli.Operator, d *doctor.Options, file string, offline bool) err
 // diagnose runs the checks and writes the findings.
 func diagnose(o *cli.Operator, cmd *cobra.Command, d doctor.Options, quiet bool) error {
 	r := doctorReport{Findings: []doctor.Finding{}}
-	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	w := cli.NewTable(cmd.OutOrStdout())
 	d.Found = func(f doctor.Finding) {
 		f.What, f.Next = cli.OneLine(f.What), cli.OneLine(f.Next)
 		r.add(f)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -150,7 +149,7 @@ func rosterShowCommand() *cobra.Command {
 			if asJSON {
 				return cli.WriteJSON(w, r)
 			}
-			t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+			t := cli.NewTable(w)
 			for _, m := range append(r.Parties, r.Coordinator) {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", m.Name, m.Address, m.Identity, m.SigningKey)
 			}

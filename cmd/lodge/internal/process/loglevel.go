@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,7 +92,7 @@ func logLevel(o *cli.Operator, cmd *cobra.Command, at []string, q *statusv1.SetL
 			Processes []levelRecord `json:"processes"`
 		}{list})
 	} else {
-		t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+		t := cli.NewTable(cmd.OutOrStdout())
 		fmt.Fprintln(t, "PROCESS\tLEVEL\tUNTIL\tNOTE")
 		for _, r := range list {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Process, cmp.Or(r.Level, "-"), cmp.Or(r.Until, "-"), cli.OneLine(r.Error))

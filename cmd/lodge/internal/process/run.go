@@ -19,7 +19,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/party"
 )
 
-// InitReport is the outcome of `lodge init`: the cluster's directory and its configuration files.
+// InitReport is the JSON outcome of `lodge init`: the cluster's directory and its configuration
+// files.
 type InitReport struct {
 	Dir         string   `json:"dir"`
 	Coordinator string   `json:"coordinator"`
@@ -27,15 +28,15 @@ type InitReport struct {
 	Clients     []string `json:"clients"`
 }
 
-// initCommand is `lodge init`.
+// initCommand returns `lodge init`.
 func initCommand() *cobra.Command {
 	o := devnet.Options{}
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "init DIR",
 		Short: "Write the files of a development cluster",
-		Long: "Write a roster, a certificate authority, certificates, keys and configurations for n parties, a coordinator and\n" +
-			"their clients. All secrets of all parties are in one directory: this is for development.",
+		Long: "Write a roster, a certificate authority, certificates, keys and configurations for n parties, a coordinator and their\n" +
+			"clients. One directory contains all secrets of all parties: this is for development only.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cli.RefuseLegacy(append([]string{o.Multikey}, o.Params...)...); err != nil {
@@ -57,10 +58,10 @@ func initCommand() *cobra.Command {
 			fmt.Fprintf(w, "Programs find the cluster by the clients' configurations, such as %s.\n", c.Clients[0])
 			for _, name := range o.Params {
 				if set, err := plan.Lookup(name); !o.Dev && err == nil && set.Threshold {
-					fmt.Fprintf(w, "The parties refuse threshold keys, such as %s has, which are secure against parties that follow the protocol: --dev accepts them.\n", name)
+					fmt.Fprintf(w, "The parties reject threshold keys such as those of %s, which are secure only against parties that follow the protocol: --dev accepts them.\n", name)
 				}
 				if set, err := params.Lookup(name); !o.Dev && err == nil && set.Keys != params.KeysProved {
-					fmt.Fprintf(w, "The parties refuse to make keys with %s, which has no room for proofs of key shares: --dev accepts it.\n", name)
+					fmt.Fprintf(w, "The parties refuse to make keys with %s, whose parameters do not allow proofs of key shares: --dev accepts it.\n", name)
 				}
 			}
 			return nil
@@ -69,17 +70,17 @@ func initCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&o.Parties, "parties", 3, "number of parties")
 	f.StringVar(&o.Host, "host", "127.0.0.1", "address that all processes listen on")
-	f.IntVar(&o.Port, "port", 7100, "port of the coordinator; party i has the one that is 1+i higher; 0 takes free ones")
+	f.IntVar(&o.Port, "port", 7100, "port of the coordinator; party i has this port + 1 + i; 0 selects free ports")
 	f.StringSliceVar(&o.Params, "params", []string{params.Default}, "parameter sets to pin")
 	f.StringVar(&o.Multikey, "multikey", "", "pin a context of multi-key ciphertexts, with this set")
-	f.BoolVar(&o.Dev, "dev", false, "accept key generation that is only passively secure, threshold keys among it")
+	f.BoolVar(&o.Dev, "dev", false, "accept key generation that is only passively secure, including threshold keys")
 	f.BoolVar(&o.Insecure, "allow-insecure-params", false, "accept parameter sets for tests")
 	f.BoolVar(&asJSON, "json", false, "write the result as JSON")
 	cli.Complete(cmd, "params", cli.AllSetWords)
 	return cmd
 }
 
-// partyCommand is `lodge party`.
+// partyCommand returns `lodge party`.
 func partyCommand() *cobra.Command {
 	var file string
 	var set []string
@@ -105,7 +106,7 @@ func partyCommand() *cobra.Command {
 	return cmd
 }
 
-// coordinatorCommand is `lodge coordinator`.
+// coordinatorCommand returns `lodge coordinator`.
 func coordinatorCommand() *cobra.Command {
 	file := filepath.Join("coordinator.yaml")
 	var set []string
@@ -131,7 +132,7 @@ func coordinatorCommand() *cobra.Command {
 	return cmd
 }
 
-// evaluatorCommand is `lodge evaluator`.
+// evaluatorCommand returns `lodge evaluator`.
 func evaluatorCommand() *cobra.Command {
 	var file string
 	var set []string
@@ -139,8 +140,8 @@ func evaluatorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evaluator",
 		Short: "Run an evaluator, which computes products for one party",
-		Long: "Compute products under encryption for the one party that the configuration names. An evaluator has no secret of it;\n" +
-			"docs/guides/evaluators.md says when a party uses what it computes.",
+		Long: "Compute products under encryption for the one party that the configuration names. An evaluator holds no secrets of the\n" +
+			"party; docs/guides/evaluators.md describes when a party uses its results.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := logs.New(cmd.ErrOrStderr(), asJSON)
@@ -159,8 +160,8 @@ func evaluatorCommand() *cobra.Command {
 	return cmd
 }
 
-// setUp has a process log at its level, and tells what does not stand in the file. Secrets are no
-// values of configurations, only their paths.
+// setUp sets the log level of a process, and logs the settings that do not come from the file.
+// Configurations contain no secrets, only the paths of secrets.
 func setUp(log *slog.Logger, level string, list []config.Setting) {
 	if l, err := logs.ParseLevel(level); err == nil {
 		logs.LevelOf(log).Configure(l)

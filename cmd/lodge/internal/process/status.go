@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -156,7 +155,7 @@ func note(a *doctor.Answer) string {
 }
 
 func printStatus(w io.Writer, answers []*doctor.Answer, now time.Time) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "PROCESS\tADDRESS\tSTATE\tVERSION\tPROTOCOL\tROSTER\tPARAMS\tCERTIFICATE\tUP\tSESSIONS\tMEMORY\tDISK FREE\tGENERATION\tCLOCK\tNOTE")
 	for _, a := range answers {
 		s := a.Status

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +20,7 @@ func writeStore[R any](o *storeFlags, cmd *cobra.Command, r R, print func(io.Wri
 	if o.json {
 		return cli.WriteJSON(cmd.OutOrStdout(), r)
 	}
-	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	w := cli.NewTable(cmd.OutOrStdout())
 	print(w, r)
 	return w.Flush()
 }

@@ -3,7 +3,6 @@ package process
 import (
 	"encoding/hex"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +32,7 @@ func versionCommand() *cobra.Command {
 			if r.Modified {
 				commit += ", with local changes"
 			}
-			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			w := cli.NewTable(cmd.OutOrStdout())
 			fmt.Fprintf(w, "lodge\t%s\ncommit\t%s\nbuilt with\t%s for %s\nprotocol\t%d\n", r.Version, commit, r.Go, r.Platform, r.Protocol)
 			for _, s := range r.Sets {
 				if !s.Insecure {

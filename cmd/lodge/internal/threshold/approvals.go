@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -95,7 +94,7 @@ func printApprovals(w io.Writer, list []approvalRecord) error {
 		_, err := fmt.Fprintln(w, "no requests wait for approval")
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "REQUEST\tCLIENT\tEPOCH\tMESSAGES\tCIRCUIT\tAPPROVALS\tEXPIRES\tAT")
 	for _, a := range list {
 		state := fmt.Sprintf("%d of %d", len(a.ApprovedBy), a.Needed)

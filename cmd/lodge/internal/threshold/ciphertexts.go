@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -312,7 +311,7 @@ func (o *sealer) showCommand() *cobra.Command {
 }
 
 func printCiphertext(w io.Writer, r *ciphertextReport) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintf(t, "values\t%d over %s\n", r.Values, r.Field)
 	fmt.Fprintf(t, "key\tepoch %d, %s\n", r.Epoch, r.Params)
 	fmt.Fprintf(t, "client\t%s\n", r.Prover)

@@ -68,7 +68,7 @@ func devCommand() *cobra.Command {
 	f.StringVar(&o.dir, "dir", cli.DevDir, "directory of the cluster")
 	f.IntVar(&o.parties, "parties", 3, "number of parties, of a new cluster")
 	f.StringVar(&o.params, "params", params.Default, "parameter set, of a new cluster")
-	f.IntVar(&o.port, "port", 0, "port of the coordinator of a new cluster; party i has the one that is 1+i higher; 0 takes free ones")
+	f.IntVar(&o.port, "port", 0, "port of the coordinator of a new cluster; party i has this port + 1 + i; 0 selects free ports")
 	f.Uint32Var(&o.dim, "dim", 0, "largest block dimension of matrices that new keys serve, a power of two; 0: none")
 	f.StringVar(&o.field, "field", "p128", "field of the triples that are kept in stock")
 	f.Uint64Var(&o.stock, "stock", 8000, "triples to keep in stock; 0 sets no policy")
@@ -133,7 +133,7 @@ func (o *devOptions) fill(ctx context.Context, c *cluster.Cluster, r *DevReport)
 		return err
 	}
 	if o.dim > 0 && !made {
-		c.Progress.Note("--dim %d is for new keys, and epoch %d is there: lodge jobs submit --kind keys --dim %[1]d --cluster %[3]s", o.dim, r.Epoch, o.dir)
+		c.Progress.Note("--dim %d applies to new keys, but epoch %d exists: lodge jobs submit --kind keys --dim %[1]d --cluster %[3]s", o.dim, r.Epoch, o.dir)
 	}
 	r.Available, err = stockUp(ctx, c, &stockv1.Policy{
 		Class: &tuplesv1.Class{Tenant: devnet.Tenant, Kind: jobv1.Kind_KIND_SCALAR, Params: set, Field: o.field},

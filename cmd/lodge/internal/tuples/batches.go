@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,7 +99,7 @@ func printBatches(w io.Writer, list []*tuplesv1.Batch, now time.Time) error {
 		_, err := fmt.Fprintln(w, "no batches")
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "ID\tSTATE\tKIND\tFIELD\tPARAMS\tTENANT\tEPOCH\tCOUNT\tFREE\tERASED\tLOST\tSIZE\tAGE\tREASON")
 	for _, b := range list {
 		c := b.GetClass()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -181,7 +180,7 @@ func printReservations(w io.Writer, list []*tuplesv1.Reservation, now time.Time)
 		_, err := fmt.Fprintln(w, "no reservations")
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	fmt.Fprintln(t, "ID\tSTATE\tKIND\tFIELD\tEPOCH\tCOUNT\tOWNER\tFOR\tLEASE\tFETCHED BY")
 	for _, r := range list {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", r.GetId(), reservationState(r.GetState()), cli.ClassText(r.GetClass()), r.GetClass().GetField(),
@@ -194,7 +193,7 @@ func printReservations(w io.Writer, list []*tuplesv1.Reservation, now time.Time)
 const maxShownRanges = 10
 
 func printReservation(w io.Writer, r *tuplesv1.Reservation, parties []*stockv1.PartyReservation, now time.Time) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := cli.NewTable(w)
 	line := func(name, format string, args ...any) {
 		if text := fmt.Sprintf(format, args...); text != "" {
 			fmt.Fprintf(t, "%s\t%s\n", name, cli.OneLine(text))

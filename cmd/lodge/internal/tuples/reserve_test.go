@@ -73,14 +73,14 @@ func TestReserveFlags(t *testing.T) {
 	dir := t.TempDir()
 	for want, args := range map[string][]string{
 		"write scalar, matrix":             {"--kind", "keys", "--count", "1"},
-		"only matrices and convolutions":       {"--kind", "scalar", "--shape", "3", "--count", "1"},
+		"only matrices and convolutions":   {"--kind", "scalar", "--shape", "3", "--count", "1"},
 		"--kernel with --kind matrix":      {"--kind", "matrix", "--shape", "3", "--kernel", "1x1x1", "--count", "1"},
 		`--kernel ""`:                      {"--kind", "convolution", "--shape", "3x4x4", "--count", "1"},
 		"only input masks":                 {"--kind", "bit", "--input-party", "0", "--count", "1"},
 		"no --input-party":                 {"--kind", "input", "--count", "1"},
 		"--no-sacrifice with --kind input": {"--kind", "input", "--input-party", "0", "--no-sacrifice", "--count", "1"},
 		`--shape "3x4"`:                    {"--kind", "matrix", "--shape", "3x4", "--count", "1"},
-		"write the ":                     {"--kind", "scalar", "--count", "0"},
+		"write the ":                       {"--kind", "scalar", "--count", "0"},
 		"--lease -1s":                      {"--kind", "scalar", "--count", "1", "--lease", "-1s"},
 		"--timeout 0s":                     {"--kind", "scalar", "--count", "1", "--wait", "--timeout", "0"},
 		"--cluster, or --roster":           {"--kind", "scalar", "--count", "1"},
