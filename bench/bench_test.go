@@ -36,7 +36,8 @@ func names(rows []Row) (list []string) {
 	return list
 }
 
-// Every row gives the results that it announces, with times above 0, and leaves the path and the threads as they were.
+// Every row gives the results that it announces, with times above 0, and leaves the path and the
+// threads as they were.
 func TestRows(t *testing.T) {
 	o := options(t, "insecure-8-64", "insecure-6")
 	rows := append(o.Kernels(), o.Operations()...)
@@ -185,7 +186,8 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// Run omits rows and results that do not match the filter, and rejects rows whose results differ from their names.
+// Run omits rows and results that do not match the filter, and rejects rows whose results differ
+// from their names.
 func TestRun(t *testing.T) {
 	row := func(announced []string, results ...string) Row {
 		return Row{Names: announced, Run: func(context.Context) (list []Result, err error) {

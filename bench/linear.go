@@ -19,7 +19,8 @@ type LinearShapes struct {
 	Products []LinearProduct
 }
 
-// LinearVector is a matrix times a shared vector, in both packings of the paper. Seconds and Bytes are wanted of each.
+// LinearVector is a matrix times a shared vector, in both packings of the paper. Seconds and Bytes
+// are wanted of each.
 type LinearVector struct {
 	Set        string
 	Rows, Cols int
@@ -121,8 +122,9 @@ func linearNames(name string) []string {
 	return []string{name, name + "_owner", name + "_evaluator", name + "_bytes", name + "_up", name + "_down", name + "_memory"}
 }
 
-// linearWork is a product in three steps, which are called in this order and each any number of times: the owner of the key
-// encrypts its inputs, the evaluator computes on them, the owner opens the answers.
+// linearWork is a product in three steps, which are called in this order and each any number of
+// times: the owner of the key encrypts its inputs, the evaluator computes on them, the owner opens
+// the answers.
 type linearWork struct {
 	what                    string
 	encrypt, evaluate, open func() error

@@ -20,7 +20,8 @@ import (
 type GateSets struct {
 	Parties    int
 	Set, Paper string
-	// Among is the number of parties with keys when a gate of two of them is measured, with the paper's set. 0 measures none.
+	// Among is the number of parties with keys when a gate of two of them is measured, with the
+	// paper's set. 0 measures none.
 	Among int
 	// Memory measures the memory of an evaluator.
 	Memory bool
@@ -39,8 +40,9 @@ func AllGates() []GateSets {
 	}
 }
 
-// Targets of gates: the largest ratio of the time with a set of 128 bits to the time with the paper's set, the largest ratio
-// for a gate of two parties when more parties have keys, and the bytes of an evaluator of 16 parties.
+// Targets of gates: the largest ratio of the time with a set of 128 bits to the time with the
+// paper's set, the largest ratio for a gate of two parties when more parties have keys, and the
+// bytes of an evaluator of 16 parties.
 const (
 	wantOfPaper    = 1.6
 	wantAmongMany  = 1.1
@@ -56,8 +58,8 @@ const (
 	gateGCPercent = 20
 )
 
-// Multikey lists the measurements of gates, and of tfhe-go's routine with the same parameters. Its keys are one party's,
-// once for each party, which does not affect the cost.
+// Multikey lists the measurements of gates, and of tfhe-go's routine with the same parameters. Its
+// keys are one party's, once for each party, which does not affect the cost.
 func (o *Options) Multikey() (rows []Row) {
 	for _, c := range o.Gates {
 		name := fmt.Sprintf("multikey_nand_k%d", c.Parties)
@@ -84,7 +86,8 @@ func (o *Options) Multikey() (rows []Row) {
 	return rows
 }
 
-// gateBench has an evaluator with the keys of all parties, and two bits under the keys of some of them.
+// gateBench has an evaluator with the keys of all parties, and two bits under the keys of some of
+// them.
 type gateBench struct {
 	scheme  *multikey.Scheme
 	e       *multikey.Evaluator
@@ -120,7 +123,8 @@ func (b *gateBench) register(ctx context.Context, parties int) error {
 	return nil
 }
 
-// bit is an encryption under the keys of the first parties: the conjunction of the bit with others that are true.
+// bit is an encryption under the keys of the first parties: the conjunction of the bit with others
+// that are true.
 func (b *gateBench) bit(ctx context.Context, value bool, parties int) (*multikey.Ciphertext, error) {
 	c := b.secrets[0].Encrypt([]bool{value}, b.source.Sub("bit")).Ciphertext(0)
 	for i, s := range b.secrets[1:parties] {
@@ -132,7 +136,8 @@ func (b *gateBench) bit(ctx context.Context, value bool, parties int) (*multikey
 	return c, nil
 }
 
-// nand computes a gate of bits under the keys of several parties on several goroutines, and checks the result.
+// nand computes a gate of bits under the keys of several parties on several goroutines, and checks
+// the result.
 func (b *gateBench) nand(ctx context.Context, parties int) (func(workers int) error, error) {
 	x, err := b.bit(ctx, true, parties)
 	if err != nil {
@@ -162,8 +167,8 @@ func (o *Options) on(ctx context.Context, threads int, calls ...func() error) ([
 	return compare(ctx, o.Duration, list)
 }
 
-// gates measures gates for a number of parties: tfhe-go's and Lodge's with the paper's set, and Lodge's with the set of 128
-// bits. They run in turn if the memory suffices.
+// gates measures gates for a number of parties: tfhe-go's and Lodge's with the paper's set, and
+// Lodge's with the set of 128 bits. They run in turn if the memory suffices.
 func (o *Options) gates(ctx context.Context, name string, c GateSets) ([]Result, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(gateGCPercent))
 	var own func(workers int) error
@@ -199,8 +204,9 @@ func (o *Options) gates(ctx context.Context, name string, c GateSets) ([]Result,
 	return append(list, faster), err
 }
 
-// gatesOfPaper measures tfhe-go's gate and ours with the paper's set, and, where memory has room for more keys, ours with the set of
-// 128 bits, which is then own. Otherwise its keys are let go before others are made: those of 32 parties are gigabytes.
+// gatesOfPaper measures tfhe-go's gate and ours with the paper's set, and, where memory has room
+// for more keys, ours with the set of 128 bits, which is then own. Otherwise its keys are let go
+// before others are made: those of 32 parties are gigabytes.
 func (o *Options) gatesOfPaper(ctx context.Context, c GateSets, own *func(workers int) error) (times []float64, err error) {
 	defer debug.FreeOSMemory()
 	set, err := multikey.Lookup(c.Paper)

@@ -32,8 +32,9 @@ Lines of ~--text~ are for benchstat, which compares two runs; ~benchstat -col /b
 
 `, "~", "`")
 
-// WritePage writes a page of results in Markdown: a section for each part, with the machine, the command and the parameters.
-// Sections of the old page without results in the list stay as they are. An empty old page is allowed.
+// WritePage writes a page of results in Markdown: a section for each part, with the machine, the
+// command and the parameters. Sections of the old page without results in the list stay as they
+// are. An empty old page is allowed.
 func WritePage(w io.Writer, old string, m Machine, command string, list []Result) error {
 	headings, sections := split(old)
 	for _, part := range parts(list) {
@@ -87,8 +88,8 @@ func parts(list []Result) (all [][]Result) {
 	return all
 }
 
-// section returns the text of a section: the machine and command, and a table with a column for each comparison that any
-// result has.
+// section returns the text of a section: the machine and command, and a table with a column for
+// each comparison that any result has.
 func section(about string, list []Result) string {
 	var b strings.Builder
 	b.WriteString(about + "\n")

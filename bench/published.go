@@ -7,8 +7,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/linear"
 )
 
-// This file holds the figures of the five papers, and nothing that is computed: each table once, with its number, its rows in
-// the paper's order and the subject that a measurement of ours needs. papers.go says how a subject is measured.
+// This file holds the figures of the five papers, and nothing that is computed: each table once,
+// with its number, its rows in the paper's order and the subject that a measurement of ours needs.
+// papers.go says how a subject is measured.
 
 // A table is a published table or figure.
 type table struct {
@@ -50,7 +51,8 @@ const (
 	noFigure = "the paper has no figure"
 )
 
-// setOf are the sets that stand for Params I and II: as many slots with the same b, but other primes.
+// setOf are the sets that stand for Params I and II: as many slots with the same b, but other
+// primes.
 var setOf = map[string]string{"I": "S14-64", "II": "S13-16"}
 
 var gearColumns = []column{{"unit", "s"}, {"amortised", "s"}}
@@ -203,7 +205,8 @@ func concat(lists ...[]tableRow) (all []tableRow) {
 	return all
 }
 
-// mkRows are the rows of one set of table 3: times of the paper, and of its parallel variant, for 2, 4, 8, ... parties.
+// mkRows are the rows of one set of table 3: times of the paper, and of its parallel variant, for
+// 2, 4, 8, ... parties.
 func mkRows(set string, times ...float64) (rows []tableRow) {
 	for i := 0; i < len(times); i += 2 {
 		k := 2 << (i / 2)
@@ -272,7 +275,8 @@ func join(list []uint64) string {
 	return b.String()
 }
 
-// vectorRows are points of figure 2(a), with both packings; the paper draws most of them and gives the numbers of two.
+// vectorRows are points of figure 2(a), with both packings; the paper draws most of them and gives
+// the numbers of two.
 func vectorRows() (rows []tableRow) {
 	for _, n := range [][2]int{{100, 100}, {100, 2000}, {1000, 100}, {1000, 2000}, {4000, 100}, {4000, 1000}, {4000, 2000}} {
 		for _, p := range []linear.Packing{linear.Double, linear.Forward} {

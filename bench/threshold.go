@@ -24,7 +24,8 @@ var (
 	wantMaskBytes           = map[string]float64{"paper": 20000, "exact": 4000}
 )
 
-// ThresholdWant returns the target of the figure of threshold keys whose name begins with stem, or 0 if it has none.
+// ThresholdWant returns the target of the figure of threshold keys whose name begins with stem, or
+// 0 if it has none.
 func ThresholdWant(stem, form string, threshold int) float64 {
 	if threshold != 1 {
 		return 0
@@ -34,8 +35,8 @@ func ThresholdWant(stem, form string, threshold int) float64 {
 	}[stem][form]
 }
 
-// Thresholds returns the thresholds to measure a set with: 1, and larger ones for the default set. If the number of parties
-// is given, it leaves out thresholds that need more.
+// Thresholds returns the thresholds to measure a set with: 1, and larger ones for the default set.
+// If the number of parties is given, it leaves out thresholds that need more.
 func (o *Options) Thresholds(set *lwe.Set) (list []int) {
 	for _, t := range []int{1, 3, 6} {
 		if (t == 1 || set.Name == lwe.Default) && (o.Parties == 0 || 2*t+1 <= o.Parties) {
@@ -48,7 +49,8 @@ func (o *Options) Thresholds(set *lwe.Set) (list []int) {
 // Holders returns the number of parties that hold a key with the threshold.
 func (o *Options) Holders(threshold int) int { return max(2*threshold+1, o.Parties) }
 
-// ThresholdSlug returns the suffix of the names of a set's results: the set, and the number of holders if it is given.
+// ThresholdSlug returns the suffix of the names of a set's results: the set, and the number of
+// holders if it is given.
 func (o *Options) ThresholdSlug(set *lwe.Set) string { return slug(set.Name) + o.holdersSuffix() }
 
 func (o *Options) holdersSuffix() string {
@@ -58,13 +60,14 @@ func (o *Options) holdersSuffix() string {
 	return fmt.Sprintf("_n%d", o.Parties)
 }
 
-// ThresholdMessages returns the number of messages of a batch: 20,000, or fewer if a row has less than a second.
+// ThresholdMessages returns the number of messages of a batch: 20,000, or fewer if a row has less
+// than a second.
 func (o *Options) ThresholdMessages(threshold int) int {
 	return max(64, int(min(1, o.Duration.Seconds())*20000)/threshold)
 }
 
-// ThresholdOperations lists the measurements of the protocols of threshold decryption without services: all parties of a
-// quorum run in turn on one thread.
+// ThresholdOperations lists the measurements of the protocols of threshold decryption without
+// services: all parties of a quorum run in turn on one thread.
 func (o *Options) ThresholdOperations() (rows []Row) {
 	for _, set := range o.Threshold {
 		section := len(rows)
@@ -102,8 +105,9 @@ func (o *Options) quorum(set *lwe.Set, threshold int, form string) Row {
 	}}
 }
 
-// quorumSeconds measures making masks of a form and decrypting with them: the CPU-seconds of a party of the quorum for one of
-// count, the medians of some runs. All parties run in turn on one thread.
+// quorumSeconds measures making masks of a form and decrypting with them: the CPU-seconds of a
+// party of the quorum for one of count, the medians of some runs. All parties run in turn on one
+// thread.
 func quorumSeconds(ctx context.Context, set *lwe.Set, threshold int, form string, count, runs int) (mask, opening float64, err error) {
 	s, err := lwe.New(set)
 	if err != nil {

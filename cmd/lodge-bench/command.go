@@ -255,7 +255,8 @@ func (o *benchOptions) writePlan(cmd *cobra.Command, rows []bench.Row, filter *r
 	return t.Flush()
 }
 
-// rewrite passes the old text of the page that --write names, or an empty text, to write, and replaces the page.
+// rewrite passes the old text of the page that --write names, or an empty text, to write, and
+// replaces the page.
 func (o *benchOptions) rewrite(write func(w io.Writer, old string) error) error {
 	old, err := os.ReadFile(o.write)
 	if err != nil && !os.IsNotExist(err) {

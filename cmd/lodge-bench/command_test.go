@@ -35,7 +35,8 @@ func runBench(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// Without flags, the names that readers look for are measured, for the headline set and for the default set.
+// Without flags, the names that readers look for are measured, for the headline set and for the
+// default set.
 func TestBenchNames(t *testing.T) {
 	out, err := runBench(t, "all", "--list")
 	if err != nil {
@@ -109,7 +110,8 @@ func TestBenchAll(t *testing.T) {
 	}
 }
 
-// The field, the dimension and the number of parties change the rows that depend on them, and the names of their results.
+// The field, the dimension and the number of parties change the rows that depend on them, and the
+// names of their results.
 func TestBenchTakesFieldDimAndParties(t *testing.T) {
 	for _, c := range []struct{ args, want, without string }{
 		{"operations --set S14-64 --field p512 --dim 512", "matmul_d512_s14_64_p512 mul_s14_64_p512 evk_wire_bytes_d512_p512", "mul_s14_64"},
@@ -163,7 +165,8 @@ func TestBenchProtocolOfAnotherField(t *testing.T) {
 	}
 }
 
-// With tiny parameters, every table of the papers is measured, including the rows whose parties are processes.
+// With tiny parameters, every table of the papers is measured, including the rows whose parties are
+// processes.
 func TestBenchPaper(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "papers.md")
 	out, err := runBench(t, "paper", "--insecure", "--duration", "1us", "--json", "--write", page)
@@ -244,7 +247,7 @@ func TestDocumentedCommands(t *testing.T) {
 	found := 0
 	check := func(from, text string) {
 		for line := range strings.Lines(text) {
-			words := strings.Fields(strings.NewReplacer("'", "", "`", "").Replace(line))
+			words := strings.Fields(strings.ReplaceAll(line, "'", ""))
 			if len(words) < 2 || words[0] != "lodge-bench" {
 				continue
 			}

@@ -1,5 +1,6 @@
-// Command lodge-bench measures Lodge on this machine: kernels, operations of the engine, and whole protocols between
-// processes. It links the libraries that Lodge is compared with, which the lodge command does not need.
+// Command lodge-bench measures Lodge on this machine: kernels, operations of the engine, and whole
+// protocols between processes. It links the libraries that Lodge is compared with, which the lodge
+// command does not need.
 package main
 
 import (
@@ -35,7 +36,8 @@ func exitCode(err error) int {
 	return 1
 }
 
-// rootCommand returns lodge-bench with its subcommands, including the processes of measured clusters.
+// rootCommand returns lodge-bench with its subcommands, including the processes of measured
+// clusters.
 func rootCommand() *cobra.Command {
 	cmd := benchCommand()
 	for _, role := range []string{"party", "coordinator"} {

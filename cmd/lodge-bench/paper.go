@@ -124,15 +124,16 @@ func onlyTables(rows []bench.PaperRow, tables []string) (kept []bench.PaperRow, 
 	return kept, nil
 }
 
-// processBench measures the rows of the papers' tables that need parties in their own processes. It implements
-// bench.Processes.
+// processBench measures the rows of the papers' tables that need parties in their own processes. It
+// implements bench.Processes.
 type processBench struct {
 	cmd     *cobra.Command
 	options *bench.Options
 	tiny    bool
 }
 
-// SentBytes makes two of the smallest batches and one batch of matrix triples. The first batch also makes the MAC key.
+// SentBytes makes two of the smallest batches and one batch of matrix triples. The first batch also
+// makes the MAC key.
 func (p *processBench) SentBytes(ctx context.Context, set *params.Set, field string, dim int) (macKey, triple float64, err error) {
 	one := &protocolBench{cmd: p.cmd, options: p.options, set: set}
 	n, err := one.start(ctx, p.options.PartyCount(), dim)
@@ -157,7 +158,8 @@ func (p *processBench) SentBytes(ctx context.Context, set *params.Set, field str
 	return first.sent - next.sent, matrices.sent / matrices.tuples, nil
 }
 
-// Decryptions measures masks of the paper's form and a batch of decryptions with them. A first batch lets the heaps grow.
+// Decryptions measures masks of the paper's form and a batch of decryptions with them. A first
+// batch lets the heaps grow.
 func (p *processBench) Decryptions(ctx context.Context, set *lwe.Set, t int) (decrypt, mask float64, err error) {
 	count := paperDecryptions
 	if p.tiny {

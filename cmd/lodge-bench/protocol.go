@@ -24,8 +24,9 @@ import (
 // most exceeds the size of every batch: such a job makes one full batch.
 const most = 1 << 20
 
-// partyMemory returns the memory limit of a party's sessions: enough for two of the largest batches if the machine has that
-// much memory for each party. Otherwise parties make such batches sequentially.
+// partyMemory returns the memory limit of a party's sessions: enough for two of the largest batches
+// if the machine has that much memory for each party. Otherwise parties make such batches
+// sequentially.
 func partyMemory(parties int) uint64 {
 	const enough = 12 << 30
 	var kB uint64
@@ -35,7 +36,8 @@ func partyMemory(parties int) uint64 {
 	return min(enough, kB<<10/10*9/uint64(parties))
 }
 
-// protocolRows lists the measurements of parties in their own processes, each on its own CPU if there are enough.
+// protocolRows lists the measurements of parties in their own processes, each on its own CPU if
+// there are enough.
 func protocolRows(cmd *cobra.Command, o *bench.Options) (rows []bench.Row, _ error) {
 	for _, set := range o.Sets {
 		first := len(rows)
@@ -73,7 +75,8 @@ type network struct {
 	trusting bool               // make products without a sacrifice
 }
 
-// batches is the cost of making batches. Costs are averages of the parties, and peak is the maximum.
+// batches is the cost of making batches. Costs are averages of the parties, and peak is the
+// maximum.
 type batches struct {
 	tuples    float64
 	wall, cpu float64            // seconds; CPU-seconds of a party
@@ -137,7 +140,8 @@ func (n *network) make(ctx context.Context, field string, count uint64, d time.D
 	return n.makeInFlight(ctx, field, count, d, 1, 1)
 }
 
-// makeInFlight makes batches until d has passed: inFlight at a time, in as many sequences of at least least batches each.
+// makeInFlight makes batches until d has passed: inFlight at a time, in as many sequences of at
+// least least batches each.
 func (n *network) makeInFlight(ctx context.Context, field string, count uint64, d time.Duration, inFlight, least int) (*batches, error) {
 	before, err := snapshots(ctx, n.Cluster)
 	if err != nil {
@@ -218,11 +222,12 @@ func (b *batches) add(j *coordinatorv1.Job, parties float64) {
 	}
 }
 
-// sacrificed is the overhead of the sacrifice for a tuple: CPU time and sent bytes of a party, in percent.
+// sacrificed is the overhead of the sacrifice for a tuple: CPU time and sent bytes of a party, in
+// percent.
 type sacrificed struct{ cpu, sent float64 }
 
-// sacrifice measures batches with and without a sacrifice in turn, because the speed of a machine changes, until d has
-// passed, and at least three of each.
+// sacrifice measures batches with and without a sacrifice in turn, because the speed of a machine
+// changes, until d has passed, and at least three of each.
 func (n *network) sacrifice(ctx context.Context, field string, d time.Duration) (sacrificed, error) {
 	var sums [2]batches // without and with
 	began := time.Now()
@@ -245,8 +250,8 @@ func (n *network) sacrifice(ctx context.Context, field string, d time.Duration) 
 	return sacrificed{more(func(b *batches) float64 { return b.cpu }), more(func(b *batches) float64 { return b.sent })}, nil
 }
 
-// triples measures batches of one kind: first one at a time, so that time and memory are those of one batch, and then two
-// at a time. A first batch that is not measured makes the MAC key.
+// triples measures batches of one kind: first one at a time, so that time and memory are those of
+// one batch, and then two at a time. A first batch that is not measured makes the MAC key.
 func (p *protocolBench) triples(kind string, dim int) bench.Row {
 	field, sfx := p.options.FieldOf(p.set), p.options.Suffix(p.set)
 	stem, of := kind, "scalar, "+field
@@ -306,7 +311,8 @@ func (p *protocolBench) triples(kind string, dim int) bench.Row {
 	}}
 }
 
-// warm makes the MAC key, with the smallest batch that needs one, and a full batch that lets the heap grow.
+// warm makes the MAC key, with the smallest batch that needs one, and a full batch that lets the
+// heap grow.
 func (n *network) warm(ctx context.Context, field string) error {
 	scalar := *n
 	scalar.dim = 1
@@ -368,7 +374,8 @@ func (p *protocolBench) growth() bench.Row {
 	}}
 }
 
-// keys measures proved key generation, including the rotation keys for matrix blocks of dimension dim.
+// keys measures proved key generation, including the rotation keys for matrix blocks of dimension
+// dim.
 func (p *protocolBench) keys(dim int) bench.Row {
 	sfx := p.options.SetSuffix(p.set)
 	of := fmt.Sprintf("proved key generation, d = %d, %d parties", dim, p.options.KeyParties())
@@ -411,8 +418,8 @@ func (p *protocolBench) keys(dim int) bench.Row {
 // latencyRuns is the number of new clusters that latency takes the median of.
 const latencyRuns = 3
 
-// latency measures the time of the smallest batch once there are keys: of the first one, for which the parties also make a
-// MAC key, and of the second one.
+// latency measures the time of the smallest batch once there are keys: of the first one, for which
+// the parties also make a MAC key, and of the second one.
 func (p *protocolBench) latency() bench.Row {
 	field, sfx := p.options.FieldOf(p.set), p.options.Suffix(p.set)
 	of := fmt.Sprintf("batch of scalar triples, %d parties, %s, median of %d new clusters", p.options.KeyParties(), field, latencyRuns)
@@ -438,7 +445,8 @@ func (p *protocolBench) latency() bench.Row {
 	}}
 }
 
-// firstBatches returns the times of the first two of the smallest batches in a new cluster that has keys, in seconds.
+// firstBatches returns the times of the first two of the smallest batches in a new cluster that has
+// keys, in seconds.
 func (p *protocolBench) firstBatches(ctx context.Context, field string) (first, second float64, err error) {
 	n, err := p.start(ctx, p.options.KeyParties(), 1)
 	if err != nil {

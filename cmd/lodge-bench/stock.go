@@ -45,8 +45,8 @@ const (
 	stockDataUnit = 1 << 20 // bytes that the benchmark stores at a time
 )
 
-// stockRows lists the measurements of a cluster that stores and delivers tuples. The tuples are random bytes, because the
-// cost does not depend on their values.
+// stockRows lists the measurements of a cluster that stores and delivers tuples. The tuples are
+// random bytes, because the cost does not depend on their values.
 func stockRows(cmd *cobra.Command, o *bench.Options) ([]bench.Row, error) {
 	b := &stockBench{cmd: cmd, parties: o.KeyParties(), duration: 20 * o.Duration, tuples: int(min(1, o.Duration.Seconds()) * stockTuples)}
 	if err := b.choose(o.Field); err != nil {
@@ -267,8 +267,8 @@ func (b *stockBench) connect(c *cluster.Cluster) (conns []connection, closing fu
 	return conns, closing, nil
 }
 
-// open reserves tuples at a fixed rate that does not wait for responses. Then one client draws the reservations from
-// party 0 sequentially.
+// open reserves tuples at a fixed rate that does not wait for responses. Then one client draws the
+// reservations from party 0 sequentially.
 func (b *stockBench) open(ctx context.Context, c *cluster.Cluster, m *stockMeasured) error {
 	conns, closing, err := b.connect(c)
 	if err != nil {
@@ -312,8 +312,8 @@ func (b *stockBench) open(ctx context.Context, c *cluster.Cluster, m *stockMeasu
 // calls returns the number of calls of an open loop.
 func (b *stockBench) calls() int { return max(stockClients, int(b.duration.Seconds()*stockRate)) }
 
-// openLoop makes calls at a fixed rate that does not wait for responses. It returns the sorted times from when each call
-// was due to its response.
+// openLoop makes calls at a fixed rate that does not wait for responses. It returns the sorted
+// times from when each call was due to its response.
 func (b *stockBench) openLoop(call func(i int) error) (latencies, error) {
 	var all sync.WaitGroup
 	took, errs := make(latencies, b.calls()), make([]error, b.calls())
@@ -331,11 +331,12 @@ func (b *stockBench) openLoop(call func(i int) error) (latencies, error) {
 	return took, errors.Join(errs...)
 }
 
-// recordConnections is the number of connections over which the coordinator's identity calls one party; a party accepts at
-// most 64 from it.
+// recordConnections is the number of connections over which the coordinator's identity calls one
+// party; a party accepts at most 64 from it.
 const recordConnections = 50
 
-// record requests that one party record reservations of the last tuples, as the coordinator does, over several connections.
+// record requests that one party record reservations of the last tuples, as the coordinator does,
+// over several connections.
 func (b *stockBench) record(ctx context.Context, c *cluster.Cluster, m *stockMeasured) error {
 	at := filepath.Join(filepath.Dir(c.Net.Coordinator), "tls")
 	credentials, err := rpc.LoadCredentials(rpc.Files{Certificate: at + ".pem", Key: at + ".key", CA: filepath.Join(c.Net.Dir, "ca.pem")})

@@ -28,7 +28,8 @@ const (
 	thresholdWrong   = 3    // accepted wrong messages of a batch with masks of the paper's form
 )
 
-// Targets of key generation among three parties with the paper's set, and of the decryption of one ciphertext.
+// Targets of key generation among three parties with the paper's set, and of the decryption of one
+// ciphertext.
 const (
 	paperSet          = "T11-53"
 	wantKeygenCPU     = 12
@@ -39,8 +40,8 @@ const (
 	wantExactTripsAdd = 2 // in addition to the rounds of a bitwise comparison
 )
 
-// thresholdRows lists the measurements of threshold keys: first of the protocols without the services, then of parties in
-// their own processes.
+// thresholdRows lists the measurements of threshold keys: first of the protocols without the
+// services, then of parties in their own processes.
 func thresholdRows(cmd *cobra.Command, o *bench.Options) ([]bench.Row, error) {
 	rows := o.ThresholdOperations()
 	for _, set := range o.Threshold {
@@ -81,7 +82,8 @@ type used struct {
 	flights         float64 // messages that a party waited for in sequence, only of sessions of calls
 }
 
-// thresholdMeasured holds medians: of key generation for a party, and otherwise for a message and a party.
+// thresholdMeasured holds medians: of key generation for a party, and otherwise for a message and a
+// party.
 type thresholdMeasured struct {
 	keys                     used
 	masks, lwe, rings, alone map[string]used // by form
@@ -230,7 +232,8 @@ func median(list []used) (u used) {
 	}
 }
 
-// meter calls f and returns the cost of each of n pieces of work, as an average of the first parties.
+// meter calls f and returns the cost of each of n pieces of work, as an average of the first
+// parties.
 func (r *thresholdRun) meter(ctx context.Context, parties, n int, f func() error) (u used, err error) {
 	before, err := snapshots(ctx, r.Cluster)
 	if err != nil {
@@ -328,8 +331,8 @@ func (r *thresholdRun) masks(ctx context.Context, form string, count int) (used,
 	})
 }
 
-// requests encrypts count random messages for requests of a form with up to most messages each. It returns the plaintexts
-// in want.
+// requests encrypts count random messages for requests of a form with up to most messages each. It
+// returns the plaintexts in want.
 func (r *thresholdRun) requests(form string, count, most int, rings bool) (list []*threshold.Request, want [][]uint64, err error) {
 	s := r.key.Scheme()
 	for ; count > 0; count -= most {

@@ -132,7 +132,7 @@ func TestDev(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Errorf("%v\n%s", err, said)
 		}
-		if note := strings.Contains(said.String(), "--dim 8 is for new keys, and epoch 1 is there: lodge jobs submit --kind keys --dim 8 --cluster "+dir); note != (len(more) == 2) {
+		if note := strings.Contains(said.String(), "--dim 8 applies to new keys, but epoch 1 exists: lodge jobs submit --kind keys --dim 8 --cluster "+dir); note != (len(more) == 2) {
 			t.Errorf("%v: %s", more, said)
 		}
 	}

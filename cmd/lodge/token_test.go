@@ -98,7 +98,7 @@ func TestJobsWithToken(t *testing.T) {
 	}
 	token("sub-ci") // with the operator's certificate
 	both := []string{"jobs", "list", "--cluster", cluster, "--token-file", file, "--identity", filepath.Join(cluster, "clients", "operator.pem")}
-	if _, err := lodgetest.Run(t, both...); !errors.Is(err, &rpc.Error{Code: rpc.Forbidden}) || !strings.Contains(err.Error(), "the token is not") {
+	if _, err := lodgetest.Run(t, both...); !errors.Is(err, &rpc.Error{Code: rpc.Forbidden}) || !strings.Contains(err.Error(), "the token does not") {
 		t.Error(err)
 	}
 	if _, err := lodgetest.Run(t, "jobs", "list", "--cluster", cluster, "--token-file", ca+".none"); !errors.Is(err, &rpc.Error{Code: rpc.Unauthenticated}) {

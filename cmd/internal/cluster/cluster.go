@@ -1,8 +1,9 @@
-// Package cluster runs a coordinator and its parties as child processes, for demonstrations, development and benchmarks.
-// It holds the secrets of all parties, as devnet writes them.
+// Package cluster runs a coordinator and its parties as child processes, for demonstrations,
+// development and benchmarks. It holds the secrets of all parties, as devnet writes them.
 //
-// A child is this program started again with the arguments "coordinator --config FILE" or "party --config FILE". The main
-// function must serve both, and so must TestMain of a package that tests with a cluster.
+// A child is this program started again with the arguments "coordinator --config FILE" or "party
+// --config FILE". The main function must serve both, and so must TestMain of a package that tests
+// with a cluster.
 package cluster
 
 import (
@@ -52,8 +53,8 @@ type Options struct {
 // DefaultMemory is the memory limit of a party's sessions, in bytes.
 const DefaultMemory = 6 << 30
 
-// Start writes a new cluster to a temporary directory, starts its processes and waits until they serve. The caller must
-// call Stop.
+// Start writes a new cluster to a temporary directory, starts its processes and waits until they
+// serve. The caller must call Stop.
 func Start(ctx context.Context, p *terminal.Progress, o Options) (_ *Cluster, err error) {
 	s, err := plan.Lookup(o.Set)
 	if err != nil {
@@ -88,8 +89,8 @@ func Start(ctx context.Context, p *terminal.Progress, o Options) (_ *Cluster, er
 	return c, c.serve(ctx, o.Measured && o.Parties <= runtime.NumCPU())
 }
 
-// Open starts the processes of a cluster that devnet wrote and waits until they serve. Stop keeps the cluster's directory.
-// The caller must call Stop.
+// Open starts the processes of a cluster that devnet wrote and waits until they serve. Stop keeps
+// the cluster's directory. The caller must call Stop.
 func Open(ctx context.Context, p *terminal.Progress, net *devnet.Cluster) (_ *Cluster, err error) {
 	c := &Cluster{Net: net, Dir: net.Dir, Keep: true, Progress: p}
 	if err := c.serve(ctx, false); err != nil {
@@ -99,8 +100,9 @@ func Open(ctx context.Context, p *terminal.Progress, net *devnet.Cluster) (_ *Cl
 	return c, nil
 }
 
-// Attach connects to the processes of a cluster that already runs. Only a development cluster has the secrets of all
-// clients, which Attach needs. The caller must call Stop, which does not stop those processes.
+// Attach connects to the processes of a cluster that already runs. Only a development cluster has
+// the secrets of all clients, which Attach needs. The caller must call Stop, which does not stop
+// those processes.
 func Attach(ctx context.Context, p *terminal.Progress, dir string) (_ *Cluster, err error) {
 	roster, err := config.LoadRoster(filepath.Join(dir, "roster.yaml"))
 	if err != nil {
@@ -119,7 +121,8 @@ func Attach(ctx context.Context, p *terminal.Progress, dir string) (_ *Cluster, 
 	return c, c.connect(ctx)
 }
 
-// serve starts the processes, party i on CPU i alone if they are pinned, and waits until all of them serve.
+// serve starts the processes, party i on CPU i alone if they are pinned, and waits until all of
+// them serve.
 func (c *Cluster) serve(ctx context.Context, pinned bool) error {
 	if err := c.start("coordinator", "coordinator", c.Net.Coordinator, anyCPU); err != nil {
 		return err
@@ -210,7 +213,8 @@ func (c *Cluster) Party(i int) *Process { return c.Processes[1+i] }
 // stopTimeout is how long Stop waits for a process before it sends SIGKILL.
 const stopTimeout = 10 * time.Second
 
-// Stop closes the connections, stops the processes that were started here and removes Dir unless Keep is set.
+// Stop closes the connections, stops the processes that were started here and removes Dir unless
+// Keep is set.
 func (c *Cluster) Stop() {
 	c.Progress.Done()
 	for _, conn := range append(c.Clients, c.Operator) {

@@ -14,7 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// Job submits a job, shows its progress, and returns it when it is complete. Without a timeout it may take an hour.
+// Job submits a job, shows its progress, and returns it when it is complete. Without a timeout it
+// may take an hour.
 func (c *Cluster) Job(ctx context.Context, q *coordinatorv1.JobRequest) (*coordinatorv1.Job, error) {
 	if q.GetTimeout() == nil {
 		q = proto.CloneOf(q)
@@ -69,7 +70,8 @@ func (c *Cluster) ThresholdKeys(ctx context.Context, set string, threshold int) 
 	})
 }
 
-// Masks makes masks for a quorum's decryptions with the keys of an epoch. The form is exact or paper.
+// Masks makes masks for a quorum's decryptions with the keys of an epoch. The form is exact or
+// paper.
 func (c *Cluster) Masks(ctx context.Context, set string, epoch uint64, quorum []int, count int, form string) (*coordinatorv1.Job, error) {
 	q := &coordinatorv1.JobRequest{
 		Kind: jobv1.Kind_KIND_MASKS, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Epoch: epoch, Params: set, Count: uint64(count), Form: job.MaskForms[form],
@@ -96,7 +98,8 @@ func PeakRSS(j *coordinatorv1.Job) (peak uint64) {
 	return peak
 }
 
-// Quorums returns the choices of k of the parties 0 to n-1 in lexicographic order. It stops after limit+1 choices.
+// Quorums returns the choices of k of the parties 0 to n-1 in lexicographic order. It stops after
+// limit+1 choices.
 func Quorums(n, k, limit int) (all [][]int) {
 	quorum := make([]int, 0, k)
 	var next func(from int)

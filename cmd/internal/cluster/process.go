@@ -69,11 +69,13 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// ResetPeak sets the process's peak resident size to its current one, if the system allows it. Linux allows it only to the
-// superuser, because parties and coordinators deny other users access to their memory.
+// ResetPeak sets the process's peak resident size to its current one, if the system allows it.
+// Linux allows it only to the superuser, because parties and coordinators deny other users access
+// to their memory.
 func (p *Process) ResetPeak() { ResetPeak(p.PID()) }
 
-// ending describes how a process that is done has ended: the signal that killed it, or its last line.
+// ending describes how a process that is done has ended: the signal that killed it, or its last
+// line.
 func (p *Process) ending() string {
 	state := p.cmd.ProcessState
 	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {

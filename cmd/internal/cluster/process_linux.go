@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childAttributes makes the kernel kill a child when this process ends. A terminal's interrupt does not reach children:
-// this process stops them.
+// childAttributes makes the kernel kill a child when this process ends. A terminal's interrupt does
+// not reach children: this process stops them.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// onCPU calls f, which starts a process, so that the process runs on one CPU only. The index counts the CPUs that this
-// process may use, modulo their number. With anyCPU, or if the system refuses, the process may use all CPUs.
+// onCPU calls f, which starts a process, so that the process runs on one CPU only. The index counts
+// the CPUs that this process may use, modulo their number. With anyCPU, or if the system refuses,
+// the process may use all CPUs.
 func onCPU(index int, f func() error) error {
 	runtime.LockOSThread() // affinity belongs to a thread, and a child inherits that of the thread that starts it
 	defer runtime.UnlockOSThread()

@@ -12,7 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/metrics"
 )
 
-// onCPU restricts a call to one CPU, a different one for each index, and restores the thread's CPUs afterwards.
+// onCPU restricts a call to one CPU, a different one for each index, and restores the thread's CPUs
+// afterwards.
 func TestOnCPU(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

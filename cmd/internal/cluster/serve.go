@@ -12,8 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/party"
 )
 
-// Serve runs a coordinator or a party until ctx is done. Programs other than lodge call it for the processes of their
-// clusters. It logs to w.
+// Serve runs a coordinator or a party until ctx is done. Programs other than lodge call it for the
+// processes of their clusters. It logs to w.
 func Serve(ctx context.Context, role, file, version string, w io.Writer) error {
 	log := logs.New(w, false)
 	coredump.OffOrWarn(log) // before the process holds a secret

@@ -14,7 +14,8 @@ type Restarts struct {
 	Quick   int           // number of quick failures in a row after which a process stays down
 }
 
-// Tend restarts processes that end, until ctx is done. It returns an error when no process runs any more.
+// Tend restarts processes that end, until ctx is done. It returns an error when no process runs any
+// more.
 func (c *Cluster) Tend(ctx context.Context, r Restarts) error {
 	var wg sync.WaitGroup
 	for i := range c.Processes {
@@ -27,8 +28,8 @@ func (c *Cluster) Tend(ctx context.Context, r Restarts) error {
 	return errors.New("no process stays up; their logs are in " + c.Dir)
 }
 
-// keepUp restarts process i when it ends, until ctx is done or the process has failed quickly too often. No other goroutine
-// may change the process meanwhile.
+// keepUp restarts process i when it ends, until ctx is done or the process has failed quickly too
+// often. No other goroutine may change the process meanwhile.
 func (c *Cluster) keepUp(ctx context.Context, i int, r Restarts) {
 	for quick := 0; ; {
 		p := c.Processes[i]

@@ -67,7 +67,8 @@ func (s *screen) shows(want ...string) {
 	}
 }
 
-// Tend restarts a killed process and gives up a process that cannot start. The other processes serve all the time.
+// Tend restarts a killed process and gives up a process that cannot start. The other processes
+// serve all the time.
 func TestTend(t *testing.T) {
 	net, err := devnet.Write(filepath.Join(t.TempDir(), "net"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Insecure: true})
 	if err != nil {

@@ -21,7 +21,8 @@ import (
 // quietTime is the shortest time between two unimportant lines if the output is not a terminal.
 const quietTime = 10 * time.Second
 
-// Progress shows one changing line on a terminal, and occasional lines elsewhere. Several goroutines may use it at once.
+// Progress shows one changing line on a terminal, and occasional lines elsewhere. Several
+// goroutines may use it at once.
 type Progress struct {
 	Prefix string // precedes the state of a job, to tell several jobs apart; set it before use
 
@@ -82,7 +83,8 @@ func (p *Progress) Note(format string, args ...any) {
 	p.end()
 }
 
-// Show shows a line unless it repeats the last one. It drops an unimportant line that follows another one too soon.
+// Show shows a line unless it repeats the last one. It drops an unimportant line that follows
+// another one too soon.
 func (p *Progress) Show(line string, important bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +125,8 @@ func (p *Progress) end() {
 	}
 }
 
-// Job shows the state of a job: the round of the slowest party, the bytes sent, and the remaining time of the round.
+// Job shows the state of a job: the round of the slowest party, the bytes sent, and the remaining
+// time of the round.
 func (p *Progress) Job(j *coordinatorv1.Job) {
 	state := strings.ToLower(strings.TrimPrefix(j.GetState().String(), "JOB_STATE_"))
 	line := p.Prefix + fmt.Sprintf("%s: %s", job.KindName(j.GetRequest().GetKind()), state)
@@ -202,7 +205,8 @@ func Amount(bytes float64) string {
 	return fmt.Sprintf("%.3g GB", bytes)
 }
 
-// OneLine replaces characters that are not printable, so that text of another process fits on one line of a terminal.
+// OneLine replaces characters that are not printable, so that text of another process fits on one
+// line of a terminal.
 func OneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

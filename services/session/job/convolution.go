@@ -11,7 +11,7 @@ func Shaped(k jobv1.Kind) bool {
 	return k == jobv1.Kind_KIND_MATRIX || k == jobv1.Kind_KIND_CONVOLUTION
 }
 
-// maxSide is the largest side of what is convolved, and of the product that it is made as.
+// maxSide is the largest side of a convolution's input and of the matrix product that computes it.
 const maxSide = 1 << 14
 
 // side is one of a convolution's two.
@@ -27,7 +27,7 @@ func sides(c *jobv1.Convolution) [2]side {
 // windows is how many windows there are on a side.
 func (s side) windows() uint64 { return (s.size+2*s.padding-s.kernel)/s.stride + 1 }
 
-// checkConvolution says what is wrong with a shape of convolutions, which is the same as the engine says of it.
+// checkConvolution validates the shape of a convolution. The engine makes the same checks.
 func checkConvolution(s *jobv1.Shape) error {
 	c := s.GetConvolution()
 	if c == nil || s.GetRows() != 0 || s.GetInner() != 0 || s.GetColumns() != 0 {
@@ -59,7 +59,7 @@ func checkConvolution(s *jobv1.Shape) error {
 	return nil
 }
 
-// largest is the largest side of the product that a convolution is made as: outputs, entries of a kernel, and windows.
+// largest returns the largest dimension of the product that computes a convolution: outputs, kernel entries, or windows.
 func largest(c *jobv1.Convolution) uint64 {
 	s := sides(c)
 	return max(uint64(c.GetOutputs()), uint64(c.GetChannels())*s[0].kernel*s[1].kernel, s[0].windows()*s[1].windows())

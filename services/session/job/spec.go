@@ -1,6 +1,5 @@
-// Package job is what parties and coordinator share about jobs: when a session's
-// spec is well formed, its digest, and the gate by which every party enforces
-// its own policy whatever the coordinator asks.
+// Package job holds the job logic that parties and the coordinator share: the validation of a session's spec, its digest,
+// and the gate by which a party enforces its own policy against any request of the coordinator.
 package job
 
 import (
@@ -17,9 +16,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// ProtocolVersion is the version of everything that parties say to each other.
-// Parties of different versions refuse each other's sessions. It changes with
-// what they say, which TestWhatPartiesSayIsPinned has the hashes of.
+// ProtocolVersion is the version of all messages between parties. Parties of different versions reject each other's
+// sessions. It changes when a message changes; TestWhatPartiesSayIsPinned pins hashes of the messages.
 const ProtocolVersion = 13
 
 // Ref names a session within this process: job id and ordinal.
@@ -44,7 +42,7 @@ func RefOf(r *jobv1.SessionRef) (Ref, error) {
 	return Ref{r.GetJobId(), r.GetOrdinal()}, nil
 }
 
-// tupleKinds are what the triples protocol makes.
+// tupleKinds lists the kinds that the triples protocol generates.
 var tupleKinds = []jobv1.Kind{
 	jobv1.Kind_KIND_SCALAR, jobv1.Kind_KIND_MATRIX, jobv1.Kind_KIND_SQUARE, jobv1.Kind_KIND_RANDOM, jobv1.Kind_KIND_BIT, jobv1.Kind_KIND_INVERSE,
 	jobv1.Kind_KIND_INPUT, jobv1.Kind_KIND_CONVOLUTION,
@@ -53,7 +51,7 @@ var tupleKinds = []jobv1.Kind{
 // MakesTuples reports whether a kind is one of tuples, which are made under a MAC key.
 func MakesTuples(k jobv1.Kind) bool { return slices.Contains(tupleKinds, k) }
 
-// Stocked reports whether what jobs of the kind make is kept in stock: tuples, and masks.
+// Stocked reports whether the results of jobs of the kind are kept in stock: tuples and masks.
 func Stocked(k jobv1.Kind) bool { return MakesTuples(k) || k == jobv1.Kind_KIND_MASKS }
 
 // Multiplies reports whether tuples of a kind hold products of secret values, which a sacrifice checks.

@@ -65,12 +65,12 @@ func (r *OpenedReport) WriteSealed(cmd *cobra.Command, answers *threshold.Answer
 	if err != nil {
 		return FromClient(err)
 	}
-	if r.Sealed = out; asJSON {
-		return WriteJSON(cmd.OutOrStdout(), r)
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: sealed answers of %s for %d messages, %s in %.1f s; `lodge decrypt open` opens them\n", out,
-		strings.Join(r.Quorums[0], " and "), answers.Messages, Size(float64(r.Bytes)), r.Seconds)
-	return err
+	r.Sealed = out
+	return Write(cmd, asJSON, r, func(w io.Writer) error {
+		_, err = fmt.Fprintf(w, "%s: sealed answers of %s for %d messages, %s in %.1f s; `lodge decrypt open` opens them\n", out,
+			strings.Join(r.Quorums[0], " and "), answers.Messages, Size(float64(r.Bytes)), r.Seconds)
+		return err
+	})
 }
 
 // ReadAttester reads the private key of an attester.

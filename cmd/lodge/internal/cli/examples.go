@@ -88,8 +88,7 @@ lodge jobs cancel ID --cluster cluster --reason obsolete`,
 lodge jobs list --cluster cluster --state failed,timed_out --limit 5`,
 	"jobs show": `lodge jobs show ID --cluster cluster
 lodge jobs show ID --cluster cluster --json`,
-	"jobs submit": `lodge jobs submit --cluster cluster --kind keys --dim 128 --wait
-lodge jobs submit --cluster cluster --kind scalar --epoch 1 --count 10000
+	"jobs submit": `lodge jobs submit --cluster cluster --kind scalar --epoch 1 --count 10000
 lodge jobs submit --cluster cluster --kind matrix --epoch 1 --shape 200x100x50 --dry-run`,
 	"jobs watch": `lodge jobs watch ID --cluster cluster`,
 	"keys destroy": `lodge keys destroy 1 --cluster cluster --dry-run
@@ -98,7 +97,7 @@ lodge keys destroy 1 --cluster cluster --reason rotated --yes`,
 lodge keys encrypt 1 --in values --encoding padded --keys epoch-1.keys --out secret.lwe`,
 	"keys fetch": `lodge keys fetch 1 --out epoch-1.keys --cluster cluster
 lodge keys fetch 1 --evaluation --out epoch-1.keys --cluster cluster`,
-	"keys generate": `lodge keys generate --cluster cluster --wait
+	"keys generate": `lodge keys generate --purpose triples --block 128 --cluster cluster --wait
 lodge keys generate --threshold 1 --holders p0,p1,p2 --params T11-4 --cluster cluster`,
 	"keys list": `lodge keys list --cluster cluster`,
 	"keys masks": `lodge keys masks 1 --every-quorum --count 1000 --cluster cluster --wait
@@ -127,10 +126,10 @@ lodge mac-keys report-failed ID --cluster cluster --party p0 --reason game-4 --y
 	"mk decrypt": `lodge mk decrypt sum.mk --cluster cluster
 lodge mk decrypt sum.mk --epoch 1 --quorum p0,p1 --cluster cluster --json
 lodge mk decrypt sum.mk --recipient carol.pub --out sum.sealed --provenance sum.word --cluster cluster`,
-	"mk encrypt":      `lodge mk encrypt 0110 --party p0 --out alice.mk --cluster cluster`,
-	"mk keys destroy": `lodge mk keys destroy 1 --party p0 --reason leaked --yes --cluster cluster`,
-	"mk keys list":    `lodge mk keys list --party p0 --cluster cluster`,
-	"mk keys make":    `lodge mk keys make --party p0 --cluster cluster`,
+	"mk encrypt":       `lodge mk encrypt 0110 --party p0 --out alice.mk --cluster cluster`,
+	"mk keys destroy":  `lodge mk keys destroy 1 --party p0 --reason leaked --yes --cluster cluster`,
+	"mk keys list":     `lodge mk keys list --party p0 --cluster cluster`,
+	"mk keys generate": `lodge mk keys generate --party p0 --cluster cluster`,
 	"mk evaluate": `lodge mk evaluate auction.netlist --in alice.mk --in bob.mk --party p0 --cluster cluster --estimate
 lodge mk evaluate auction.netlist --in alice.mk --in bob.mk --party p0 --cluster cluster --out winner.mk`,
 	"mk jobs":            `lodge mk jobs --party p0 --cluster cluster`,

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"time"
 
@@ -21,10 +22,7 @@ const LostTime = 30 * time.Second
 
 // Write writes the details of a job as text or JSON.
 func (o *Operator) Write(cmd *cobra.Command, j *coordinatorv1.Job) error {
-	if o.JSON {
-		return WriteJSON(cmd.OutOrStdout(), JobJSON(j))
-	}
-	return printJob(cmd.OutOrStdout(), j, time.Now())
+	return Write(cmd, o.JSON, JobJSON(j), func(w io.Writer) error { return printJob(w, j, time.Now()) })
 }
 
 // UntilOver calls each with every new state of a job until it has ended. If known is true, or once

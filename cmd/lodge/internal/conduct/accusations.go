@@ -274,10 +274,7 @@ func accusationsShowCommand(o *cli.Operator) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.JSON {
-					return cli.WriteJSON(cmd.OutOrStdout(), accusationJSON(a))
-				}
-				return printAccusation(cmd.OutOrStdout(), a)
+				return cli.Write(cmd, o.JSON, accusationJSON(a), func(w io.Writer) error { return printAccusation(w, a) })
 			})
 		},
 	}
@@ -327,14 +324,13 @@ func accusationsExportCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return c.Explain(err)
 			}
-			if o.JSON {
-				return cli.WriteJSON(cmd.OutOrStdout(), struct {
-					accusationRecord
-					File string `json:"file"`
-				}{accusationJSON(a), out})
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has the %d bytes that prove the cheat of %s\n", out, a.GetSize(), a.GetCulprit())
-			return err
+			return cli.Write(cmd, o.JSON, struct {
+				accusationRecord
+				File string `json:"file"`
+			}{accusationJSON(a), out}, func(w io.Writer) error {
+				_, err = fmt.Fprintf(w, "%s has the %d bytes that prove the cheat of %s\n", out, a.GetSize(), a.GetCulprit())
+				return err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to create")

@@ -3,6 +3,7 @@ package conduct
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,15 +46,14 @@ func accusationsClearCommand(o *cli.Operator) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.JSON {
-					return cli.WriteJSON(cmd.OutOrStdout(), struct {
-						Cleared  uint32         `json:"cleared"`
-						Standing standingRecord `json:"standing"`
-					}{r.GetCleared(), standingJSON(r.GetStanding())})
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "party %s: %d failures are cleared; %s\n",
-					o.Party, r.GetCleared(), goesOn(r.GetStanding()))
-				return err
+				return cli.Write(cmd, o.JSON, struct {
+					Cleared  uint32         `json:"cleared"`
+					Standing standingRecord `json:"standing"`
+				}{r.GetCleared(), standingJSON(r.GetStanding())}, func(w io.Writer) error {
+					_, err = fmt.Fprintf(w, "party %s: %d failures are cleared; %s\n",
+						o.Party, r.GetCleared(), goesOn(r.GetStanding()))
+					return err
+				})
 			})
 		},
 	}
@@ -114,15 +114,14 @@ func accusationsPardonCommand(o *cli.Operator) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.JSON {
-					return cli.WriteJSON(cmd.OutOrStdout(), struct {
-						accusationRecord
-						Standing standingRecord `json:"standing"`
-					}{accusationJSON(r.GetAccusation()), standingJSON(r.GetStanding())})
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "party %s: accusation %s of %s is pardoned; %s\n",
-					o.Party, q.GetId(), a.GetCulprit(), goesOn(r.GetStanding()))
-				return err
+				return cli.Write(cmd, o.JSON, struct {
+					accusationRecord
+					Standing standingRecord `json:"standing"`
+				}{accusationJSON(r.GetAccusation()), standingJSON(r.GetStanding())}, func(w io.Writer) error {
+					_, err = fmt.Fprintf(w, "party %s: accusation %s of %s is pardoned; %s\n",
+						o.Party, q.GetId(), a.GetCulprit(), goesOn(r.GetStanding()))
+					return err
+				})
 			})
 		},
 	}
@@ -133,14 +132,13 @@ func accusationsPardonCommand(o *cli.Operator) *cobra.Command {
 
 // showPardon prints the accusation that would be pardoned.
 func showPardon(o *cli.Operator, cmd *cobra.Command, a *accusationsv1.Accusation) error {
-	if o.JSON {
-		return cli.WriteJSON(cmd.OutOrStdout(), struct {
-			accusationRecord
-			DryRun bool `json:"dry_run"`
-		}{accusationJSON(a), true})
-	}
-	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "party %s would pardon this\n", o.Party); err != nil {
-		return err
-	}
-	return printAccusation(cmd.OutOrStdout(), a)
+	return cli.Write(cmd, o.JSON, struct {
+		accusationRecord
+		DryRun bool `json:"dry_run"`
+	}{accusationJSON(a), true}, func(w io.Writer) error {
+		if _, err := fmt.Fprintf(w, "party %s would pardon this\n", o.Party); err != nil {
+			return err
+		}
+		return printAccusation(w, a)
+	})
 }

@@ -70,10 +70,7 @@ func accusationsVerifyCommand() *cobra.Command {
 				true, string(found.Kind), int(found.Culprit.Index), found.Culprit.Name, found.Check, found.Reason, found.Protocol, found.Job.String(),
 				hex.EncodeToString(found.Session[:]), found.Accuser.Name, found.When.UTC().Format(time.RFC3339), hex.EncodeToString(hash[:]),
 			}
-			if asJSON {
-				return cli.WriteJSON(cmd.OutOrStdout(), x)
-			}
-			return printProved(cmd.OutOrStdout(), x)
+			return cli.Write(cmd, asJSON, x, func(w io.Writer) error { return printProved(w, x) })
 		},
 	}
 	cmd.Flags().StringVar(&path, "roster", "", "roster of the session")

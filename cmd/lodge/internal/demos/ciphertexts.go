@@ -35,8 +35,9 @@ type CiphertextsReport struct {
 	StatisticalBits int     `json:"statistical_security_bits"`
 }
 
-// Ciphertexts generates keys that all parties decrypt with, encrypts a random vector with a proof that the client knows it,
-// and has all parties decrypt it twice: the same request must give the same bytes.
+// Ciphertexts generates keys that all parties decrypt with, encrypts a random vector with a proof
+// that the client knows it, and has all parties decrypt it twice: the same request must give the
+// same bytes.
 func Ciphertexts(ctx context.Context, c *cluster.Cluster, set, field string) (*CiphertextsReport, error) {
 	r := &CiphertextsReport{Parties: len(c.Clients), Field: field, Params: set}
 	began := time.Now()

@@ -15,9 +15,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// Linear computes the linear layers of a small convolutional network. One client shares an image, the other client has the
-// filters and weights, and its party computes on ciphertexts of the first client. Both clients end with shares of the scores.
-// Then the party multiplies two encrypted matrices. Linear compares all results with the same computation in plaintext.
+// Linear computes the linear layers of a small convolutional network. One client shares an image,
+// the other client has the filters and weights, and its party computes on ciphertexts of the first
+// client. Both clients end with shares of the scores. Then the party multiplies two encrypted
+// matrices. Linear compares all results with the same computation in plaintext.
 func Linear(ctx context.Context, c *cluster.Cluster) (*LinearReport, error) {
 	scheme, err := linear.Find(linear.DefaultVector)
 	if err != nil {
@@ -134,7 +135,8 @@ func (d *linearDemo) both(ctx context.Context, name string, ask, answer func(lin
 	return shares, ctx.Err()
 }
 
-// product multiplies two matrices that the party receives encrypted, and compares the result with the product in plaintext.
+// product multiplies two matrices that the party receives encrypted, and compares the result with
+// the product in plaintext.
 func (d *linearDemo) product(ctx context.Context) (bool, error) {
 	const n = matrixSide
 	name, began := fmt.Sprintf("encrypted %d x %d x %d", n, n, n), time.Now()

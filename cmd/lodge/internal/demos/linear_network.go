@@ -2,8 +2,9 @@ package demos
 
 import "math/rand/v2"
 
-// The network of Linear: an image of 8-bit pixels, filters and weights of 4 bits, sums of windows, and scores. Every value
-// is an integer in (-T/2, T/2), where T is the plaintext modulus of the set for vectors.
+// The network of Linear: an image of 8-bit pixels, filters and weights of 4 bits, sums of windows,
+// and scores. Every value is an integer in (-T/2, T/2), where T is the plaintext modulus of the set
+// for vectors.
 const (
 	imageSide     = 28
 	kernelSide    = 5
@@ -34,7 +35,8 @@ func (d *linearDemo) residue(x int64) uint64 {
 	return uint64((x%t + t) % t)
 }
 
-// windows returns the rows that a convolution multiplies with its filters. A client needs only its share.
+// windows returns the rows that a convolution multiplies with its filters. A client needs only its
+// share.
 func windows[T any](image []T) (rows []T) {
 	for y := range convolvedSide {
 		for x := range convolvedSide {

@@ -22,9 +22,10 @@ import (
 // auctionMasks is the number of decrypted bits that each of the two quorums has masks for.
 const auctionMasks = 64
 
-// Multikey holds sealed-bid second-price auctions. Each party generates its own keys and encrypts a bid; party 0 computes
-// the auction on ciphertexts under all parties' keys. All parties decrypt the result, sealed to the auctioneer. Then the
-// last party is killed: ciphertexts under its keys cannot be decrypted any more, and the others hold the auction without it.
+// Multikey holds sealed-bid second-price auctions. Each party generates its own keys and encrypts a
+// bid; party 0 computes the auction on ciphertexts under all parties' keys. All parties decrypt the
+// result, sealed to the auctioneer. Then the last party is killed: ciphertexts under its keys
+// cannot be decrypted any more, and the others hold the auction without it.
 func Multikey(ctx context.Context, c *cluster.Cluster, set string, bits int) (*MultikeyReport, error) {
 	roster, err := mkservice.ContextOf(c.Net.Roster.Multikey)
 	if err != nil {

@@ -74,7 +74,8 @@ func evaluatingParty(c *cluster.Cluster, scheme *multikey.Scheme) (*mkclient.Par
 	return mkclient.At(conn, scheme), conn, nil
 }
 
-// hold computes the auction of the bids and decrypts its result for the auctioneer. It returns the encrypted result.
+// hold computes the auction of the bids and decrypts its result for the auctioneer. It returns the
+// encrypted result.
 func (a *auctioneer) hold(ctx context.Context, r *MultikeyReport, run *AuctionRun, bids []mkclient.Group) ([]*multikey.Ciphertext, error) {
 	began := time.Now()
 	request := &mkclient.Request{Netlist: circuit.SecondPrice(len(bids), a.bits), Inputs: bids}
@@ -114,7 +115,8 @@ func (a *auctioneer) hold(ctx context.Context, r *MultikeyReport, run *AuctionRu
 	return result, nil
 }
 
-// decrypt asks the parties to decrypt the last attested result for the recipient. Parties decrypt nothing without the attester's word.
+// decrypt asks the parties to decrypt the last attested result for the recipient. Parties decrypt
+// nothing without the attester's word.
 func (a *auctioneer) decrypt(ctx context.Context, result []*multikey.Ciphertext) (*mkclient.Decrypted, error) {
 	return a.client.Decrypt(ctx, &mkclient.Decryption{Ciphertexts: result, Epoch: a.epoch, Recipient: a.recipient.Public(), Provenance: a.word})
 }

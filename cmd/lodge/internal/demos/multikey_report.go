@@ -70,8 +70,8 @@ func (a *AuctionRun) computed(j *multikeyv1.EvaluationJob, d time.Duration) {
 	a.Seconds = d.Seconds()
 }
 
-// compare records the decrypted result of an auction of the first bidders: the winner's number, then the price. It is
-// correct if the auction in plaintext gives the same.
+// compare records the decrypted result of an auction of the first bidders: the winner's number,
+// then the price. It is correct if the auction in plaintext gives the same.
 func (a *AuctionRun) compare(r *MultikeyReport, bits []uint64, bidders int) {
 	number := func(bits []uint64) (n uint64) {
 		for k, b := range bits {
@@ -88,7 +88,8 @@ func (a *AuctionRun) compare(r *MultikeyReport, bits []uint64, bidders int) {
 	}
 }
 
-// secondPrice holds the auction in plaintext: the first of the highest bids wins and pays the highest of the other bids.
+// secondPrice holds the auction in plaintext: the first of the highest bids wins and pays the
+// highest of the other bids.
 func secondPrice(bids []uint64) (winner, price uint64) {
 	for i, bid := range bids {
 		if bid > bids[winner] {

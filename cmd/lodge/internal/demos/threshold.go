@@ -17,9 +17,10 @@ import (
 // MaxQuorums is the largest number of quorums that Threshold makes masks for.
 const MaxQuorums = 40
 
-// Threshold generates keys that any t+1 parties decrypt with and masks for every quorum. A client encrypts random values,
-// computes look-up tables and gates with the public keys, and signs the provenance of the results: the parties decrypt
-// nothing else. A quorum decrypts them, one of its parties is killed, and another quorum decrypts them again.
+// Threshold generates keys that any t+1 parties decrypt with and masks for every quorum. A client
+// encrypts random values, computes look-up tables and gates with the public keys, and signs the
+// provenance of the results: the parties decrypt nothing else. A quorum decrypts them, one of its
+// parties is killed, and another quorum decrypts them again.
 func Threshold(ctx context.Context, c *cluster.Cluster, set string, t, values int) (*ThresholdReport, error) {
 	r := &ThresholdReport{Parties: len(c.Clients), Quorum: t + 1, Params: set, Values: values, Masks: max(1000, 4*values)}
 	began := time.Now()
@@ -97,7 +98,8 @@ func useThreshold(ctx context.Context, c *cluster.Cluster, r *ThresholdReport, e
 	return nil
 }
 
-// decrypt signs the provenance of the results, as the program that computed them, and has a quorum decrypt them.
+// decrypt signs the provenance of the results, as the program that computed them, and has a quorum
+// decrypt them.
 func decrypt(ctx context.Context, c *cluster.Cluster, client *threshold.Client, k *threshold.Key, results []*lwe.LWE, seconds *float64) (*threshold.Result, error) {
 	attester, err := c.Net.AttesterKey()
 	if err != nil {
@@ -114,8 +116,9 @@ func decrypt(ctx context.Context, c *cluster.Cluster, client *threshold.Client, 
 	return d, err
 }
 
-// compute encrypts random values, looks up the square of each modulo 16 and its parity, and computes whether neighbours are
-// both odd. The results are the squares, as plain messages, and the bits of the gates; want holds their plaintexts.
+// compute encrypts random values, looks up the square of each modulo 16 and its parity, and
+// computes whether neighbours are both odd. The results are the squares, as plain messages, and the
+// bits of the gates; want holds their plaintexts.
 func compute(ctx context.Context, c *cluster.Cluster, r *ThresholdReport, k *threshold.Key, keys *lwe.Keys) (results []*lwe.LWE, want []uint64, err error) {
 	inputs, values, err := encryptValues(r, k, keys)
 	if err != nil {

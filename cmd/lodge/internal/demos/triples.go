@@ -1,5 +1,6 @@
-// Package demos holds the demonstrations of `lodge demo`. Each is a short program that uses a running cluster through the
-// Go client packages, compares the result with the same computation in plaintext, and reports the cost.
+// Package demos holds the demonstrations of `lodge demo`. Each is a short program that uses a
+// running cluster through the Go client packages, compares the result with the same computation in
+// plaintext, and reports the cost.
 package demos
 
 import (
@@ -40,8 +41,9 @@ type Run struct {
 	Owner int
 }
 
-// Triples generates keys, makes tuples, draws every party's shares as its client, and checks them with a verifier that
-// shares no protocol code. The check pools all MAC-key shares, so Triples finally retires the keys.
+// Triples generates keys, makes tuples, draws every party's shares as its client, and checks them
+// with a verifier that shares no protocol code. The check pools all MAC-key shares, so Triples
+// finally retires the keys.
 func Triples(ctx context.Context, c *cluster.Cluster, o TriplesOptions) (*TriplesReport, error) {
 	r := &TriplesReport{Parties: len(c.Clients), Field: o.Field, Params: o.Set, NoSacrifice: o.NoSacrifice, PeakRSS: make([]uint64, len(c.Clients))}
 	began := time.Now()
@@ -135,7 +137,8 @@ func export(ctx context.Context, c *cluster.Cluster, o TriplesOptions, batches [
 	return nil
 }
 
-// retire erases the epoch at all parties, even after an interrupt: the MAC-key shares of its batches have been pooled.
+// retire erases the epoch at all parties, even after an interrupt: the MAC-key shares of its
+// batches have been pooled.
 func retire(ctx context.Context, c *cluster.Cluster, epoch uint64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()

@@ -19,10 +19,7 @@ func estimate(o *cli.Operator, cmd *cobra.Command, q *coordinatorv1.JobRequest) 
 		if err != nil {
 			return err
 		}
-		if o.JSON {
-			return cli.WriteJSON(cmd.OutOrStdout(), estimateJSON(q, e))
-		}
-		return printEstimate(cmd.OutOrStdout(), q, e)
+		return cli.Write(cmd, o.JSON, estimateJSON(q, e), func(w io.Writer) error { return printEstimate(w, q, e) })
 	})
 }
 

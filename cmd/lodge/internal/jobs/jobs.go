@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -61,16 +62,15 @@ func listCommand(o *cli.Operator) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.JSON {
-					return cli.WriteJSON(cmd.OutOrStdout(), cli.ListJSON(got))
-				}
-				if err := cli.PrintJobs(cmd.OutOrStdout(), got.GetJobs(), time.Now()); err != nil {
-					return err
-				}
-				if got.GetNext() != "" {
-					fmt.Fprintf(cmd.ErrOrStderr(), "there are older jobs: lodge jobs list --before %s\n", got.GetNext())
-				}
-				return nil
+				return cli.Write(cmd, o.JSON, cli.ListJSON(got), func(w io.Writer) error {
+					if err := cli.PrintJobs(w, got.GetJobs(), time.Now()); err != nil {
+						return err
+					}
+					if got.GetNext() != "" {
+						fmt.Fprintf(cmd.ErrOrStderr(), "there are older jobs: lodge jobs list --before %s\n", got.GetNext())
+					}
+					return nil
+				})
 			})
 		},
 	}

@@ -48,7 +48,7 @@ func (q *policyFlags) of(o *cli.Operator, cmd *cobra.Command) (*tuplesv1.Class, 
 		}
 		return q.Class(f)
 	}
-	for _, name := range []string{"field", "shape", "input-party", "no-sacrifice", "tenant", "dim"} {
+	for _, name := range []string{"field", "shape", "input-party", "no-sacrifice", "tenant", "block"} {
 		if f.Changed(name) {
 			return nil, rpc.Errorf(rpc.Invalid, "remove it: it does not apply to masks", "--%s with --kind %s", name, q.Kind)
 		}

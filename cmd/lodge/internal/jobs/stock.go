@@ -49,10 +49,7 @@ func stockCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.JSON {
-					return cli.WriteJSON(cmd.OutOrStdout(), stockJSON(r))
-				}
-				return printStock(cmd.OutOrStdout(), r, time.Now())
+				return cli.Write(cmd, o.JSON, stockJSON(r), func(w io.Writer) error { return printStock(w, r, time.Now()) })
 			})
 		},
 	}

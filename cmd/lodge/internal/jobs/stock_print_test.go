@@ -31,7 +31,7 @@ func TestPrintStock(t *testing.T) {
 	}
 	want := `
 KIND                                                 FIELD  PARAMS  TENANT  EPOCH  AVAILABLE  RESERVED  CONSUMED  LOST  MAKING  RATE          EMPTY IN  POLICY               HELD BACK
-scalar                                               p128   S       dev     1      12         3         4         5     50      +1.23e+03 -2  1m30s     100 to 200 (paused)  paused 
+scalar                                               p128   S       dev     1      12         3         4         5     50      +1.23e+03 -2  1m30s     100 to 200 (paused)  paused
 matrix 2x3x4                                         p64    S       dev     2      0          0         0         0     0       -             -         -                    -
 convolution 3x9x8 by 2x3x2, stride 3x2, padding 0x1  p64    S       dev     2      0          0         0         0     0       -             -         -                    -
 bit (no sacrifice)                                   p64    S       dev     2      0          0         0         0     0       -             -         -                    -

@@ -29,7 +29,7 @@ func TestDestroyingCommands(t *testing.T) {
 		t.Errorf("%+v", page)
 	}
 	l.Refuses(rpc.Invalid, "write one of locked, available", "batches", "list", "--party", "p0", "--state", "happy")
-	l.Refuses(rpc.Forbidden, "no one here is named", "batches", "list", "--party", "p0", "--identity", filepath.Join(l.Net.Dir, "clients", "client-p1.pem"))
+	l.Refuses(rpc.Forbidden, "no identity of the certificate is known here", "batches", "list", "--party", "p0", "--identity", filepath.Join(l.Net.Dir, "clients", "client-p1.pem"))
 	l.Shows([]string{"epochs", "list", "--party", "p0"}, "1      active  triples  insecure-8  proved")
 	key := batches[0].MACKey
 	l.Shows([]string{"mac-keys", "list", "--party", "p0"}, key, "active")

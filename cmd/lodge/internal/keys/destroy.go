@@ -199,17 +199,11 @@ type endingReport struct {
 }
 
 func showLoss(o *cli.Operator, cmd *cobra.Command, q *ending, list []endedAt) error {
-	if o.JSON {
-		return cli.WriteJSON(cmd.OutOrStdout(), endingReport{q.epoch, q.verb(), list, true})
-	}
-	return printLoss(cmd.OutOrStdout(), q, list)
+	return cli.Write(cmd, o.JSON, endingReport{q.epoch, q.verb(), list, true}, func(w io.Writer) error { return printLoss(w, q, list) })
 }
 
 func writeEnding(o *cli.Operator, cmd *cobra.Command, q *ending, list []endedAt) error {
-	if o.JSON {
-		return cli.WriteJSON(cmd.OutOrStdout(), endingReport{q.epoch, q.verb(), list, false})
-	}
-	return printEnding(cmd.OutOrStdout(), q, list)
+	return cli.Write(cmd, o.JSON, endingReport{q.epoch, q.verb(), list, false}, func(w io.Writer) error { return printEnding(w, q, list) })
 }
 
 func printEnding(w io.Writer, q *ending, list []endedAt) error {

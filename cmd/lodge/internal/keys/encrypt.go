@@ -87,15 +87,14 @@ func fetchKeys(o *cli.Operator, cmd *cobra.Command, c *threshold.Client, epoch u
 		return err
 	}
 	r := keysFile{out, k.Epoch, k.Params, fmt.Sprintf("%x", k.Digest), evaluation, info.Size(), time.Since(begun).Seconds()}
-	if o.JSON {
-		return cli.WriteJSON(cmd.OutOrStdout(), r)
-	}
-	what := "the public key"
-	if evaluation {
-		what = "all public keys"
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s of epoch %d, %s, %s in %.1f s\n", out, what, r.Epoch, r.Params, cli.Size(float64(r.Bytes)), r.Seconds)
-	return err
+	return cli.Write(cmd, o.JSON, r, func(w io.Writer) error {
+		what := "the public key"
+		if evaluation {
+			what = "all public keys"
+		}
+		_, err = fmt.Fprintf(w, "%s: %s of epoch %d, %s, %s in %.1f s\n", out, what, r.Epoch, r.Params, cli.Size(float64(r.Bytes)), r.Seconds)
+		return err
+	})
 }
 
 // encrypting holds the flags of `lodge keys encrypt`.
@@ -173,12 +172,11 @@ func encrypt(o *cli.Operator, cmd *cobra.Command, q *encrypting, args []string) 
 		return cli.FromClient(err)
 	}
 	r.Seconds = time.Since(begun).Seconds()
-	if o.JSON {
-		return cli.WriteJSON(cmd.OutOrStdout(), r)
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d %s messages under epoch %d, %s in %.1f s\n",
-		q.out, r.Messages, q.encoding, r.Epoch, cli.Size(float64(r.Bytes)), r.Seconds)
-	return err
+	return cli.Write(cmd, o.JSON, r, func(w io.Writer) error {
+		_, err = fmt.Fprintf(w, "%s: %d %s messages under epoch %d, %s in %.1f s\n",
+			q.out, r.Messages, q.encoding, r.Epoch, cli.Size(float64(r.Bytes)), r.Seconds)
+		return err
+	})
 }
 
 // ciphertexts encrypts values, in the default encoding unless one is named.

@@ -263,14 +263,13 @@ func epochsRetireCommand(o *cli.Operator) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.JSON {
-					return cli.WriteJSON(cmd.OutOrStdout(), struct {
-						epochRecord
-						Batches uint64 `json:"erased_batches"`
-					}{epochJSON(r.GetEpoch()), r.GetErasedBatches()})
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "party %s: epoch %d is retired, and %d batches under it erased\n", o.Party, q.GetEpoch(), r.GetErasedBatches())
-				return err
+				return cli.Write(cmd, o.JSON, struct {
+					epochRecord
+					Batches uint64 `json:"erased_batches"`
+				}{epochJSON(r.GetEpoch()), r.GetErasedBatches()}, func(w io.Writer) error {
+					_, err = fmt.Fprintf(w, "party %s: epoch %d is retired, and %d batches under it erased\n", o.Party, q.GetEpoch(), r.GetErasedBatches())
+					return err
+				})
 			})
 		},
 	}

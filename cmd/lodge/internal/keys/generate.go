@@ -3,6 +3,7 @@ package keys
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -10,6 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/engine/bgv"
 	"github.com/lodge-mpc/lodge/engine/lwe"
+	"github.com/lodge-mpc/lodge/engine/params"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 )
@@ -55,13 +57,43 @@ func (q *holding) fill(o *cli.Operator, flag string, r *coordinatorv1.JobRequest
 	return nil
 }
 
+// purposes are the uses of keys. Threshold keys are the default.
+var purposes = []string{"threshold", "triples", "decryption"}
+
+// generateForAll submits the generation of keys that all parties share, as `lodge jobs submit --kind keys` does.
+func generateForAll(o *cli.Operator, cmd *cobra.Command, q *holding, purpose string, block uint32) error {
+	for _, name := range []string{"threshold", "holders", "rotations", "rotate-rows"} {
+		if cmd.Flags().Changed(name) {
+			return cli.Invalid("remove it: it applies to threshold keys", "--%s with --purpose %s", name, purpose)
+		}
+	}
+	r := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Params: q.Params, Epoch: q.Epoch, Dim: block}
+	if !cmd.Flags().Changed("params") {
+		r.Params = params.Default
+	}
+	switch purpose {
+	case "triples":
+		r.Purpose = jobv1.Purpose_PURPOSE_TRIPLES
+	case "decryption":
+		r.Purpose = jobv1.Purpose_PURPOSE_DECRYPTION
+	default:
+		return cli.Invalid("write one of "+strings.Join(purposes, ", "), "--purpose %q", purpose)
+	}
+	if q.Timeout > 0 {
+		r.Timeout = durationpb.New(q.Timeout)
+	}
+	return o.Submit(cmd, &q.JobOptions, r)
+}
+
 func keysGenerateCommand(o *cli.Operator) *cobra.Command {
 	q := &holding{}
 	var rotations []int
 	var rows bool
+	var purpose string
+	var block uint32
 	cmd := &cobra.Command{
 		Use:   "generate",
-		Short: "Generate threshold keys: any T+1 of their holders decrypt",
+		Short: "Generate keys: for tuples, for decryption by all parties, or threshold keys (the default)",
 		Long: cli.PassiveText +
 			"Make a key pair for LWE and ring ciphertexts, together with keys for computing on them. Each party gets a share of the\n" +
 			"secrets. Parties decrypt with masks, which `lodge keys masks` makes beforehand for each quorum. With a BGV set the keys\n" +
@@ -70,6 +102,12 @@ func keysGenerateCommand(o *cli.Operator) *cobra.Command {
 			"for tuples, and keys that all parties together decrypt with.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if purpose != "threshold" {
+				return generateForAll(o, cmd, q, purpose, block)
+			}
+			if block != 0 {
+				return cli.Invalid("remove it: threshold keys have no blocks", "--block %d with --purpose threshold", block)
+			}
 			set, err := cli.SetForThreshold(q.Params)
 			if err != nil {
 				return err
@@ -86,6 +124,9 @@ func keysGenerateCommand(o *cli.Operator) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
+	f.StringVar(&purpose, "purpose", "threshold", "use of the keys: "+strings.Join(purposes, ", "))
+	f.Uint32Var(&block, "block", 0, "for triples: largest block dimension of matrices, a power of two (default: none)")
+	cli.Complete(cmd, "purpose", cli.Words(purposes))
 	f.Uint32Var(&q.threshold, "threshold", 0, "T: any T+1 holders decrypt, and up to T learn nothing (default: the largest below half of the holders)")
 	f.StringSliceVar(&q.parties, "holders", nil, "parties that hold shares, by name or index (default: all)")
 	f.StringVar(&q.Params, "params", lwe.Default, "parameter set")

@@ -87,13 +87,12 @@ func keysListCommand(o *cli.Operator) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.JSON {
-					return cli.WriteJSON(cmd.OutOrStdout(), keysJSON(r))
-				}
-				if len(r.GetAway()) > 0 {
-					fmt.Fprintf(cmd.ErrOrStderr(), "unavailable: %s\n", strings.Join(r.GetAway(), ", "))
-				}
-				return printKeys(cmd.OutOrStdout(), r.GetEpochs(), time.Now())
+				return cli.Write(cmd, o.JSON, keysJSON(r), func(w io.Writer) error {
+					if len(r.GetAway()) > 0 {
+						fmt.Fprintf(cmd.ErrOrStderr(), "unavailable: %s\n", strings.Join(r.GetAway(), ", "))
+					}
+					return printKeys(w, r.GetEpochs(), time.Now())
+				})
 			})
 		},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -188,15 +189,14 @@ func drawKey(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.Pa
 	if err != nil {
 		return err
 	}
-	if o.JSON {
-		return cli.WriteJSON(cmd.OutOrStdout(), struct {
-			MacKeyRecord
-			Params string `json:"params"`
-			File   string `json:"file"`
-		}{macKeyJSON(r.GetKey()), r.GetParams(), file})
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has party %s's share of MAC key %s, over %s of %s\n", file, o.Party, id, r.GetKey().GetField(), r.GetParams())
-	return err
+	return cli.Write(cmd, o.JSON, struct {
+		MacKeyRecord
+		Params string `json:"params"`
+		File   string `json:"file"`
+	}{macKeyJSON(r.GetKey()), r.GetParams(), file}, func(w io.Writer) error {
+		_, err = fmt.Fprintf(w, "%s has party %s's share of MAC key %s, over %s of %s\n", file, o.Party, id, r.GetKey().GetField(), r.GetParams())
+		return err
+	})
 }
 
 // writeSecret creates a file that only its owner can read.
@@ -243,14 +243,13 @@ func macKeysReportCommand(o *cli.Operator) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.JSON {
-					return cli.WriteJSON(cmd.OutOrStdout(), struct {
-						MacKeyRecord
-						Batches uint32 `json:"batches"`
-					}{macKeyJSON(r.GetKey()), r.GetBatches()})
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "party %s: MAC key %s is burnt, and %d batches under it erased\n", o.Party, args[0], r.GetBatches())
-				return err
+				return cli.Write(cmd, o.JSON, struct {
+					MacKeyRecord
+					Batches uint32 `json:"batches"`
+				}{macKeyJSON(r.GetKey()), r.GetBatches()}, func(w io.Writer) error {
+					_, err = fmt.Fprintf(w, "party %s: MAC key %s is burnt, and %d batches under it erased\n", o.Party, args[0], r.GetBatches())
+					return err
+				})
 			})
 		},
 	}
@@ -269,13 +268,12 @@ func showMACKey(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli
 	if err != nil {
 		return err
 	}
-	if o.JSON {
-		return cli.WriteJSON(cmd.OutOrStdout(), struct {
-			MacKeyRecord
-			remains
-			DryRun bool `json:"dry_run"`
-		}{macKeyJSON(k), lost, true})
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "party %s would burn MAC key %s, and erase %s\n", o.Party, id, lost)
-	return err
+	return cli.Write(cmd, o.JSON, struct {
+		MacKeyRecord
+		remains
+		DryRun bool `json:"dry_run"`
+	}{macKeyJSON(k), lost, true}, func(w io.Writer) error {
+		_, err = fmt.Fprintf(w, "party %s would burn MAC key %s, and erase %s\n", o.Party, id, lost)
+		return err
+	})
 }

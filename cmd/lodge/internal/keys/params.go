@@ -112,17 +112,15 @@ func paramsShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return cli.WriteJSON(cmd.OutOrStdout(), detail)
-			}
-			return printDetail(cmd.OutOrStdout(), detail)
+			return cli.Write(cmd, asJSON, detail, func(w io.Writer) error { return printDetail(w, detail) })
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	cmd.Flags().StringVar(&field, "field", "", "show the bounds for this field")
 	cli.Complete(cmd, "field", cli.FieldWords)
 	cmd.Flags().IntVar(&use.Parties, "parties", 3, "number of parties, with --field")
-	cmd.Flags().IntVar(&use.Dim, "dim", 1, "block dimension, with --field; 1 for scalar triples")
+	cli.AcceptFormerFlags(cmd)
+	cmd.Flags().IntVar(&use.Dim, "block", 1, "block dimension, with --field; 1 for scalar triples")
 	cmd.Flags().IntVar(&use.U, "batch", 0, "ciphertexts per proof, with --field (default: one batch of the kind)")
 	cmd.Flags().IntVar(&use.Inner, "inner", 0, "accumulated inner length, with --field (default: the dimension)")
 	return cmd

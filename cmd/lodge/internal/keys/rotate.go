@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -55,7 +56,8 @@ func keysRotateCommand(o *cli.Operator) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&q.request.Params, "set", "", "parameter set of the new epoch (default: the same)")
-	f.Uint32Var(&q.request.Dim, "dim", 0, "largest block of the new epoch (default: the same)")
+	cli.AcceptFormerFlags(cmd)
+	f.Uint32Var(&q.request.Dim, "block", 0, "largest block of the new epoch (default: the same)")
 	f.StringVar(&q.request.Security, "security", "", "proved: require key generation with proofs")
 	f.StringVar(&q.old, "old", "drain", "treatment of the old tuples: drain, so that they can be used up, or revoke, which erases them")
 	f.BoolVar(&q.destroy, "destroy-old", false, "erase the old epoch's secrets and all data under it, at every party")
@@ -246,14 +248,12 @@ func askRotation(c *cli.Coordinator, ctx context.Context, q *coordinatorv1.Rotat
 }
 
 func writeRotation(o *cli.Operator, cmd *cobra.Command, q *rotating, r *coordinatorv1.Rotation, ends []endedAt) error {
-	if o.JSON {
-		return cli.WriteJSON(cmd.OutOrStdout(), rotationReport{rotationRecord: *rotationJSON(r), Old: q.way(), Parties: ends})
-	}
-	w := cmd.OutOrStdout()
-	fmt.Fprintf(w, "epoch %d replaces epoch %d, and %d policies have moved to it\n", r.GetSuccessor(), r.GetEpoch(), r.GetPolicies())
-	if q.erases() {
-		return printEnding(w, &q.ending, ends)
-	}
-	_, err := fmt.Fprintf(w, "epoch %d drains: when its tuples are used up, `lodge keys destroy %d` erases its secrets\n", r.GetEpoch(), r.GetEpoch())
-	return err
+	return cli.Write(cmd, o.JSON, rotationReport{rotationRecord: *rotationJSON(r), Old: q.way(), Parties: ends}, func(w io.Writer) error {
+		fmt.Fprintf(w, "epoch %d replaces epoch %d, and %d policies have moved to it\n", r.GetSuccessor(), r.GetEpoch(), r.GetPolicies())
+		if q.erases() {
+			return printEnding(w, &q.ending, ends)
+		}
+		_, err := fmt.Fprintf(w, "epoch %d drains: when its tuples are used up, `lodge keys destroy %d` erases its secrets\n", r.GetEpoch(), r.GetEpoch())
+		return err
+	})
 }

@@ -133,10 +133,7 @@ func keysShowCommand(o *cli.Operator) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.JSON {
-					return cli.WriteJSON(cmd.OutOrStdout(), r)
-				}
-				return r.print(cmd.OutOrStdout())
+				return cli.Write(cmd, o.JSON, r, func(w io.Writer) error { return r.print(w) })
 			})
 		},
 	}

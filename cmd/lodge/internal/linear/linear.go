@@ -3,6 +3,7 @@ package linear
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -111,19 +112,18 @@ func (o *multiplier) setsCommand() *cobra.Command {
 					list = append(list, linearSet{s.Name, s.N(), s.LogQ(), s.T, s.HasProof(), fmt.Sprintf("%x", s.Hash())})
 				}
 			}
-			if o.json {
-				return cli.WriteJSON(cmd.OutOrStdout(), list)
-			}
-			w := cli.NewTable(cmd.OutOrStdout())
-			fmt.Fprintln(w, "NAME\tDEGREE\tLOG2 Q\tT\tINPUTS\tHASH")
-			for _, s := range list {
-				inputs := "not proved"
-				if s.Proved {
-					inputs = "proved"
+			return cli.Write(cmd, o.json, list, func(w io.Writer) error {
+				t := cli.NewTable(w)
+				fmt.Fprintln(t, "NAME\tDEGREE\tLOG2 Q\tT\tINPUTS\tHASH")
+				for _, s := range list {
+					inputs := "not proved"
+					if s.Proved {
+						inputs = "proved"
+					}
+					fmt.Fprintf(t, "%s\t%d\t%.0f\t%d\t%s\t%.16s\n", s.Name, s.Degree, s.LogQ, s.T, inputs, s.Hash)
 				}
-				fmt.Fprintf(w, "%s\t%d\t%.0f\t%d\t%s\t%.16s\n", s.Name, s.Degree, s.LogQ, s.T, inputs, s.Hash)
-			}
-			return w.Flush()
+				return t.Flush()
+			})
 		},
 	}
 }
@@ -143,12 +143,11 @@ type linearReport struct {
 }
 
 func (o *multiplier) print(cmd *cobra.Command, r *linearReport) error {
-	if o.json {
-		return cli.WriteJSON(cmd.OutOrStdout(), r)
-	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %v, in %.1f s, %s sent and %s received, set %s, security %s, distance 2^%.0f\n",
-		r.Out, r.Shape, r.Seconds, cli.Size(float64(r.UpBytes)), cli.Size(float64(r.DownBytes)), r.Set, r.Security, r.LogDistance)
-	return err
+	return cli.Write(cmd, o.json, r, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s: %v, in %.1f s, %s sent and %s received, set %s, security %s, distance 2^%.0f\n",
+			r.Out, r.Shape, r.Seconds, cli.Size(float64(r.UpBytes)), cli.Size(float64(r.DownBytes)), r.Set, r.Security, r.LogDistance)
+		return err
+	})
 }
 
 // show shows the progress of a product.

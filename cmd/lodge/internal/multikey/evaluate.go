@@ -155,11 +155,10 @@ func mkEvaluate(o *cli.Operator, cmd *cobra.Command, q *evaluating) error {
 	}
 	out := evaluationJSON(j)
 	out.File = q.out
-	if o.JSON {
-		return cli.WriteJSON(cmd.OutOrStdout(), out)
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d ciphertexts in %.1f s, digest %s\n", q.out, len(mkclient.Ciphertexts(groups)), out.Seconds, out.Result)
-	return err
+	return cli.Write(cmd, o.JSON, out, func(w io.Writer) error {
+		_, err = fmt.Fprintf(w, "%s: %d ciphertexts in %.1f s, digest %s\n", q.out, len(mkclient.Ciphertexts(groups)), out.Seconds, out.Result)
+		return err
+	})
 }
 
 // describeCost describes the cost of an evaluation in one line.
@@ -194,15 +193,14 @@ func mkJobsCommand(o *cli.Operator) *cobra.Command {
 			for _, j := range jobs {
 				list = append(list, evaluationJSON(j))
 			}
-			if o.JSON {
-				return cli.WriteJSON(cmd.OutOrStdout(), map[string][]evaluationRecord{"evaluations": list})
-			}
-			w := cli.NewTable(cmd.OutOrStdout())
-			fmt.Fprintln(w, "REQUEST\tSTATE\tGATES\tBOOTSTRAPS\tRESULT")
-			for _, r := range list {
-				fmt.Fprintf(w, "%s\t%s\t%d/%d\t%d\t%s\n", r.Request, r.State, r.Done, r.Cost.Gates, r.Cost.Bootstraps, r.Result)
-			}
-			return w.Flush()
+			return cli.Write(cmd, o.JSON, map[string][]evaluationRecord{"evaluations": list}, func(w io.Writer) error {
+				t := cli.NewTable(w)
+				fmt.Fprintln(t, "REQUEST\tSTATE\tGATES\tBOOTSTRAPS\tRESULT")
+				for _, r := range list {
+					fmt.Fprintf(t, "%s\t%s\t%d/%d\t%d\t%s\n", r.Request, r.State, r.Done, r.Cost.Gates, r.Cost.Bootstraps, r.Result)
+				}
+				return t.Flush()
+			})
 		},
 	}
 	o.PartyFlag(cmd, "the party, by name or index")

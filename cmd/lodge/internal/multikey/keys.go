@@ -3,6 +3,7 @@ package multikey
 import (
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -54,7 +55,7 @@ func mkKeysCommand(o *cli.Operator) *cobra.Command {
 		Args:  cobra.NoArgs,
 	}
 	o.PartyFlag(cmd, "the party, by name or index")
-	cmd.AddCommand(mkKeysMakeCommand(o), mkKeysListCommand(o), mkKeysDestroyCommand(o))
+	cmd.AddCommand(mkKeysGenerateCommand(o), cli.Former(mkKeysGenerateCommand(o), "make --party PARTY"), mkKeysListCommand(o), mkKeysDestroyCommand(o))
 	return cmd
 }
 
@@ -72,9 +73,9 @@ func printOwnKeys(cmd *cobra.Command, list []*mkclient.OwnKeys) error {
 	return t.Flush()
 }
 
-func mkKeysMakeCommand(o *cli.Operator) *cobra.Command {
+func mkKeysGenerateCommand(o *cli.Operator) *cobra.Command {
 	return &cobra.Command{
-		Use:   "make --party PARTY",
+		Use:   "generate --party PARTY",
 		Short: "Generate the next version of a party's keys; needs the permission operate",
 		Long: "Generate keys of a party, with the set and the common reference string that the roster pins. No other party takes part.\n" +
 			"The secret stays in the party's store, and the public keys are published. Earlier versions stay in use.",
@@ -85,10 +86,7 @@ func mkKeysMakeCommand(o *cli.Operator) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.JSON {
-					return cli.WriteJSON(cmd.OutOrStdout(), k)
-				}
-				return printOwnKeys(cmd, []*mkclient.OwnKeys{k})
+				return cli.Write(cmd, o.JSON, k, func(w io.Writer) error { return printOwnKeys(cmd, []*mkclient.OwnKeys{k}) })
 			})
 		},
 	}
@@ -105,16 +103,15 @@ func mkKeysListCommand(o *cli.Operator) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.JSON {
-					return cli.WriteJSON(cmd.OutOrStdout(), struct {
-						Keys []*mkclient.OwnKeys `json:"keys"`
-					}{append([]*mkclient.OwnKeys{}, list...)})
-				}
-				if len(list) == 0 {
-					_, err := fmt.Fprintln(cmd.OutOrStdout(), "no keys")
-					return err
-				}
-				return printOwnKeys(cmd, list)
+				return cli.Write(cmd, o.JSON, struct {
+					Keys []*mkclient.OwnKeys `json:"keys"`
+				}{append([]*mkclient.OwnKeys{}, list...)}, func(w io.Writer) error {
+					if len(list) == 0 {
+						_, err := fmt.Fprintln(w, "no keys")
+						return err
+					}
+					return printOwnKeys(cmd, list)
+				})
 			})
 		},
 	}
@@ -155,10 +152,7 @@ func mkKeysDestroyCommand(o *cli.Operator) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.JSON {
-					return cli.WriteJSON(cmd.OutOrStdout(), k)
-				}
-				return printOwnKeys(cmd, []*mkclient.OwnKeys{k})
+				return cli.Write(cmd, o.JSON, k, func(w io.Writer) error { return printOwnKeys(cmd, []*mkclient.OwnKeys{k}) })
 			})
 		},
 	}

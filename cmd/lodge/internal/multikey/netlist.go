@@ -46,12 +46,11 @@ func mkNetlistCommand() *cobra.Command {
 			}
 			digest := n.Digest()
 			r := netlistRecord{args[0], fmt.Sprintf("%x", digest), n.Inputs, n.Outputs, len(n.Gates), p.Gates(), p.Depth(), p.Bootstraps()}
-			if asJSON {
-				return cli.WriteJSON(cmd.OutOrStdout(), r)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: inputs of %v bits, outputs of %v; of %d gates %d are computed, in %d levels, with %d bootstraps\ndigest %s\n",
-				r.File, r.Inputs, r.Outputs, r.Written, r.Gates, r.Levels, r.Bootstraps, r.Digest)
-			return err
+			return cli.Write(cmd, asJSON, r, func(w io.Writer) error {
+				_, err = fmt.Fprintf(w, "%s: inputs of %v bits, outputs of %v; of %d gates %d are computed, in %d levels, with %d bootstraps\ndigest %s\n",
+					r.File, r.Inputs, r.Outputs, r.Written, r.Gates, r.Levels, r.Bootstraps, r.Digest)
+				return err
+			})
 		},
 	}
 	check.Flags().BoolVar(&asJSON, "json", false, "write JSON")

@@ -97,11 +97,10 @@ func mkRegistryFetch(o *cli.Operator, cmd *cobra.Command, name, out string) erro
 	if err != nil {
 		return err
 	}
-	if o.JSON {
-		return cli.WriteJSON(cmd.OutOrStdout(), map[string]string{"file": out, "key": name})
-	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: keys %s\n", out, name)
-	return err
+	return cli.Write(cmd, o.JSON, map[string]string{"file": out, "key": name}, func(w io.Writer) error {
+		_, err = fmt.Fprintf(w, "%s: keys %s\n", out, name)
+		return err
+	})
 }
 
 func mkRegistryList(o *cli.Operator, cmd *cobra.Command) error {
@@ -121,27 +120,26 @@ func mkRegistryList(o *cli.Operator, cmd *cobra.Command) error {
 	for _, k := range keys {
 		out.Keys = append(out.Keys, publishedRecord{k.GetName(), k.GetVersion(), hex.EncodeToString(k.GetKey()), k.GetState(), k.GetPresent(), k.GetWeakOwner()})
 	}
-	if o.JSON {
-		return cli.WriteJSON(cmd.OutOrStdout(), out)
-	}
-	w := cli.NewTable(cmd.OutOrStdout())
-	fmt.Fprintln(w, "OWNER\tVERSION\tSTATE\tHERE\tKEY")
-	for _, k := range out.Keys {
-		here := "no"
-		if k.Present {
-			here = "yes"
+	return cli.Write(cmd, o.JSON, out, func(w io.Writer) error {
+		t := cli.NewTable(w)
+		fmt.Fprintln(t, "OWNER\tVERSION\tSTATE\tHERE\tKEY")
+		for _, k := range out.Keys {
+			here := "no"
+			if k.Present {
+				here = "yes"
+			}
+			key := k.Key
+			if k.Weak {
+				key += "  weak owner"
+			}
+			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\n", k.Owner, k.Version, k.State, here, key)
 		}
-		key := k.Key
-		if k.Weak {
-			key += "  weak owner"
+		if err := t.Flush(); err != nil {
+			return err
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", k.Owner, k.Version, k.State, here, key)
-	}
-	if err := w.Flush(); err != nil {
+		if slices.ContainsFunc(out.Keys, func(k publishedRecord) bool { return k.Weak && k.State == "current" }) {
+			_, err = fmt.Fprintln(w, "weak owner: made by an older version, which bound keys to 32 bits of their owner's signing key; `lodge mk keys generate` at the owner replaces them")
+		}
 		return err
-	}
-	if slices.ContainsFunc(out.Keys, func(k publishedRecord) bool { return k.Weak && k.State == "current" }) {
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), "weak owner: made by an older version, which bound keys to 32 bits of their owner's signing key; `lodge mk keys generate` at the owner replaces them")
-	}
-	return err
+	})
 }

@@ -54,25 +54,24 @@ func fetchStatus(o *cli.Operator, cmd *cobra.Command) error {
 		return rpc.Errorf(rpc.Unavailable, "check that they run; `lodge doctor` prints details", "no process of the cluster responds")
 	}
 	jobs, err := waiting(cmd.Context(), answers[0])
-	if o.JSON {
-		return cli.WriteJSON(cmd.OutOrStdout(), statusJSON(answers, jobs))
-	}
-	now := time.Now()
-	if werr := printStatus(cmd.OutOrStdout(), answers, now); werr != nil {
-		return werr
-	}
-	switch {
-	case err != nil:
-		fmt.Fprintf(cmd.ErrOrStderr(), "jobs: %s\n", cli.OneLine(err.Error()))
-	case len(jobs) == 0:
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), "\n"+
-			"no jobs are queued or running")
-		return err
-	default:
-		fmt.Fprintln(cmd.OutOrStdout())
-		return cli.PrintJobs(cmd.OutOrStdout(), jobs, now)
-	}
-	return nil
+	return cli.Write(cmd, o.JSON, statusJSON(answers, jobs), func(w io.Writer) error {
+		now := time.Now()
+		if werr := printStatus(w, answers, now); werr != nil {
+			return werr
+		}
+		switch {
+		case err != nil:
+			fmt.Fprintf(cmd.ErrOrStderr(), "jobs: %s\n", cli.OneLine(err.Error()))
+		case len(jobs) == 0:
+			_, err := fmt.Fprintln(w, "\n"+
+				"no jobs are queued or running")
+			return err
+		default:
+			fmt.Fprintln(w)
+			return cli.PrintJobs(w, jobs, now)
+		}
+		return nil
+	})
 }
 
 // maxWaiting is the largest number of unfinished jobs shown.

@@ -17,12 +17,11 @@ import (
 
 // writeStore writes a report as JSON or as text.
 func writeStore[R any](o *storeFlags, cmd *cobra.Command, r R, print func(io.Writer, R)) error {
-	if o.json {
-		return cli.WriteJSON(cmd.OutOrStdout(), r)
-	}
-	w := cli.NewTable(cmd.OutOrStdout())
-	print(w, r)
-	return w.Flush()
+	return cli.Write(cmd, o.json, r, func(w io.Writer) error {
+		t := cli.NewTable(w)
+		print(t, r)
+		return t.Flush()
+	})
 }
 
 func printCheck(w io.Writer, r checkReport) {

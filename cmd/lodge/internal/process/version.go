@@ -3,6 +3,7 @@ package process
 import (
 	"encoding/hex"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -25,21 +26,20 @@ func versionCommand() *cobra.Command {
 				hash := s.Hash()
 				r.Sets = append(r.Sets, cli.VersionOfASet{Name: s.Name, Insecure: s.Insecure, Hash: hex.EncodeToString(hash[:])})
 			}
-			if asJSON {
-				return cli.WriteJSON(cmd.OutOrStdout(), r)
-			}
-			commit := cli.OrDash(r.Commit)
-			if r.Modified {
-				commit += ", with local changes"
-			}
-			w := cli.NewTable(cmd.OutOrStdout())
-			fmt.Fprintf(w, "lodge\t%s\ncommit\t%s\nbuilt with\t%s for %s\nprotocol\t%d\n", r.Version, commit, r.Go, r.Platform, r.Protocol)
-			for _, s := range r.Sets {
-				if !s.Insecure {
-					fmt.Fprintf(w, "%s\t%s\n", s.Name, s.Hash)
+			return cli.Write(cmd, asJSON, r, func(w io.Writer) error {
+				commit := cli.OrDash(r.Commit)
+				if r.Modified {
+					commit += ", with local changes"
 				}
-			}
-			return w.Flush()
+				t := cli.NewTable(w)
+				fmt.Fprintf(t, "lodge\t%s\ncommit\t%s\nbuilt with\t%s for %s\nprotocol\t%d\n", r.Version, commit, r.Go, r.Platform, r.Protocol)
+				for _, s := range r.Sets {
+					if !s.Insecure {
+						fmt.Fprintf(t, "%s\t%s\n", s.Name, s.Hash)
+					}
+				}
+				return t.Flush()
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON, including the parameter sets for tests")

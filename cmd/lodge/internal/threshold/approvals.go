@@ -46,13 +46,12 @@ func (o *decrypter) approvalsCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.json {
-					return cli.WriteJSON(cmd.OutOrStdout(), r)
-				}
-				for name, why := range r.Away {
-					fmt.Fprintf(cmd.ErrOrStderr(), "unavailable: %s: %s\n", name, cli.OneLine(why))
-				}
-				return printApprovals(cmd.OutOrStdout(), r.Approvals)
+				return cli.Write(cmd, o.json, r, func(w io.Writer) error {
+					for name, why := range r.Away {
+						fmt.Fprintf(cmd.ErrOrStderr(), "unavailable: %s: %s\n", name, cli.OneLine(why))
+					}
+					return printApprovals(w, r.Approvals)
+				})
 			})
 		},
 	}
@@ -152,18 +151,17 @@ func (o *decrypter) approveCommand() *cobra.Command {
 				if len(r.Parties) == 0 {
 					return failed
 				}
-				if o.json {
-					return cli.WriteJSON(cmd.OutOrStdout(), r)
-				}
-				for i, name := range r.Parties {
-					if _, err := fmt.Fprintf(cmd.OutOrStdout(), "party %s: approved, %d of %d\n", name, r.Count[i], r.Needed[i]); err != nil {
-						return err
+				return cli.Write(cmd, o.json, r, func(w io.Writer) error {
+					for i, name := range r.Parties {
+						if _, err := fmt.Fprintf(w, "party %s: approved, %d of %d\n", name, r.Count[i], r.Needed[i]); err != nil {
+							return err
+						}
 					}
-				}
-				if e := (*lodge.Error)(nil); errors.As(failed, &e) && e.Code != lodge.NotFound {
-					return rpc.Errorf(rpc.Code(e.Code), cmp.Or(e.Next, "run the command again: completed steps are not repeated"), "%s", e.What)
-				}
-				return nil
+					if e := (*lodge.Error)(nil); errors.As(failed, &e) && e.Code != lodge.NotFound {
+						return rpc.Errorf(rpc.Code(e.Code), cmp.Or(e.Next, "run the command again: completed steps are not repeated"), "%s", e.What)
+					}
+					return nil
+				})
 			})
 		},
 	}

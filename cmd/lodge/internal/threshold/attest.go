@@ -45,11 +45,10 @@ func (o *decrypter) attesterCommand() *cobra.Command {
 				return err
 			}
 			r := attesterReport{out, hex.EncodeToString(public)}
-			if o.json {
-				return cli.WriteJSON(cmd.OutOrStdout(), r)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: the private key; for the parties' configurations:\nkey: %s\n", r.Private, r.Key)
-			return err
+			return cli.Write(cmd, o.json, r, func(w io.Writer) error {
+				_, err = fmt.Fprintf(w, "%s: the private key; for the parties' configurations:\nkey: %s\n", r.Private, r.Key)
+				return err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
@@ -90,11 +89,10 @@ func (o *decrypter) attestCommand() *cobra.Command {
 			if err := cli.WriteNewFile(out, 0o644, func(w io.Writer) error { _, err := word.WriteTo(w); return err }); err != nil {
 				return cli.FromClient(err)
 			}
-			if o.json {
-				return cli.WriteJSON(cmd.OutOrStdout(), word)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: signature of %s that %q made %s, under epoch %d\n", out, attester, circuit, args[0], epoch)
-			return err
+			return cli.Write(cmd, o.json, word, func(w io.Writer) error {
+				_, err = fmt.Fprintf(w, "%s: signature of %s that %q made %s, under epoch %d\n", out, attester, circuit, args[0], epoch)
+				return err
+			})
 		},
 	}
 	f := cmd.Flags()

@@ -151,12 +151,11 @@ func (o *sealer) encryptCommand() *cobra.Command {
 					return err
 				}
 				r := ciphertextReport{File: out, Ciphertext: x, Bytes: len(x.Bytes) + len(x.ProofBytes), Seconds: seconds}
-				if o.json {
-					return cli.WriteJSON(cmd.OutOrStdout(), r)
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d values over %s under epoch %d, %s with the proof, in %.1f s\n",
-					out, x.Values, x.Field, x.Epoch, cli.Size(float64(r.Bytes)), seconds)
-				return err
+				return cli.Write(cmd, o.json, r, func(w io.Writer) error {
+					_, err = fmt.Fprintf(w, "%s: %d values over %s under epoch %d, %s with the proof, in %.1f s\n",
+						out, x.Values, x.Field, x.Epoch, cli.Size(float64(r.Bytes)), seconds)
+					return err
+				})
 			})
 		},
 	}
@@ -219,12 +218,11 @@ func (o *sealer) verifyCommand() *cobra.Command {
 					}
 				}
 				r := ciphertextReport{File: args[0], Ciphertext: x, Bytes: len(x.Bytes) + len(x.ProofBytes), Seconds: time.Since(begun).Seconds()}
-				if o.json {
-					return cli.WriteJSON(cmd.OutOrStdout(), r)
-				}
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: the proof of %d values over %s by client %s under epoch %d is valid, verified %s in %.1f s\n",
-					args[0], x.Values, x.Field, x.Prover, x.Epoch, where, r.Seconds)
-				return err
+				return cli.Write(cmd, o.json, r, func(w io.Writer) error {
+					_, err := fmt.Fprintf(w, "%s: the proof of %d values over %s by client %s under epoch %d is valid, verified %s in %.1f s\n",
+						args[0], x.Values, x.Field, x.Prover, x.Epoch, where, r.Seconds)
+					return err
+				})
 			})
 		},
 	}
@@ -301,10 +299,7 @@ func (o *sealer) showCommand() *cobra.Command {
 					return err
 				}
 				r := ciphertextReport{File: args[0], Ciphertext: x, Bytes: len(x.Bytes) + len(x.ProofBytes), Parties: answers, Seconds: time.Since(begun).Seconds()}
-				if o.json {
-					return cli.WriteJSON(cmd.OutOrStdout(), r)
-				}
-				return printCiphertext(cmd.OutOrStdout(), &r)
+				return cli.Write(cmd, o.json, r, func(w io.Writer) error { return printCiphertext(w, &r) })
 			})
 		},
 	}

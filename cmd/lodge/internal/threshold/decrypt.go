@@ -323,11 +323,10 @@ func (o *decrypter) recipientCommand() *cobra.Command {
 			if err := cli.WriteNewFile(r.Public, 0o644, func(w io.Writer) error { _, err := w.Write(public); return err }); err != nil {
 				return err
 			}
-			if o.json {
-				return cli.WriteJSON(cmd.OutOrStdout(), r)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: the private key; %s: the public key, for requesting clients\n", r.Private, r.Public)
-			return err
+			return cli.Write(cmd, o.json, r, func(w io.Writer) error {
+				_, err = fmt.Fprintf(w, "%s: the private key; %s: the public key, for requesting clients\n", r.Private, r.Public)
+				return err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to create")

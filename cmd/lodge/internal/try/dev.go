@@ -47,6 +47,8 @@ type DevReport struct {
 	Epoch     uint64   `json:"epoch"`
 	Available uint64   `json:"available"` // tuples
 	Seconds   float64  `json:"seconds"`
+
+	parties int // for the text
 }
 
 func devCommand() *cobra.Command {
@@ -111,7 +113,7 @@ func (o *devOptions) run(cmd *cobra.Command) (err error) {
 		end()
 		<-tended // before the processes are stopped
 	}()
-	r := DevReport{Dir: o.dir, Clients: net.Clients}
+	r := DevReport{Dir: o.dir, Clients: net.Clients, parties: len(net.Parties)}
 	if err := o.fill(ctx, c, &r); err != nil {
 		return o.interrupted(ctx, err)
 	}
@@ -288,6 +290,6 @@ A coordinator and %d parties run, with keys of epoch %d and %d triples over %s i
   what there is               lodge stock%[7]s
   other kinds                 lodge jobs submit --help
   shares in Python and Go     docs/start/quickstart.md, with %[5]s/clients/%[6]s.yaml for party 0
-`, len(r.Clients)-2, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0), at)
+`, r.parties, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0), at)
 	return err
 }

@@ -50,16 +50,15 @@ func batchesListCommand(o *cli.Operator) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.JSON {
-					return cli.WriteJSON(cmd.OutOrStdout(), batchesJSON(r))
-				}
-				if err := printBatches(cmd.OutOrStdout(), r.GetBatches(), time.Now()); err != nil {
-					return err
-				}
-				if r.GetNext() != "" {
-					fmt.Fprintf(cmd.ErrOrStderr(), "there are more: lodge batches list --after %s\n", r.GetNext())
-				}
-				return nil
+				return cli.Write(cmd, o.JSON, batchesJSON(r), func(w io.Writer) error {
+					if err := printBatches(w, r.GetBatches(), time.Now()); err != nil {
+						return err
+					}
+					if r.GetNext() != "" {
+						fmt.Fprintf(cmd.ErrOrStderr(), "there are more: lodge batches list --after %s\n", r.GetNext())
+					}
+					return nil
+				})
 			})
 		},
 	}
@@ -209,18 +208,17 @@ func revokeCommand() *cobra.Command {
 }
 
 func writeRevoked(o *cli.Operator, cmd *cobra.Command, r revokeReport) error {
-	if o.JSON {
-		return cli.WriteJSON(cmd.OutOrStdout(), r)
-	}
-	did, key := "erased", ""
-	if r.DryRun {
-		did = "would erase"
-	}
-	if r.MACKey != "" {
-		key = ", and the MAC key " + r.MACKey
-	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "party %s %s %d batches with %d unconsumed tuples%s\n", r.Party, did, r.Batches, r.Tuples, key)
-	return err
+	return cli.Write(cmd, o.JSON, r, func(w io.Writer) error {
+		did, key := "erased", ""
+		if r.DryRun {
+			did = "would erase"
+		}
+		if r.MACKey != "" {
+			key = ", and the MAC key " + r.MACKey
+		}
+		_, err := fmt.Fprintf(w, "party %s %s %d batches with %d unconsumed tuples%s\n", r.Party, did, r.Batches, r.Tuples, key)
+		return err
+	})
 }
 
 func completeBatches(o *cli.Operator) []string {

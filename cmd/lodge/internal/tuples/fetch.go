@@ -69,11 +69,10 @@ func fetchCommand() *cobra.Command {
 			if r.Again {
 				warnDrawn(cmd.ErrOrStderr(), c, r.held)
 			}
-			if o.JSON {
-				return cli.WriteJSON(cmd.OutOrStdout(), r)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%d %s tuples, %s, of party %s in %s\n", r.Tuples, r.Kind, cli.Size(float64(r.Bytes)), o.Party, r.Dir)
-			return err
+			return cli.Write(cmd, o.JSON, r, func(w io.Writer) error {
+				_, err = fmt.Fprintf(w, "%d %s tuples, %s, of party %s in %s\n", r.Tuples, r.Kind, cli.Size(float64(r.Bytes)), o.Party, r.Dir)
+				return err
+			})
 		},
 	}
 	o.Flags(cmd)

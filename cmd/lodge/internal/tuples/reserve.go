@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -136,11 +137,10 @@ func unknownOutcome(err error, given bool) error {
 }
 
 func reserved(o *cli.Operator, cmd *cobra.Command, r *tuplesv1.Reservation) error {
-	if o.JSON {
-		return cli.WriteJSON(cmd.OutOrStdout(), reservationJSON(r))
-	}
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), r.GetId())
-	return err
+	return cli.Write(cmd, o.JSON, reservationJSON(r), func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, r.GetId())
+		return err
+	})
 }
 
 // releaseCommand returns `lodge release`.
@@ -169,18 +169,17 @@ func releaseCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.JSON {
-					return cli.WriteJSON(cmd.OutOrStdout(), struct {
-						reservationRecord
-						Returned bool `json:"returned"`
-					}{reservationJSON(got.GetReservation()), got.GetReturned()})
-				}
-				end := "is over; its shares are erased, or will be"
-				if got.GetReturned() {
-					end = fmt.Sprintf("is released; %d tuples are back in stock", got.GetReservation().GetCount())
-				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "reservation %s %s\n", args[0], end)
-				return err
+				return cli.Write(cmd, o.JSON, struct {
+					reservationRecord
+					Returned bool `json:"returned"`
+				}{reservationJSON(got.GetReservation()), got.GetReturned()}, func(w io.Writer) error {
+					end := "is over; its shares are erased, or will be"
+					if got.GetReturned() {
+						end = fmt.Sprintf("is released; %d tuples are back in stock", got.GetReservation().GetCount())
+					}
+					_, err = fmt.Fprintf(w, "reservation %s %s\n", args[0], end)
+					return err
+				})
 			})
 		},
 	}
