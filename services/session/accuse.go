@@ -9,11 +9,11 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
-// accuseTime is how long making an accusation may take: as long as checking a proof, and reading and writing it.
+// accuseTime limits the time to make an accusation, which verifies a proof and reads and writes it.
 const accuseTime = 5 * time.Minute
 
 // recorder returns a recorder of the messages that an accusation may need, or nil if evidence is not wanted.
-func (s *Session) recorder() *evidence.Recorder {
+func (s *Entry) recorder() *evidence.Recorder {
 	c := s.registry.Config
 	if c.Accuse == nil {
 		return nil
@@ -26,7 +26,7 @@ func (s *Session) recorder() *evidence.Recorder {
 
 // accuse passes on evidence of the cheat that ended a session, if others can verify it. The session's own context may have
 // ended already.
-func (s *Session) accuse(ctx context.Context, kept *evidence.Recorder, params [32]byte, report runner.Report, err error) {
+func (s *Entry) accuse(ctx context.Context, kept *evidence.Recorder, params [32]byte, report runner.Report, err error) {
 	c := s.registry.Config
 	var f *runner.Failure
 	//lodge:check session/accuse/blamed [drop=f.Outcome != runner.Blamed] [run=TestRecord]
@@ -53,5 +53,6 @@ func (s *Session) accuse(ctx context.Context, kept *evidence.Recorder, params [3
 	c.Accuse(found, file)
 }
 
-// ProvedUnder says under which public key the session's parties prove: the seed of its reference string, and its other half.
-func (s *Session) ProvedUnder(key func() (seed, half []byte)) { s.proofKey = key }
+// ProvedUnder sets the function that returns the public key under which the session's parties
+// prove: the seed of its reference string, and the key's other half.
+func (s *Entry) ProvedUnder(key func() (seed, half []byte)) { s.proofKey = key }

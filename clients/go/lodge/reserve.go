@@ -24,7 +24,7 @@ type Class struct {
 	Rows, Inner, Columns int
 	// Convolution is the shape of convolutions, and zero for other tuples.
 	Convolution tuplefile.Convolution
-	// InputParty knows the values of input masks; only for these.
+	// InputParty is the party that knows the values. Set it only for input masks.
 	InputParty int
 	// NoSacrifice requests only products that were made without a sacrifice.
 	NoSacrifice bool
@@ -215,7 +215,7 @@ func (c *Client) wire(x Class) (*tuplesv1.Class, error) {
 		}
 	}
 	if w.Kind == 0 {
-		return nil, errorf(Invalid, "write scalar, matrix, square, random, bit, inverse, input or convolution", "%q is not a kind of tuples", x.Kind)
+		return nil, Errorf(Invalid, "write scalar, matrix, square, random, bit, inverse, input or convolution", "%q is not a kind of tuples", x.Kind)
 	}
 	if w.Tenant == "" {
 		w.Tenant = c.config.Tenant
@@ -225,17 +225,17 @@ func (c *Client) wire(x Class) (*tuplesv1.Class, error) {
 	}
 	const most = 1 << 16
 	if min(x.Rows, x.Inner, x.Columns, x.InputParty) < 0 || max(x.Rows, x.Inner, x.Columns, x.InputParty) > most {
-		return nil, errorf(Invalid, "", "a dimension or a party is negative or above %d", most)
+		return nil, Errorf(Invalid, "", "a dimension or a party is negative or above %d", most)
 	}
 	if x.Rows != 0 || x.Inner != 0 || x.Columns != 0 {
 		w.Shape = &jobv1.Shape{Rows: uint32(x.Rows), Inner: uint32(x.Inner), Columns: uint32(x.Columns)}
 	}
 	if x.Convolution != (tuplefile.Convolution{}) {
 		if err := x.Convolution.Check(); err != nil {
-			return nil, errorf(Invalid, "", "%v", err)
+			return nil, Errorf(Invalid, "", "%v", err)
 		}
 		if w.Shape != nil {
-			return nil, errorf(Invalid, "leave rows, inner and columns out", "the class has the dimensions of matrices and a convolution")
+			return nil, Errorf(Invalid, "leave rows, inner and columns out", "the class has the dimensions of matrices and a convolution")
 		}
 		w.Shape = &jobv1.Shape{Convolution: wireConvolution(x.Convolution)}
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/sigma"
@@ -64,7 +63,7 @@ func (c *Config) check() error {
 	switch {
 	case c.Scheme == nil || c.Instance == nil || c.Key == nil || c.Source == nil:
 		return errors.New("popk: configuration without scheme, instance, key or source")
-	//lodge:check popk/one-prover [run=TestOne|TestStart|TestCheats] a party outside the session can
+	//lodge:check popk/one-prover [run=TestStartRefuses] a party outside the session can
 	//  be the single prover
 	case c.Only != nil && (*c.Only < 0 || int(*c.Only) >= c.Session.Parties || c.MACKey):
 		return errors.New("popk: the single prover is not in the roster, or the proof is for a MAC key")
@@ -86,7 +85,7 @@ func (c *Config) fromProvers(w round.Want) []round.Want {
 // challenge derives the challenge monomials from the openings of all parties.
 func (c *Config) challenge(opened round.Digest) (sigma.Challenge, error) {
 	fields := c.bound(opened)
-	byzantine.Apply(c.Session.Hooks, c.Step+"/challenge", fields)
+	round.Expose(c.Session, c.Step+"/challenge", fields)
 	return newChallenge(c.Scheme, c.sizes(), round.XOF("lodge popk challenge", fields...))
 }
 

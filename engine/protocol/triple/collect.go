@@ -4,8 +4,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
@@ -73,7 +73,7 @@ func (r *batch) reserve(c, macA, macB, macRho, squares []field.Vec) {
 		square := func(i int) field.Vec { return at(squares, i-skipped*r.Plan.slots) }
 		r.material.Triples[k] = maccheck.TripleOfSquares(r.Scheme.Field, pair(i), pair(i+1), square(i), square(i+1))
 	}
-	byzantine.Apply(r.Session.Hooks, "triple/material", &r.material)
+	round.Expose(r.Session, "triple/material", &r.material)
 }
 
 // collect arranges the shares as values and MACs of tuples, takes out what the MAC check consumes and the padding that must

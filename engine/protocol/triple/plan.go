@@ -58,7 +58,7 @@ type Plan struct {
 
 // NewPlan plans a batch that yields count triples if one batch can, and otherwise as many as one can. For
 // matrices a batch always yields as many as fit side by side. keyDim is the dimension of the rotation keys;
-// dim is the size of blocks, or 0 to choose. The error is a *params.DoesNotFit or a *params.UnknownError, or
+// dim is the size of blocks, or 0 to choose. The error is a *params.DoesNotFit or a *keyset.UnknownError, or
 // says what is wrong with the request. Products are sacrificed; see Trusting.
 func NewPlan(set *params.Set, fieldName string, parties int, kind Kind, shape Shape, dim, count, keyDim int) (*Plan, error) {
 	spec, err := set.Field(fieldName)

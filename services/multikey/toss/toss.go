@@ -5,12 +5,12 @@ import (
 	"crypto/rand"
 	"fmt"
 
-	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/engine/catalogue"
 )
 
-// Commit draws the value of the founder with a signing key. The founder must keep the secret to
-// itself until it has the commitments of all founders; the commitment is for all founders. The
-// error is ErrFounder.
+// Commit draws the random value of the founder with this signing key. The founder sends the
+// commitment to all founders, and must keep the secret until it has the commitments of all
+// founders. The error is ErrFounder.
 func (c *Ceremony) Commit(key ed25519.PrivateKey) (*Secret, *Commitment, error) {
 	var o opening
 	if _, err := rand.Read(o.value[:]); err != nil {
@@ -184,7 +184,7 @@ func (t *Transcript) Verify() error {
 }
 
 // Seed returns the result of the toss. The caller must call Verify first.
-func (t *Transcript) Seed() [multikey.SeedSize]byte { return t.seed(t.list, t.opened) }
+func (t *Transcript) Seed() [catalogue.SeedSize]byte { return t.seed(t.list, t.opened) }
 
 // NotFounders returns the names of the given parties whose signing keys took no part.
 func (t *Transcript) NotFounders(founders []Founder) (names []string) {

@@ -27,7 +27,7 @@ var (
 	pins = exchange.Pins{ParamsHash: [32]byte{1}, SpecDigest: [32]byte{2}}
 )
 
-func open(t *testing.T, n *testnet.Net, party int) *exchange.Session {
+func open(t *testing.T, n *testnet.Net, party int) *exchange.Streams {
 	t.Helper()
 	s, err := n.Parties[party].Exchange.Open(ref, pins)
 	if err != nil {
@@ -69,7 +69,7 @@ func envelope(to round.Party, name string) exchange.Envelope {
 	return exchange.Envelope{Protocol: "test", Version: 1, Round: 3, Name: name, From: 0, To: to}
 }
 
-func send(ctx context.Context, n *testnet.Net, s *exchange.Session, to round.Party, name string, b round.Body) error {
+func send(ctx context.Context, n *testnet.Net, s *exchange.Streams, to round.Party, name string, b round.Body) error {
 	return s.Send(ctx, metrics.Place{}, 3, round.Message{To: to, Name: name, Body: b}, func(d round.Digest) []byte {
 		e := envelope(to, name)
 		e.Digest = d
@@ -77,8 +77,8 @@ func send(ctx context.Context, n *testnet.Net, s *exchange.Session, to round.Par
 	})
 }
 
-// take receives one message of party 0 and checks it against b and its signature.
-func take(ctx context.Context, n *testnet.Net, s *exchange.Session, to round.Party, name string, b round.Body) error {
+// take receives one message of party 0 and compares it with b, and verifies its signature.
+func take(ctx context.Context, n *testnet.Net, s *exchange.Streams, to round.Party, name string, b round.Body) error {
 	h := round.NewHasher(name)
 	for i := range b.Frames() {
 		f, err := s.Receive(ctx, from(0))
@@ -140,7 +140,7 @@ func TestAKnownDigestIsSigned(t *testing.T) {
 func TestMessagesArriveInOrder(t *testing.T) {
 	n := testnet.New(t, 3, testnet.Options{})
 	ctx := short(t)
-	s := []*exchange.Session{open(t, n, 0), open(t, n, 1), open(t, n, 2)}
+	s := []*exchange.Streams{open(t, n, 0), open(t, n, 1), open(t, n, 2)}
 	shared := &body{frames: 5, size: 1000}
 	private := round.Bytes([]byte("for one"))
 	empty := round.Bytes(nil)
@@ -216,7 +216,7 @@ func TestBackpressure(t *testing.T) {
 	sent := &body{frames: 50, size: 100_000}
 	done := make(chan error, 1)
 	go func() { done <- send(ctx, n, a, 1, "big", sent) }()
-	time.Sleep(300 * time.Millisecond) // nobody takes anything
+	time.Sleep(300 * time.Millisecond) // no party receives anything
 	sent.mu.Lock()
 	made := sent.made
 	sent.mu.Unlock()
@@ -271,7 +271,7 @@ func TestPinsDiffer(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer b.Abort(&exchange.AbortedError{}, unsigned)
-			for p, s := range []*exchange.Session{a, b} {
+			for p, s := range []*exchange.Streams{a, b} {
 				_, err := s.Receive(ctx, from(round.Party(1-p)))
 				var lost *exchange.LostError
 				if !errors.As(err, &lost) || lost.Check != exchange.CheckPins || lost.Peer != round.Party(1-p) || !strings.Contains(lost.Reason, c.want) {
@@ -285,7 +285,7 @@ func TestPinsDiffer(t *testing.T) {
 func TestAbortReachesPeers(t *testing.T) {
 	n := testnet.New(t, 3, testnet.Options{})
 	ctx := short(t)
-	s := []*exchange.Session{open(t, n, 0), open(t, n, 1), open(t, n, 2)}
+	s := []*exchange.Streams{open(t, n, 0), open(t, n, 1), open(t, n, 2)}
 	blamed := round.Party(2)
 	other := &exchange.AbortedError{Peer: 2, Outcome: "abort", Check: "x", Signature: []byte("other"), Relayed: []*exchange.AbortedError{{}}}
 	s[0].Abort(&exchange.AbortedError{
@@ -423,7 +423,8 @@ func ending() *exchangev1.End {
 	return &exchangev1.End{Digest: make([]byte, 32), Signature: make([]byte, 64)}
 }
 
-// Empty frames take room in the window too: a peer whose messages nobody takes cannot fill the memory with them.
+// Empty frames count towards the window, so a peer cannot fill the memory with frames that the
+// protocol does not receive.
 func TestEmptyFramesFillTheWindow(t *testing.T) {
 	n := testnet.New(t, 2, testnet.Options{Exchange: exchange.Config{Window: 256 << 10}})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -539,7 +540,7 @@ func TestRestartedPeer(t *testing.T) {
 	}
 }
 
-// A newer stream of the same process takes over, and goes on where the older was.
+// A newer stream of the same process replaces the older one and resumes from its position.
 func TestNewerStreamTakesOver(t *testing.T) {
 	n := testnet.New(t, 2, testnet.Options{})
 	ctx := short(t)
@@ -596,7 +597,7 @@ func TestStrangersAreRefused(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	// And by the caller: a server that is not the peer is not spoken to.
+	// The caller also checks the server: it sends nothing to a server that is not the peer.
 	other := testnet.New(t, 2, testnet.Options{Issue: func(p int) (*pki.Authority, *pki.Leaf) {
 		if p == 1 {
 			return n.CA, &pki.Leaf{Identity: testnet.Identity(1), Lifetime: time.Hour}
@@ -614,7 +615,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// Every field is under the signature.
+// The signature covers every field of an envelope.
 func TestEnvelope(t *testing.T) {
 	n := testnet.New(t, 2, testnet.Options{})
 	good := exchange.Envelope{Protocol: "p", Version: 1, Session: [32]byte{1}, Round: 2, Name: "n", From: 0, To: 1, Digest: round.Digest{3}}
@@ -641,7 +642,7 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-// So it is with a farewell.
+// The signature covers every field of a farewell.
 func TestFarewell(t *testing.T) {
 	n := testnet.New(t, 2, testnet.Options{})
 	party := func(p round.Party) *round.Party { return &p }
@@ -707,5 +708,5 @@ func BenchmarkExchange(b *testing.B) {
 	}
 }
 
-// unsigned is the signature of a farewell that nobody checks.
+// unsigned returns no signature, for farewells whose signature is not verified.
 func unsigned(*exchange.AbortedError) []byte { return nil }

@@ -11,13 +11,13 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// The parties of a group are numbered by their place in it, and one of the roster that is not among them hears nothing
-// and is refused.
+// Parties of a group are numbered by their position in it. A party of the roster outside the group
+// receives nothing and is refused.
 func TestGroup(t *testing.T) {
 	n := testnet.New(t, 4, testnet.Options{})
 	ctx := short(t)
 	group := []round.Party{0, 1, 3}
-	join := func(p int, group ...round.Party) *exchange.Session {
+	join := func(p int, group ...round.Party) *exchange.Streams {
 		t.Helper()
 		s, err := n.Parties[p].Exchange.Open(ref, pins, group...)
 		if err != nil {
@@ -26,7 +26,7 @@ func TestGroup(t *testing.T) {
 		t.Cleanup(func() { s.Abort(&exchange.AbortedError{Outcome: "test"}, unsigned) })
 		return s
 	}
-	s := []*exchange.Session{join(0, group...), join(1, group...), join(3, group...)}
+	s := []*exchange.Streams{join(0, group...), join(1, group...), join(3, group...)}
 	shared, private := &body{frames: 3, size: 100}, round.Bytes([]byte("for one"))
 	done := make(chan error, 3)
 	go func() {
@@ -42,7 +42,7 @@ func TestGroup(t *testing.T) {
 		}
 	}
 
-	// Party 2 is of the roster, and means to be of the session.
+	// Party 2 is in the roster and tries to join the session.
 	intruder := join(2, 0, 2)
 	if _, err := intruder.Receive(ctx, from(0)); lost(err) == nil || lost(err).Check != exchange.CheckRefused ||
 		!strings.Contains(lost(err).Reason, "one of others") || lost(err).Name != "p0" {

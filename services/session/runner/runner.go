@@ -28,7 +28,7 @@ import (
 // Options of one session. All but Metrics, Progress and Log are required.
 type Options struct {
 	Terms   round.Terms // the common inputs of all parties; Protocol labels metrics
-	Session *exchange.Session
+	Session *exchange.Streams
 	Self    round.Party
 	Names   []string            // of all parties, by index
 	Places  []round.Party       // of the parties in the roster, by index; nil: their indices
@@ -41,10 +41,11 @@ type Options struct {
 	// now and then in between; never concurrently.
 	Progress func(Progress)
 	Log      *slog.Logger
-	Trace    *traces.Session // may be nil
-	// Deviation is that of a party for tests, and nil everywhere else.
-	Deviation *Deviation
-	Recorder  *evidence.Recorder // may be nil
+	Trace    *traces.SessionSpan // may be nil
+	// Cheat, if set, changes the session before its first message. Only tests set it. It is the only
+	// way in which tests change what a party does in a session; see round.Expose.
+	Cheat    func(s *round.Session)
+	Recorder *evidence.Recorder // may be nil
 }
 
 // Progress of a session in its present round.
@@ -78,8 +79,8 @@ type Broadcast struct {
 	Signature []byte
 }
 
-// LogValue has all that a signature covers, so that whoever reads the log and
-// the roster can check it.
+// LogValue contains all that a signature covers, so that anyone with the log and the roster can
+// verify it.
 func (e Broadcast) LogValue() slog.Value {
 	v := e.Envelope
 	return slog.GroupValue(
@@ -88,7 +89,7 @@ func (e Broadcast) LogValue() slog.Value {
 		slog.String("digest", hex.EncodeToString(v.Digest[:])), slog.String("signature", hex.EncodeToString(e.Signature)))
 }
 
-// Start gives a protocol's chain, once the session has its id.
+// Start returns a protocol's chain after the session has its id.
 type Start[R any] func(round.Session) (round.Transition[R], error)
 
 // Run drives a session to its result: the prelude that makes the session's id,
@@ -141,14 +142,14 @@ func run[R any](ctx context.Context, o Options, start Start[R]) (result R, repor
 	d.queue.close()
 	if err == nil {
 		err = d.finish(inner, sending)
-	} else if o.Deviation != nil {
+	} else if d.session.Omits(round.Failures) {
 		_ = d.finish(inner, sending) // it sends its remaining messages even if it has blamed a peer
 	}
 	if err == nil {
 		return result, report, nil
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
-		err = context.Cause(inner) // what cancelled, rather than that it was cancelled
+		err = context.Cause(inner) // the cause of the cancellation
 	}
 	failure = d.classify(ctx, err)
 	if failure.Outcome == Internal {
@@ -165,7 +166,10 @@ func run[R any](ctx context.Context, o Options, start Start[R]) (result R, repor
 func chain[R any](ctx context.Context, d *driver, start Start[R]) (result R, err error) {
 	s := round.Session{ID: d.o.Terms.ID(), Self: d.o.Self, Parties: len(d.o.Names)}
 	s.Signatures = signatures{d, s.ID, 0}
-	d.o.Deviation.begin(&s)
+	if d.o.Cheat != nil {
+		d.o.Cheat(&s)
+	}
+	d.session = s
 	t, err := round.Prelude(s, d.o.Random)
 	if err != nil {
 		return result, err
@@ -190,7 +194,7 @@ func (d *driver) farewell(f *Failure) *exchange.AbortedError {
 	if f.Outcome == Blamed {
 		a.Blamed = &f.Party
 	}
-	for _, w := range f.Words { // of a check that failed there all must hear
+	for _, w := range f.Words { // all parties must learn of a check that failed there
 		if w.Outcome == string(Aborted) {
 			a.Relayed = append(a.Relayed, &exchange.AbortedError{
 				Peer: w.From, Outcome: w.Outcome, Round: w.Round, Check: w.Check, Reason: w.Reason, Blamed: w.Blamed, Signature: w.Signature,
@@ -218,8 +222,8 @@ func (d *driver) finish(ctx context.Context, sending <-chan struct{}) error {
 	return nil
 }
 
-// drain waits for the last messages to be sent, for as long as the peers that
-// lack frames take them: patience for each at first, and then the lowest rate.
+// drain waits for the last messages to be sent. Each peer that lacks frames has patience to
+// acknowledge the first bytes, and must then keep the lowest rate.
 func (d *driver) drain(ctx context.Context, sending <-chan struct{}, patience time.Duration) error {
 	type debt struct {
 		taken int64
@@ -266,10 +270,11 @@ func (d *driver) drain(ctx context.Context, sending <-chan struct{}, patience ti
 
 // driver is the state of one session that does not depend on its result.
 type driver struct {
-	o      Options
-	log    *slog.Logger
-	queue  *sendQueue
-	signed []Broadcast // of all parties
+	o       Options
+	session round.Session // as it began
+	log     *slog.Logger
+	queue   *sendQueue
+	signed  []Broadcast // of all parties
 
 	nonces  []round.Digest    // once the session has its id
 	history []round.Agreement // of the present chain, when it has ended

@@ -13,6 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 	"github.com/lodge-mpc/lodge/clients/go/verify"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
@@ -136,7 +137,7 @@ func Typed(err error) *rpc.Error {
 	if broken := (*audit.BrokenError)(nil); errors.As(err, &broken) {
 		return rpc.Errorf(CheckFailed, "keep the log unchanged and restore the one that belongs to this store; `lodge audit verify` prints details", "%s", err.Error())
 	}
-	if unknown := (*params.UnknownError)(nil); errors.As(err, &unknown) {
+	if unknown := (*keyset.UnknownError)(nil); errors.As(err, &unknown) {
 		return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(unknown.Known, ", ")+"; `lodge params list --all` names all sets", "unknown %s %q",
 			unknown.What, unknown.Name)
 	}
