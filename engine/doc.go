@@ -1,5 +1,6 @@
-// Package engine is the root of Lodge's cryptographic engine: pure computation without network, disk,
-// clock or ambient randomness. Every random operation receives its randomness as an explicit argument.
+// Package engine is the root of Lodge's cryptographic engine: pure computation without network,
+// disk, clock or ambient randomness. Every random operation receives its randomness as an explicit
+// argument.
 //
 // # The five systems
 //

@@ -80,7 +80,7 @@ func DigestOf(header []byte, chunks [][32]byte) [32]byte { return format.Digest(
 // Receiver assembles keys from their chunks.
 type Receiver = keyset.Receiver[*Keys]
 
-// Receive checks the header before it allocates memory for the keys. The error wraps ErrKeys.
+// Receive checks the header before it allocates memory for the keys. The error wraps [ErrKeys].
 func (s *Scheme) Receive(header []byte) (*Receiver, error) {
 	seed, galois, err := s.parseHeader(header)
 	if err != nil {
@@ -96,7 +96,8 @@ func (s *Scheme) Receive(header []byte) (*Receiver, error) {
 }
 
 // ReceivePublicKey returns the public key of keys with the given digest, from chunk 0, the header
-// and the digests of all chunks, which may come from an untrusted source. The error wraps ErrKeys.
+// and the digests of all chunks, which may come from an untrusted source. The error wraps
+// [ErrKeys].
 func (s *Scheme) ReceivePublicKey(digest [32]byte, header []byte, chunks [][32]byte, chunk []byte) (*rlwe.PublicKey, error) {
 	seed, galois, err := s.parseHeader(header)
 	if err != nil {

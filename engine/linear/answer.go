@@ -118,8 +118,8 @@ func (k *SecretKey) check(s *Scheme) error {
 	return nil
 }
 
-// openAnswer returns the messages at the targets of encoded answer g. The error wraps ErrShape,
-// ErrForeign or ErrAnswer.
+// openAnswer returns the messages at the targets of encoded answer g. The error wraps [ErrShape],
+// [ErrForeign] or [ErrAnswer].
 func (k *SecretKey) openAnswer(s *Scheme, g, answers int, encoded []byte, targets []int) ([]uint64, error) {
 	if err := checkNumber(g, answers); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (s *Scheme) encodeAnswer(a *Answer) []byte {
 	return b
 }
 
-// decodeAnswer returns the inverse of encodeAnswer. The error wraps ErrAnswer, or ErrForeign.
+// decodeAnswer returns the inverse of encodeAnswer. The error wraps [ErrAnswer], or [ErrForeign].
 func (k *SecretKey) decodeAnswer(b []byte, targets int) (*Answer, error) {
 	s := k.scheme
 	switch {

@@ -13,14 +13,15 @@
 //	ProductPlan   A and B are the owner's, encrypted: the other party computes, the owner gets A B
 //
 // A plan follows from a set and a shape. It determines which coefficients are read and how large
-// all messages are, and both parties compute it. The evaluating party never combines its own share
-// of an input with the ciphertexts: it multiplies the share in plaintext and adds the product to
-// its share of the result.
+// all messages are, and both parties compute it. [Scheme.PlanVector], [Scheme.PlanBatch] and
+// [Scheme.PlanProduct] make plans. The evaluating party never combines its own share of an input
+// with the ciphertexts: it multiplies the share in plaintext and adds the product to its share of
+// the result.
 //
 // # The scheme
 //
-// The scheme is BGV as in package bgv: R = Z[X]/(X^N+1), Q = q_0 q_1 ..., and T is the plaintext
-// modulus. A ciphertext (c_0, c_1) of m has the phase
+// A [Scheme] is BGV as in package [github.com/lodge-mpc/lodge/engine/bgv]: R = Z[X]/(X^N+1), Q =
+// q_0 q_1 ..., and T is the plaintext modulus. A ciphertext (c_0, c_1) of m has the phase
 //
 //	c_0 + c_1 s = m/T + e  modulo Q,
 //
@@ -51,5 +52,5 @@
 //
 // # Security of the sets
 //
-// Every set has 128 bits of classical security by package hardness (Set.Security).
+// Every set has 128 bits of classical security by package [hardness] ([Set.Security]).
 package linear

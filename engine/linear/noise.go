@@ -146,8 +146,9 @@ type flooding struct {
 //
 //	(bound + noise)/D + rounding <= (q_0 - 1 - T)/2T.
 //
-// A uniform variable in [-E, E] and the same variable moved by x have the statistical distance |x|/(2E+1). The error wraps
-// ErrNoise if that adds up to more than 2^LogDistance over all coefficients of all answers.
+// A uniform variable in [-E, E] and the same variable moved by x have the statistical distance
+// |x|/(2E+1). The error wraps [ErrNoise] if that adds up to more than 2^LogDistance over all
+// coefficients of all answers.
 func (s *Set) flood(noise float64, answers int) (*flooding, error) {
 	room := big.NewInt(int64((s.Q[0]-1-s.T)/(2*s.T)) - s.rounding())
 	for _, q := range s.Q[1:] {

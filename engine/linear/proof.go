@@ -223,8 +223,8 @@ type verification struct {
 }
 
 // PutProof accepts a frame of the proof. Each frame must be sent once, the first one before the
-// others and that of an input after the input. The error wraps ErrProof and names the failed check;
-// Verified reports whether the whole proof holds.
+// others and that of an input after the input. The error wraps [ErrProof] and names the failed
+// check; Verified reports whether the whole proof holds.
 func (in *Inputs) PutProof(i int, frame []byte) error {
 	v := in.proof
 	if v == nil {
@@ -327,7 +327,7 @@ func (s *Set) divided(z intpoly.Poly) {
 	}
 }
 
-// verified returns an error unless the inputs have a valid proof. The error wraps ErrProof.
+// verified returns an error unless the inputs have a valid proof. The error wraps [ErrProof].
 func (in *Inputs) verified() error {
 	v := in.proof
 	switch {

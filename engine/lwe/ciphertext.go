@@ -39,7 +39,7 @@ func (c *Ring) Clone() *Ring { return &Ring{A: slices.Clone(c.A), B: slices.Clon
 // Equal reports whether two ciphertexts have the same residues.
 func (c *Ring) Equal(o *Ring) bool { return slices.Equal(c.A, o.A) && slices.Equal(c.B, o.B) }
 
-// Check returns an error, which wraps ErrCiphertext, unless c is a ciphertext of the set.
+// Check returns an error, which wraps [ErrCiphertext], unless c is a ciphertext of the set.
 func (s *Scheme) Check(c *LWE) error {
 	switch {
 	case c == nil || len(c.A) != s.N():

@@ -14,7 +14,8 @@
 //	LWE ciphertext   (a, b) in Z_Q^(N+1)    b - <a, z>, z the vector of coefficients
 //	switched         (a, b) in Z_Q^(n+1)    b - <a, s>
 //
-// Coefficient k of a ring ciphertext is an LWE ciphertext whose vector is a permutation of a with signs (Extract).
+// Coefficient k of a ring ciphertext is an LWE ciphertext whose vector is a permutation of a with
+// signs ([Scheme.Extract]).
 //
 //	public key       b = a z + e
 //	rotation key     for i < n: b_r = a_r z + e_r + (-z s_i g_r for r < l, s_i g_(r-l) for l <= r < 2l),  RGSW(s_i)
@@ -37,10 +38,11 @@
 //	padded   m in [0,p) at round(Q m/2p)  lookups take these and give them, or others
 //	boolean  false at -Q/8, true at Q/8   gates take these and give them
 //
-// Blind rotation is negacyclic: the phase x + Q/2 gives minus what x gives. So the argument of an arbitrary table must
-// stay in half of the circle, and its top bit, the padding, is 0: 4 bits of message take 5 of the phase. Twice a padded
-// ciphertext is a plain one of the same message; a boolean one opens as the plain message p/8 or -p/8; with Q/8 added
-// it is a padded one of p/2 or 0 (Digit).
+// Blind rotation is negacyclic: the phase x + Q/2 gives minus what x gives. So the argument of an
+// arbitrary table must stay in half of the circle, and its top bit, the padding, is 0: 4 bits of
+// message take 5 of the phase. Twice a padded ciphertext is a plain one of the same message; a
+// boolean one opens as the plain message p/8 or -p/8; with Q/8 added it is a padded one of p/2 or 0
+// ([Scheme.Digit]).
 //
 // # Bootstrap
 //
@@ -60,9 +62,10 @@
 //
 // # Noise
 //
-// Errors of keys come from all parties: each of n contributes the variance max(sigma^2/(n-t), 2.1^2), so that what the
-// honest ones contribute has at least sigma^2, and all together n times it (PartyVariance). With the total variances V
-// of ring samples and W of the switching key, D = 2^Drop, and the second moments of digits and of dropped remainders
+// Errors of keys come from all parties: each of n contributes the variance max(sigma^2/(n-t),
+// 2.1^2), so that what the honest ones contribute has at least sigma^2, and all together n times it
+// ([PartyVariance]). With the total variances V of ring samples and W of the switching key, D =
+// 2^Drop, and the second moments of digits and of dropped remainders
 //
 //	d2 = (B^2+2)/12, or 1/2 for B = 2        r2 = (D^2+2)/12, or 0 for D = 1
 //
@@ -98,10 +101,11 @@
 //	L11-50  legacy, the predecessor of T11-4. Lookups fail with 2^-71.
 //	L11-53  legacy, the paper's: 122.5 bits of security by the model.
 //
-// The gadget of the rotation key of T11-53 has 8 digits of 6 bits, the upper ones of the 53 bits of Q, as in the paper.
-// Set.Security has the estimates of package hardness for samples under z and under s. Those are of samples alone. That
-// samples under z of s_i and z s_i, and samples under s of z, may be public together is the assumption of circular
-// security that all such schemes make. Sets for new keys have 128 bits; legacy sets make no new keys (CheckNewKeys).
+// The gadget of the rotation key of T11-53 has 8 digits of 6 bits, the upper ones of the 53 bits of
+// Q, as in the paper. [Set.Security] has the estimates of package [hardness] for samples under z
+// and under s. Those are of samples alone. That samples under z of s_i and z s_i, and samples under
+// s of z, may be public together is the assumption of circular security that all such schemes make.
+// Sets for new keys have 128 bits; legacy sets make no new keys ([Set.CheckNewKeys]).
 //
 // # Cost
 //

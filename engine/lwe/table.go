@@ -10,7 +10,7 @@ type Table struct {
 }
 
 // NewTable prepares a function from Z_p: the lookup of the padded message m returns outputs[m], in
-// the given encoding. The error wraps ErrMessage.
+// the given encoding. The error wraps [ErrMessage].
 func (s *Scheme) NewTable(outputs []uint64, e Encoding) (*Table, error) {
 	if uint64(len(outputs)) != s.P {
 		return nil, fmt.Errorf("%w: a table of %d values, want %d", ErrMessage, len(outputs), s.P)

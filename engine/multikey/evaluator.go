@@ -42,7 +42,7 @@ type expanded struct {
 }
 
 // Add expands keys on the given number of goroutines and returns their name. It does not retain
-// keys. The error wraps ErrKeys, ErrSet or ErrCRS.
+// keys. The error wraps [ErrKeys], [ErrSet] or [ErrCRS].
 func (e *Evaluator) Add(k *Keys, workers int) (KeyID, error) {
 	s := e.s
 	switch {
@@ -187,8 +187,8 @@ func (e *Evaluator) Gate(ctx context.Context, workers int, g Gate, a, b, c *Ciph
 
 // Run computes independent tasks on at most the given number of goroutines, which also share the
 // parties of a task. It validates all tasks before it computes any, and reports the first error: it
-// wraps ErrGate, ErrCiphertext, ErrParties, or ErrUnknownKey. When ctx ends, no further part
-// starts, and results are incomplete.
+// wraps [ErrGate], [ErrCiphertext], [ErrParties], or [ErrUnknownKey]. When ctx ends, no further
+// part starts, and results are incomplete.
 func (e *Evaluator) Run(ctx context.Context, workers int, tasks []Task) error {
 	return e.RunWith(ctx, workers, tasks, nil)
 }

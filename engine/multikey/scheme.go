@@ -54,7 +54,7 @@ func (g Gadget) compile() gadget {
 	return tfhe.GadgetParametersLiteral[uint64]{Base: 1 << g.LogBase, Level: g.Digits}.Compile()
 }
 
-// New prepares a valid set with the common reference string of a public seed: StandardSeed or the
+// New prepares a valid set with the common reference string of a public seed: [StandardSeed] or the
 // result of a coin toss.
 func New(set *Set, seed [SeedSize]byte) (*Scheme, error) {
 	if err := set.Validate(); err != nil {

@@ -66,7 +66,7 @@ func (k *Secret) AppendSecret(dst []byte) []byte {
 	return dst
 }
 
-// DecodeSecret reads exactly one secret key. The error wraps ErrSecret, ErrSet or ErrCRS.
+// DecodeSecret reads exactly one secret key. The error wraps [ErrSecret], [ErrSet] or [ErrCRS].
 func (s *Scheme) DecodeSecret(src []byte) (*Secret, error) {
 	switch {
 	//lodge:check multikey/secret-length [swap=len(src) != s.SecretSize()=>len(src) <
@@ -167,8 +167,8 @@ func dot(a []uint32, bits []uint64) (sum uint32) {
 func Decode(phase uint32) bool { return phase>>31 == 0 }
 
 // Decrypt decrypts with the secrets of all parties of a ciphertext in one process: for tests, and
-// for parties that share a process. The error wraps ErrCiphertext, or ErrUnknownKey if a secret is
-// missing.
+// for parties that share a process. The error wraps [ErrCiphertext], or [ErrUnknownKey] if a secret
+// is missing.
 func Decrypt(c *Ciphertext, secrets ...*Secret) (bool, error) {
 	phase := c.B
 	for _, p := range c.Parts {

@@ -86,8 +86,8 @@ func (e *DoesNotFit) Error() string {
 		e.Set, e.Field, e.Use.Parties, e.Use.Dim, e.Use.U, e.Use.Inner, e.Reason, fits)
 }
 
-// Resolve computes the instance for a use. The error wraps ErrUse, or is a *keyset.UnknownError for a field that the set does
-// not have, or a *DoesNotFit.
+// Resolve computes the instance for a use. The error wraps [ErrUse], or is a [*keyset.UnknownError]
+// for a field that the set does not have, or a [*DoesNotFit].
 func Resolve(s *Set, field string, u Use) (*Instance, error) {
 	//lodge:check params/validated [run=@uses|@set|TestDoesNotFit|TestSetsAreIndependent] an
 	//  instance of an invalid set is made

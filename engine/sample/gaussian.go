@@ -37,7 +37,6 @@ import (
 // from D by less than 2^-180. A centre has 128 bits: moving one by 2^-128 moves D by less than
 // 2^-129 in statistical distance, whose growth is half the mean deviation of 2 pi (z-c)/w^2, at
 // most sqrt(pi/2)/w.
-// sqrt(pi/2)/w.
 //
 // Error of P, in units of 2^-51, for w >= 3. The table ends at k y < 6.65 w, so z0 < 6.9 w and x < 32.
 //

@@ -51,15 +51,16 @@ type Opened struct {
 	Transcript Digest
 }
 
-// CommitOpen lets all parties reveal payloads of exactly size bytes at once. The hooks STEP/commit and
-// STEP/open receive the payload (*[]byte), the first before the commitment and the second when all
-// commitments are known. A mismatch is a *Blame with CheckCommitment, unless the hooks skip that check.
+// CommitOpen lets all parties reveal payloads of exactly size bytes at once. The hooks STEP/commit
+// and STEP/open receive the payload (*[]byte), the first before the commitment and the second when
+// all commitments are known. A mismatch is a [*Blame] with [CheckCommitment], unless the hooks skip
+// that check.
 func CommitOpen(s Session, step string, random io.Reader, payload []byte, size int) (Transition[Opened], error) {
 	return CommitOpenSizes(s, step, random, payload, func(Party) int { return size })
 }
 
-// CommitOpenSizes is CommitOpen with a separate payload size for each party. A party whose payload is
-// empty commits to its nonce.
+// CommitOpenSizes is [CommitOpen] with a separate payload size for each party. A party whose
+// payload is empty commits to its nonce.
 func CommitOpenSizes(s Session, step string, random io.Reader, payload []byte, size func(Party) int) (Transition[Opened], error) {
 	nonce, err := newNonce(random)
 	if err != nil {

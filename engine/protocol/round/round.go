@@ -2,11 +2,11 @@
 // rounds: each round declares the messages it wants, takes exactly those messages and returns the
 // next round.
 //
-// A start function returns a Transition: the messages to send and the first Round. The driver
+// A start function returns a [Transition]: the messages to send and the first [Round]. The driver
 // delivers the wanted messages and calls Step, which returns the next Transition, until one carries
 // Done. A round never uses a network, a clock, a disk or a source of randomness. Messages are bytes
 // at this boundary, so that the lockstep driver of tests (package roundtest) and the runner of the
-// services run the same code. Both drive a Machine, which enforces sizes and order, hashes every
+// services run the same code. Both drive a [Machine], which enforces sizes and order, hashes every
 // message, keeps the transcript and applies the echo check to every broadcast.
 //
 // The rules of the chain:
@@ -14,14 +14,14 @@
 //   - Every party passes through the same sequence of rounds. A party that has nothing to receive in a
 //     round (the others send to a combiner, say) has a round with no wants.
 //   - The next round of each recipient wants the messages that a transition sends, by the same names.
-//   - A message to All is a broadcast: its recipients want it with Broadcast set, and with three or more
+//   - A [Message] to [All] is a broadcast: its recipients want it with Broadcast set, and with three or more
 //     parties Step runs only after all parties have compared the digests of what they received.
 //   - The transition that carries Done sends nothing.
-//   - Step runs once. It may change its receiver, as Frame of a Streamer does. It may keep slices of
+//   - Step runs once. It may change its receiver, as Frame of a [Streamer] does. It may keep slices of
 //     its inbox: the driver does not change them later.
-//   - Secrets that a round keeps for a later round belong to Session.Secrets, so that they are erased
+//   - Secrets that a round keeps for a later round belong to the [Secrets] of the [Session], so that they are erased
 //     however the run ends.
-//   - A fault of a peer is a *Blame. A failure for which no party can be identified is an *Abort. Any
+//   - A fault of a peer is a [*Blame]. A failure for which no party can be identified is an [*Abort]. Any
 //     other error is local to this party. After any error the chain is dead.
 package round
 
@@ -74,11 +74,11 @@ type Message struct {
 	Body Body
 }
 
-// Body is the content of a message as one or more frames of at most MaxFrame bytes. Frame may compute
-// its bytes when it is called. Calls are sequential, but they may come from another goroutine than
-// Step's and while later rounds run. Until the next Step, Frame returns identical bytes for the same
-// index. After that, the driver calls Frame at most once per index: it keeps frames that it may have
-// to resend.
+// Body is the content of a message as one or more frames of at most [MaxFrame] bytes. Frame may
+// compute its bytes when it is called. Calls are sequential, but they may come from another
+// goroutine than Step's and while later rounds run. Until the next Step, Frame returns identical
+// bytes for the same index. After that, the driver calls Frame at most once per index: it keeps
+// frames that it may have to resend.
 type Body interface {
 	Frames() int
 	Frame(i int) ([]byte, error)
@@ -115,8 +115,8 @@ const (
 )
 
 // Bytes returns a Body over b, which must not change afterwards. It consists of full frames of
-// MaxFrame bytes and one frame with the remaining bytes. Messages that are not streamed always have
-// this framing.
+// [MaxFrame] bytes and one frame with the remaining bytes. Messages that are not streamed always
+// have this framing.
 func Bytes(b []byte) Body { return whole(b) }
 
 type whole []byte
