@@ -12,8 +12,8 @@ import (
 )
 
 // Keys are encoded as a header and chunks, one for each sample. Chunks can be sent and received in
-// any order, and each can be checked alone: the digest of keys covers the header and the digests of
-// the chunks. The header is
+// any order, and each can be checked separately: the digest of keys covers the header and the
+// digests of the chunks. The header is
 //
 //	the hash of the set (32 bytes), the seed (32 bytes), the number of automorphisms (one byte), and each of them in four
 //	bytes, least significant first

@@ -30,7 +30,7 @@
 //
 // # Untrusted input
 //
-// Lattigo's decoders read lengths from the input, allocate what they demand, and accept values that
+// Lattigo's decoders read lengths from the input, allocate memory for them, and accept values that
 // are not residues. Lodge does not use them. Keys and ciphertexts are encoded with package [codec]:
 // the length follows from the set, residues are below their primes, and each object has one
 // encoding.

@@ -33,7 +33,7 @@
 // # What the owner of the key learns
 //
 // If an answer consisted of multiples p c_0, p c_1 of the owner's own ciphertext, the owner could
-// compute p by division, whatever is added to c_0. The noise p e also reveals p, and the
+// compute p by division, regardless of any addition to c_0. The noise p e also reveals p, and the
 // coefficients that are not results hold products of other entries. So every answer (finish)
 //
 //   - includes a fresh encryption of 0 under the public key, without which its c_1 divided by the c_1
@@ -44,11 +44,11 @@
 //     shared, in the others too,
 //   - is switched to q_0, and contains only those coefficients of c_0 that are read.
 //
-// An owner who follows the protocol learns nothing more: its view can be simulated from the result
-// alone, c_1 up to distinguishing ring samples of the ternary u from uniform ones (e u + e_1 s is
-// flooded as well), and the rest up to 2^LogDistance. An owner whose key or ciphertexts are malformed,
-// so that the noise exceeds its bound, is covered only where inputs are proved (proof.go). The other
-// party sees ciphertexts and nothing that depends on a decryption.
+// An owner who follows the protocol learns nothing more: its view can be simulated given only the
+// result, c_1 up to distinguishing ring samples of the ternary u from uniform ones (e u + e_1 s is
+// flooded as well), and the rest up to 2^LogDistance. An owner whose key or ciphertexts are
+// malformed, so that the noise exceeds its bound, is covered only where inputs are proved
+// (proof.go). The other party sees ciphertexts and nothing that depends on a decryption.
 //
 // # Security of the sets
 //

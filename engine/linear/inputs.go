@@ -89,7 +89,7 @@ func (in *Inputs) AppendCiphertext(dst []byte, i int) []byte {
 	return codec.AppendPoly(dst, in.b[i].C, in.scheme.Q)
 }
 
-// ProofFrames returns the number of frames in the proof of one's own inputs.
+// ProofFrames returns the number of frames in the owner's proof of these inputs.
 func (in *Inputs) ProofFrames() int { return len(in.sent) }
 
 // ProofFrame returns frame i, in [0, ProofFrames).

@@ -8,9 +8,9 @@ import (
 
 // The noise of a ciphertext is e in its phase m/T + e, with m centred. Errors are random; all other
 // values are assumed to be the worst case. A sum of errors of width w with a vector u of weights
-// exceeds r |u| with probability at most 2 exp(-pi r^2/w^2), as discrete Gaussians are no wider
-// than continuous ones. tail is the r for which this is 2^-128: each bound here is wrong for one
-// coefficient with at most that probability.
+// exceeds r |u| with probability at most 2 exp(-pi r^2/w^2), because a discrete Gaussian is at most
+// as wide as a continuous one. tail is the r for which this is 2^-128: each bound here is wrong for
+// one coefficient with at most that probability.
 
 func (s *Set) tail() float64 { return s.ErrorWidth * math.Sqrt(129*math.Ln2/math.Pi) }
 

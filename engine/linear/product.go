@@ -297,8 +297,8 @@ func (p *ProductPlan) Evaluator(key *PublicKey, left, right *Inputs) (*ProductEv
 	return e, nil
 }
 
-// beside returns the right factor in the form used by the multiplication, times T: with columns
-// next to each other.
+// beside returns the right factor, times T, in the form that the multiplication uses: columns are
+// adjacent.
 func (p *ProductPlan) beside(columns []ring.NTT) (tiles []ring.NTT) {
 	basis, each := p.scheme.basis, p.moved()
 	next := basis.BorrowNTT() // X^(k r), by which a column moves to the next place

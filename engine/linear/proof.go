@@ -31,7 +31,7 @@ import (
 // and must get the same hash. As 2/(X^w - X^w') is a polynomial, two answers to different monomials
 // yield a short S = 2 s with short 2 (b + a s) and 2 (b_i + a_i s), all under the same S. So the
 // evaluating party doubles its ciphertexts before it floods them (finish), and initially multiplies
-// by half of its own entries modulo T: the owner decrypts as always.
+// by its entries divided by 2 modulo T: the owner decrypts as always.
 //
 // Secrets, the errors of the key and v_i/T are discrete Gaussians, the last on the coset of the
 // message; so are masks, with uniform messages. As in key generation

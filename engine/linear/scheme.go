@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// Errors that callers can cause. Every error of this package wraps one of them, or is a
+// Errors that callers can cause. All errors of this package wrap an error of this list, or are a
 // [*keyset.UnknownError].
 var (
 	ErrShape      = errors.New("linear: wrong shape")

@@ -205,10 +205,10 @@ func (p *VectorPlan) Evaluator(key *PublicKey, in *Inputs) (*VectorEvaluator, er
 	return &VectorEvaluator{plan: p, key: key, b: b, a: a}, nil
 }
 
-// Answer multiplies the rows of answer g, consecutive in one slice, with the vector. vector is this
-// party's share of it, or nil for 0. It returns the encoded answer and this party's shares of the
-// products; the answer decrypts to the other shares. The source must be used for this answer only.
-// The error wraps [ErrShape] or [ErrRange].
+// Answer multiplies the rows of answer g, consecutive in one slice, with the vector. The argument
+// vector is this party's share of the vector, or nil for 0. It returns the encoded answer and this
+// party's shares of the products; the answer decrypts to the other shares. The source must be used
+// for this answer only. The error wraps [ErrShape] or [ErrRange].
 func (e *VectorEvaluator) Answer(
 	g int, rows, vector []uint64, source *sample.Source,
 ) (answer []byte, shares []uint64, err error) {

@@ -10,7 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Errors that callers can cause. Every error of this package wraps one of them, or an error of package codec.
+// Errors that callers can cause. All errors of this package wrap an error of this list, or an error
+// of package [codec].
 var (
 	ErrCiphertext = errors.New("lwe: malformed ciphertext")
 	ErrKeys       = errors.New("lwe: malformed keys")

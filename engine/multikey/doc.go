@@ -32,11 +32,11 @@
 // its operands, which yields a ciphertext (b, a_1, ..., a_k) under the union of their parties, and
 // bootstraps the sum: with everything rounded to multiples of 1/2N,
 //
-//	rotate   for each party alone: A_i = RLEV(X^-<a_i, z_i>), gadget Lev, in n/Block steps from the trivial one of 1
+//	rotate   for each party: A_i = RLEV(X^-<a_i, z_i>), gadget Lev, in n/Block steps from the trivial one of 1
 //	merge    C = (1/8 (1 + X + ... ) X^-b, 0, ..., 0); then for each party C <- A_i (*) C, the generalized external
 //	         product of the paper, which the public parts and the relinearisation key of party i bring back under s
 //	extract  the constant coefficient, an LWE ciphertext under all coefficients of s_1, ..., s_k
-//	switch   for each party alone: the coordinates n to N-1 to z
+//	switch   for each party: the coordinates n to N-1 to z
 //
 // Rounding the masks a_i with public errors d_i moves the phase by <d_i, z_i>, and each coordinate
 // of z_i has the mean p = 1/(Block+1). A set that is Centred adds p times the sum of all errors to

@@ -129,9 +129,9 @@ func (k *Secret) Encrypt(bits []bool, source *sample.Source) *Batch {
 	return b
 }
 
-// Phase returns the party's share of the phase of c: <a, z> of its part, or 0 if c has no part of
-// it. The sum of the shares of all parties and c.B is the phase, bit and noise. A share must not be
-// revealed to anyone as it is.
+// Phase returns the party's share of the phase of c: <a, z> of its part, or 0 if c has no part for
+// this party. The sum of the shares of all parties and c.B is the phase, bit and noise. A share
+// must not be revealed to anyone as it is.
 func (k *Secret) Phase(c *Ciphertext) (uint32, error) {
 	//lodge:check multikey/share-of-malformed [run=Decryption] a share of a malformed ciphertext is
 	//  computed

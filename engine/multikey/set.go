@@ -212,7 +212,7 @@ func (s *Set) Validate() error {
 	case !(s.LWE*(1<<lweBits) >= leastError && s.LWE < 0x1p-8) || !(s.Ring*(1<<ringBits) >= leastError && s.Ring < 0x1p-20):
 		return fail("errors of deviations %g and %g are out of range", s.LWE, s.Ring)
 	//lodge:check multikey/dropped [drop=math.Exp2(float64(s.Drop)) > s.Ring*(1<<ringBits)/4 &&
-	//  s.Drop > 0] [run=Validate] keys drop bits that are not small beside their errors
+	//  s.Drop > 0] [run=Validate] keys drop bits that are not small next to their errors
 	case s.Drop < 0 || math.Exp2(float64(s.Drop)) > s.Ring*(1<<ringBits)/4 && s.Drop > 0:
 		return fail("dropping %d bits of keys is not negligible next to their errors", s.Drop)
 	}

@@ -28,12 +28,13 @@
 //
 // # Why it is sound
 //
-// Let the cheating parties shift Y by eps and gamma(Y) by delta, shift c and gamma(b) by errors of their own, and send m
-// after they saw everybody else's. The sum is then b (delta - alpha eps) + E. E is fixed by the end of step 3, because z is
-// committed to before any other party's z is known, and b is uniform given everything seen until then: m hides gamma(Y)
-// behind a, and nothing else depends on b. If delta differs from alpha eps, the sum is zero for one value of b in p. If
-// delta equals alpha eps for eps other than 0, the adversary has guessed alpha, which succeeds for one value in p. The
-// weights add 1/p. So every fault passes with probability at most 3/p.
+// Let the cheating parties shift Y by eps and gamma(Y) by delta, shift c and gamma(b) by their own
+// errors, and send m after they saw everybody else's. The sum is then b (delta - alpha eps) + E. E
+// is fixed by the end of step 3, because z is committed to before any other party's z is known, and
+// b is uniform given everything seen until then: m hides gamma(Y) behind a, and nothing else
+// depends on b. If delta differs from alpha eps, the sum is zero for one value of b in p. If delta
+// equals alpha eps for eps other than 0, the adversary has guessed alpha, which succeeds for one
+// value in p. The weights add 1/p. So every fault passes with probability at most 3/p.
 //
 // # Why a failure reveals nothing
 //
@@ -57,7 +58,7 @@
 //     which every peer contributes a nonce and from which all its randomness is drawn. The end of a run erases Material.
 //     What is durable is the number of checks: Config.Opening lets the owner of the MAC key count every check that was
 //     opened and did not pass, also if the process ends.
-//   - Each combination has a check triple of its own. With one for all and weights known before the opening, a cheat
+//   - Each combination has its own check triple. With one for all and weights known before the opening, a cheat
 //     opens Y_1 = 0 and moves the difference into Y_0, which passes for every alpha.
 //   - z is committed to. Otherwise the last party to speak cancels the sum. For m no commitment is needed.
 //   - Nothing of a failed batch is opened to find out who cheated: opened MACs reveal alpha. Retire alpha first.
@@ -174,7 +175,7 @@ func combine(f *field.Field, value, mac field.Element, pairs []Pair, xof io.Read
 	return nil
 }
 
-// combined gives this party's shares of the combinations and of their MACs.
+// combined returns this party's shares of the combinations and of their MACs.
 func (c *Config) combined(coin round.Digest) (shares, macs field.Vec, err error) {
 	shares, macs = c.Field.NewVec(Combinations), c.Field.NewVec(Combinations)
 	c.Session.Secrets.Own(shares, macs)
@@ -270,7 +271,8 @@ func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Passe
 	return round.Map(next, func(o round.Opened) (Passed, error) { return r.verdict(o) }), nil
 }
 
-// decode reads what a party broadcast or opened: one element for each combination, or two.
+// decode reads the values that a party broadcast or opened: one element for each combination, or
+// two.
 func (r opening) decode(t field.Vec, payload []byte) error {
 	if err := r.Field.DecodeVec(t, payload); err != nil {
 		return err
@@ -279,7 +281,7 @@ func (r opening) decode(t field.Vec, payload []byte) error {
 		//lodge:check maccheck/no-zeros [swap=!r.used(k%Combinations) && !r.Field.IsZero(t.At(k))=>k
 		//  < 0] a party can make the others open a multiple of the MAC key
 		//lodge:check maccheck/no-m [swap=!r.used(k % Combinations)=>k < Combinations && !r.used(k)]
-		//  a party opens something that hides the MAC of a combination without values
+		//  a party opens a value that hides the MAC of a combination without values
 		if !r.used(k%Combinations) && !r.Field.IsZero(t.At(k)) {
 			return errors.New("maccheck: a share of an empty combination is not zero")
 		}

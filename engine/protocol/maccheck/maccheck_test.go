@@ -39,7 +39,7 @@ func source(label string, p round.Party) *sample.Source {
 	return sample.NewSource(d[:])
 }
 
-// dealt is every party's input, dealt by somebody who knows everything.
+// dealt holds the inputs of all parties, made by a dealer who knows all values.
 type dealt struct {
 	f      *field.Field
 	alpha  field.Element
@@ -125,8 +125,8 @@ func (m *Material) clone() *Material {
 // bump adds one.
 func bump(f *field.Field, x field.Element) { f.Add(x, x, f.One()) }
 
-// aborts fails the test unless every honest party ends with an abort of this check that names nobody and says nothing
-// about values.
+// aborts fails the test unless every honest party ends with an abort of this check that names no
+// party and does not mention values.
 func aborts(t *testing.T, errs []error, culprit round.Party, check string) {
 	t.Helper()
 	for p, err := range errs {
@@ -158,7 +158,7 @@ func TestHonest(t *testing.T) {
 	}
 }
 
-// The result is a hash of this session's messages: other values or another session give another.
+// The result is a hash of this session's messages, and differs for other values or another session.
 func TestTranscriptsDiffer(t *testing.T) {
 	f := testField(t, "p128")
 	d := deal(t, f, 2, 0)
@@ -168,15 +168,16 @@ func TestTranscriptsDiffer(t *testing.T) {
 	}
 }
 
-// What the last party does, and how the run ends. The name of a check alone is an abort that names nobody.
+// The deviation of the last party, and the end of the run. Without blamed, the check ends the run
+// with an abort that names no party.
 var cheats = []struct {
 	name    string
 	parties int // 0 is two and three
 	wrong   func(f *field.Field, c *Config)
 	fault   func(culprit round.Party) roundtest.Option
-	copies  string // step whose messages of party 0 the culprit repeats
+	copies  string // step in which the cheating party repeats the messages of party 0
 	check   string
-	blamed  bool // the culprit is named
+	blamed  bool // the cheating party is named
 	none    bool // nothing must be zero
 }{
 	{name: "a wrong share of a value", wrong: func(f *field.Field, c *Config) { bump(f, c.Values[0].Value.At(3)) }, check: CheckMAC},
@@ -340,8 +341,9 @@ func TestCheats(t *testing.T) {
 	}
 }
 
-// An error in a value's share with the same error, times alpha, in the MAC's share is a value of another kind: the check
-// is about their relation, and nobody but all parties together can make it.
+// An error in a value's share together with alpha times this error in the MAC's share results in
+// another authenticated value: the check tests only the relation, and only all parties together can
+// make such a pair.
 func TestARelatedErrorPasses(t *testing.T) {
 	f := testField(t, "p128")
 	for _, n := range []int{2, 3} {
@@ -353,8 +355,9 @@ func TestARelatedErrorPasses(t *testing.T) {
 	}
 }
 
-// A product that is wrong with a right MAC, as malformed keys make it, has a check of its own, and one with a wrong share has
-// not. Among zeros, whose MACs are not looked at first, both are one.
+// A separate check detects a wrong product with a right MAC, which malformed keys can cause, but
+// not a product with a wrong share. Among zeros, which are checked before their MACs, both cases
+// end the same way.
 func TestAWrongProductWithARightMAC(t *testing.T) {
 	f := testField(t, "p128")
 	for _, n := range []int{2, 3} {

@@ -34,7 +34,8 @@ func (t *Triple) multiply(f *field.Field, z, y, m field.Element) {
 	clear(x)
 }
 
-// Material is what one check consumes. It must not be part of anything else that is opened or released.
+// Material holds the values that one check consumes. It must not be part of anything else that is
+// opened or released.
 type Material struct {
 	Mask    Pair                 // rho, one authenticated random value
 	Triples [Combinations]Triple // for each combination; empty where the combination is

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// summed adds up what all parties broadcast or opened under a name.
+// summed adds up the values that all parties broadcast or opened under a name.
 func summed(t *testing.T, d *dealt, out *roundtest.Outcome[Passed], name string, elements int) field.Vec {
 	t.Helper()
 	f := d.f
@@ -25,7 +25,7 @@ func summed(t *testing.T, d *dealt, out *roundtest.Outcome[Passed], name string,
 	return sum
 }
 
-// quotient gives x/y.
+// quotient returns x/y.
 func quotient(f *field.Field, x, y field.Element) field.Element {
 	q := f.NewElement()
 	f.Inverse(q, y)
@@ -33,7 +33,7 @@ func quotient(f *field.Field, x, y field.Element) field.Element {
 	return q
 }
 
-// cheating is the option of a last party that cheats by its input alone.
+// cheating is the option for a last party that cheats only by its input.
 func cheating(n int) roundtest.Option { return roundtest.Cheat(round.Party(n-1), byzantine.New()) }
 
 // A check triple whose b leaks elsewhere reveals alpha when the check fails. A sacrifice of the triple leaks it: with a wrong
@@ -212,7 +212,7 @@ func TestTrapNothingIsOpenedAfterAFailure(t *testing.T) {
 				t.Errorf("%d parties: %s is sent", n, name)
 			}
 		}
-		// Opening the MAC of an honest value would tell.
+		// Opening the MAC of an honest value would reveal alpha.
 		value, mac := f.NewVec(1), f.NewVec(1)
 		for p := range d.inputs {
 			f.Add(value.At(0), value.At(0), d.inputs[p].Values[0].Value.At(0))
@@ -224,7 +224,7 @@ func TestTrapNothingIsOpenedAfterAFailure(t *testing.T) {
 	}
 }
 
-// The first message of a check that fails is an ordinary one: the error is found at the end.
+// The first message of a failing check looks like any other: the error is detected at the end.
 func TestWrongValueOpensNoSigma(t *testing.T) {
 	f := testField(t, "p128")
 	d := deal(t, f, 2, 0)
@@ -242,7 +242,7 @@ func TestWrongValueOpensNoSigma(t *testing.T) {
 	}
 }
 
-// Opening runs once before this party opens its combinations, and its error keeps them back.
+// Opening runs once before this party opens its combinations, and its error prevents the opening.
 func TestOpening(t *testing.T) {
 	f := testField(t, "p128")
 	const n = 3

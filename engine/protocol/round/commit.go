@@ -30,7 +30,7 @@ func Commitment(session Digest, step string, p Party, opening Digest) Digest {
 	//lodge:check round/commitment/party [drop=Uint(uint64(p))] [run=@faults|@binding] a party can
 	//  copy another party's commitment and opening
 	//lodge:check round/commitment/opening [swap=opening[:]=>opening[:0]] [run=@faults|@binding] a
-	//  commitment does not bind what it opens to
+	//  commitment does not bind its opening
 	return Hash("lodge commitment", session[:], []byte(step), Uint(uint64(p)), opening[:])
 }
 
