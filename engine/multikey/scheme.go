@@ -11,8 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Errors that callers can cause. All errors of this package wrap an error of this list, or an error
-// of package [codec].
+// Errors that callers can cause. Every error of this package wraps one of these errors, or one of
+// package codec's.
 var (
 	ErrCiphertext = errors.New("multikey: malformed ciphertext")
 	ErrKeys       = errors.New("multikey: malformed keys")

@@ -158,9 +158,9 @@ func (c *checker) readClear(readers []*tuplefile.Reader, ch *chunk, i int, sums 
 	return nil
 }
 
-// compare searches for factors that are zero or repeated: a mask used twice reveals what it hides.
-// Factors are the random values: both factors of a triple, and the first value of other tuples.
-// Bits repeat, but a party's shares of them do not.
+// compare searches for factors that are zero or repeated: a mask that is used twice reveals the
+// masked values. Factors are the random values: both factors of a triple, and the first value of
+// other tuples. Bits repeat, but a party's shares of them do not.
 func (c *checker) compare(ch *chunk, i int) {
 	parts := c.split(ch.sums[2*i*c.values:][:c.values])
 	factors := parts[:1]

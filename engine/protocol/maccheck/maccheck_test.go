@@ -39,7 +39,7 @@ func source(label string, p round.Party) *sample.Source {
 	return sample.NewSource(d[:])
 }
 
-// dealt holds the inputs of all parties, made by a dealer who knows all values.
+// dealt has the inputs of all parties, made by a trusted dealer.
 type dealt struct {
 	f      *field.Field
 	alpha  field.Element
@@ -126,7 +126,7 @@ func (m *Material) clone() *Material {
 func bump(f *field.Field, x field.Element) { f.Add(x, x, f.One()) }
 
 // aborts fails the test unless every honest party ends with an abort of this check that names no
-// party and does not mention values.
+// party and reveals no values.
 func aborts(t *testing.T, errs []error, culprit round.Party, check string) {
 	t.Helper()
 	for p, err := range errs {
@@ -158,7 +158,7 @@ func TestHonest(t *testing.T) {
 	}
 }
 
-// The result is a hash of this session's messages, and differs for other values or another session.
+// The result is a hash of this session's messages. It differs for other values or another session.
 func TestTranscriptsDiffer(t *testing.T) {
 	f := testField(t, "p128")
 	d := deal(t, f, 2, 0)
@@ -168,8 +168,8 @@ func TestTranscriptsDiffer(t *testing.T) {
 	}
 }
 
-// The deviation of the last party, and the end of the run. Without blamed, the check ends the run
-// with an abort that names no party.
+// The cheats of the last party, and the result of the run. A result that is only the name of a
+// check is an abort that names no party.
 var cheats = []struct {
 	name    string
 	parties int // 0 is two and three
@@ -341,9 +341,8 @@ func TestCheats(t *testing.T) {
 	}
 }
 
-// An error in a value's share together with alpha times this error in the MAC's share results in
-// another authenticated value: the check tests only the relation, and only all parties together can
-// make such a pair.
+// An error in a value's share passes together with alpha times that error in the MAC's share. The
+// check only verifies this relation, and only all parties together can produce it.
 func TestARelatedErrorPasses(t *testing.T) {
 	f := testField(t, "p128")
 	for _, n := range []int{2, 3} {
@@ -355,9 +354,9 @@ func TestARelatedErrorPasses(t *testing.T) {
 	}
 }
 
-// A separate check detects a wrong product with a right MAC, which malformed keys can cause, but
-// not a product with a wrong share. Among zeros, which are checked before their MACs, both cases
-// end the same way.
+// A wrong product with a right MAC, which malformed keys cause, fails CheckSacrifice; a wrong share
+// of a product fails CheckMAC. Among zeros both fail CheckZero, because zeros are checked before
+// MACs.
 func TestAWrongProductWithARightMAC(t *testing.T) {
 	f := testField(t, "p128")
 	for _, n := range []int{2, 3} {

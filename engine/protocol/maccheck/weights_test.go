@@ -14,8 +14,8 @@ import (
 // two pairs.
 const weighed = 300
 
-// weights returns the weights of values, zeros and sacrificed values, read off the combinations of
-// unit vectors. With mac it reads them off the combination of the MACs instead.
+// weights returns the weights of values, zeros and sacrificed values, which it reads off the
+// combinations of unit vectors. With mac it reads them off the combinations of the MACs instead.
 func weights(t *testing.T, f *field.Field, session round.Session, step string, coin round.Digest, mac bool) (chi [Combinations]field.Vec) {
 	t.Helper()
 	for i := range chi {
@@ -52,8 +52,8 @@ func weights(t *testing.T, f *field.Field, session round.Session, step string, c
 	return chi
 }
 
-// Every weight is used once: no two entries have the same weight, nor do values, zeros and
-// products, nor two steps, sessions or coins.
+// Every weight is used once: weights differ between entries, between values, zeros and products,
+// and between steps, sessions and coins.
 func TestWeightsDependOnEverything(t *testing.T) {
 	f := testField(t, "p128")
 	base := round.Session{ID: round.Hash("a session"), Parties: 2}
@@ -88,7 +88,7 @@ func TestWeightsDependOnEverything(t *testing.T) {
 				seen[fmt.Sprint(x)] = where
 			}
 		}
-		// MACs have the same weights as their values.
+		// MACs have the weights of their values.
 		for i, ofMACs := range weights(t, f, c.session, c.step, c.coin, true) {
 			if !f.EqualVec(chi[i], ofMACs) {
 				t.Errorf("%s: MACs of combination %d have other weights than their values", c.name, i)
@@ -98,7 +98,7 @@ func TestWeightsDependOnEverything(t *testing.T) {
 }
 
 // Errors e0 and e1 with e0 chi_0 + e1 chi_1 = 0 pass. A party that knows the weights before the
-// coin can plant such errors: the parties' coin must lead to weights that no party can foresee.
+// coin can plant such errors. The parties' coin must therefore make the weights unpredictable.
 func TestErrorsForForeseenWeightsAreFound(t *testing.T) {
 	f := testField(t, "p128")
 	for _, n := range []int{2, 3} {
@@ -114,7 +114,7 @@ func TestErrorsForForeseenWeightsAreFound(t *testing.T) {
 	}
 }
 
-// list returns the shares that combination i combines.
+// list returns the shares of the values of combination i.
 func (c *Config) list(i int) field.Vec {
 	return [Combinations][]Pair{c.Values, c.Zeros, c.Sacrificed}[i][0].Value
 }
@@ -129,7 +129,7 @@ func plant(f *field.Field, v, chi field.Vec) {
 func TestErrorsForTheTrueWeightsPass(t *testing.T) {
 	f := testField(t, "p128")
 	session := round.Session{ID: round.Hash("roundtest session"), Parties: 2}
-	// The coin is tossed first, and the same randomness gives the same coin.
+	// The coin is tossed first. The same randomness tosses the same coin again.
 	tossed := roundtest.Lockstep(2, func(s round.Session) (round.Transition[round.Digest], error) {
 		return round.CoinToss(s, step+"/coin", source("run", s.Self).Stream("coin"))
 	}).OK(t).Results[0]

@@ -14,7 +14,7 @@ func Shaped(k jobv1.Kind) bool {
 // maxSide is the largest side of a convolution's input and of the matrix product that computes it.
 const maxSide = 1 << 14
 
-// side is one of a convolution's two.
+// side is one of the two dimensions of a convolution.
 type side struct{ size, kernel, stride, padding uint64 }
 
 func sides(c *jobv1.Convolution) [2]side {
@@ -24,7 +24,7 @@ func sides(c *jobv1.Convolution) [2]side {
 	}
 }
 
-// windows is how many windows there are on a side.
+// windows returns the number of windows along a side.
 func (s side) windows() uint64 { return (s.size+2*s.padding-s.kernel)/s.stride + 1 }
 
 // checkConvolution validates the shape of a convolution. The engine makes the same checks.
