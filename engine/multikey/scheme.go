@@ -12,7 +12,7 @@ import (
 )
 
 // Errors that callers can cause. Every error of this package wraps one of these errors, or one of
-// package codec's.
+// package [codec]'s.
 var (
 	ErrCiphertext = errors.New("multikey: malformed ciphertext")
 	ErrKeys       = errors.New("multikey: malformed keys")
