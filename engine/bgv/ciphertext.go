@@ -17,8 +17,8 @@ import (
 // ErrCiphertext is returned for a ciphertext that is malformed or cannot be decrypted under a set.
 var ErrCiphertext = errors.New("bgv: malformed ciphertext")
 
-// Ciphertext is a ciphertext of degree one. The polynomials have the primes q_0 to q_Level, in
-// coefficient form.
+// Ciphertext is a ciphertext of degree one; [Scheme.FromLattigo] converts one of Lattigo's. The
+// polynomials have the primes q_0 to q_Level, in coefficient form.
 type Ciphertext struct {
 	Level  int
 	Scale  uint64 // in [1, T)

@@ -42,7 +42,7 @@ func Galois(n, i, d int) int {
 	return g
 }
 
-// KeyTable implements Keys. It stores the halves K0 and requests the halves K1 when they are
+// KeyTable implements [Keys]. It stores the halves K0 and requests the halves K1 when they are
 // needed.
 type KeyTable struct {
 	N        int

@@ -30,8 +30,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// Scheme is generalized BFV for one parameter set and one field. It is immutable and safe for concurrent
-// use. Keys belong to the set: every scheme of a set uses the same ones.
+// Scheme is generalized BFV for one parameter set and one field. It is immutable and safe for
+// concurrent use. Keys belong to the set: every scheme of a set uses the same keys.
 type Scheme struct {
 	Set   *params.Set
 	Spec  params.FieldSpec

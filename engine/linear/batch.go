@@ -129,8 +129,8 @@ func (p *BatchPlan) Encrypt(k *SecretKey, matrices []uint64, workers int, source
 	}, source)
 }
 
-// BatchEvaluator evaluates for the owner of the vectors, with the inputs received from the owner of
-// the key. It may be shared.
+// BatchEvaluator evaluates a [BatchPlan] for the owner of the vectors, with the inputs received
+// from the owner of the key. It may be shared.
 type BatchEvaluator struct {
 	plan *BatchPlan
 	key  *PublicKey

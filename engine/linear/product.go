@@ -266,7 +266,7 @@ func (p *ProductPlan) EncryptRight(k *SecretKey, entries []int64, workers int, s
 	}, source)
 }
 
-// ProductEvaluator is the service's side of a product. It may be shared.
+// ProductEvaluator is the service's side of a [ProductPlan]. It may be shared.
 type ProductEvaluator struct {
 	plan           *ProductPlan
 	key            *PublicKey

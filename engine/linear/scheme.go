@@ -29,7 +29,7 @@ var (
 // SeedSize is the size in bytes of a public seed.
 const SeedSize = sample.SeedSize
 
-// Scheme is a prepared set. It is immutable and may be shared.
+// Scheme is a prepared [Set]. It is immutable and may be shared.
 type Scheme struct {
 	*Set
 	hash   [32]byte

@@ -188,8 +188,8 @@ func (p *VectorPlan) Encrypt(k *SecretKey, share []uint64, workers int, source *
 	}, source)
 }
 
-// VectorEvaluator evaluates for the owner of the matrix, with the inputs received from the owner of
-// the key. It may be shared.
+// VectorEvaluator evaluates a [VectorPlan] for the owner of the matrix, with the inputs received
+// from the owner of the key. It may be shared.
 type VectorEvaluator struct {
 	plan *VectorPlan
 	key  *PublicKey

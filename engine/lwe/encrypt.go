@@ -7,8 +7,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// PublicKey is a ring sample (a, b = a z + e) under z, both halves in evaluation form. It is immutable and may be
-// shared.
+// PublicKey is a ring sample (a, b = a z + e) under z, both halves in evaluation form;
+// [Scheme.PublicKey] prepares one. It is immutable and may be shared.
 type PublicKey struct {
 	s    *Scheme
 	a, b []uint64

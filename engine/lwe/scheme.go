@@ -19,7 +19,7 @@ var (
 	ErrMessage    = errors.New("lwe: message out of range")
 )
 
-// Scheme is a set prepared for computation. It is immutable and may be shared.
+// Scheme is a [Set] prepared for computation. It is immutable and may be shared.
 type Scheme struct {
 	*Set
 	mod      kernel.Modulus

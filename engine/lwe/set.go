@@ -16,7 +16,8 @@ const Default = "T11-4"
 // InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
 const InsecurePrefix = keyset.InsecurePrefix
 
-// A Set is one choice of rings, moduli, distributions and gadgets. Sets are data and must not be modified.
+// A Set is one choice of rings, moduli, distributions and gadgets, for a [Scheme]. Sets are data
+// and must not be modified.
 type Set struct {
 	Name           string
 	LogN           int     // ring Z[X]/(X^N+1), N = 2^LogN; LWE ciphertexts that users hold have dimension N

@@ -2,8 +2,8 @@ package lwe
 
 import "fmt"
 
-// Table is a function of a padded message, or of the sign of a phase, as the polynomial that blind rotation turns. It
-// is immutable and may be shared.
+// Table is a function of a padded message, or of the sign of a phase, as the polynomial that blind
+// rotation turns; [Evaluator.Lookup] applies one. It is immutable and may be shared.
 type Table struct {
 	s *Scheme
 	v []uint64

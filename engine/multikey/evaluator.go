@@ -11,8 +11,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/parallel"
 )
 
-// Evaluator computes gates with the keys added to it. It is safe for concurrent use. Its time
-// depends only on ciphertexts, which are public, and on their parties.
+// Evaluator computes gates ([Evaluator.Gate], [Evaluator.Run]) with the keys added to it
+// ([Evaluator.Add]). It is safe for concurrent use. Its time depends only on ciphertexts, which are
+// public, and on their parties.
 type Evaluator struct {
 	s       *Scheme
 	public  []poly.FourierPoly // b_0 = -a_j, of the common reference string

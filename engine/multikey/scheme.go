@@ -37,7 +37,8 @@ func StandardSeed() [SeedSize]byte {
 	return sha256.Sum256([]byte("Lodge multi-key TFHE: the common reference string, version 1"))
 }
 
-// Scheme is a set with a common reference string, prepared for computation. It is immutable and may be shared.
+// Scheme is a [Set] with a common reference string, prepared for computation. It is immutable and
+// may be shared.
 type Scheme struct {
 	*Set
 	hash                  [32]byte

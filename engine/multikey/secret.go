@@ -8,7 +8,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// Secret is a party's secret key. It prints only its name, and Wipe erases it.
+// Secret is a party's secret key, from [Scheme.Generate]. It prints only its name, and
+// [Secret.Wipe] erases it.
 type Secret struct {
 	s    *Scheme
 	id   KeyID

@@ -40,7 +40,7 @@ const All Party = -1
 // MaxFrame is the largest frame in bytes.
 const MaxFrame = 4 << 20
 
-// Round is one step of a protocol whose result is an R.
+// Round is one step of a protocol whose result is an R. A [Machine] runs a chain of rounds.
 type Round[R any] interface {
 	// Wants names the messages that Step needs: at most one for each pair of From and Name.
 	// It gives the same answer whenever it is called. It may be empty.
@@ -58,7 +58,7 @@ type Streamer interface {
 	Frame(ctx context.Context, from Party, name string, index int, last bool, frame []byte) error
 }
 
-// Transition is the outcome of a round: messages to send and the next round, or the result.
+// Transition is the outcome of a [Round]: messages to send and the next round, or the result.
 // Exactly one of Next and Done is set.
 type Transition[R any] struct {
 	Send []Message
@@ -66,8 +66,8 @@ type Transition[R any] struct {
 	Done *R
 }
 
-// Message is one message of this party. Names are unique among the messages of one transition to one
-// recipient, which gets them in their order.
+// Message is one message of this party, with its content as a [Body]. Names are unique among the
+// messages of one transition to one recipient, which gets them in their order.
 type Message struct {
 	To   Party // or All
 	Name string
@@ -84,7 +84,7 @@ type Body interface {
 	Frame(i int) ([]byte, error)
 }
 
-// Want describes a message that a round waits for.
+// Want describes a message that a [Round] waits for.
 type Want struct {
 	From Party
 	Name string
@@ -226,7 +226,7 @@ func Map[A, B any](t Transition[A], f func(A) (B, error)) Transition[B] {
 	})
 }
 
-// Inbox holds the messages that a round wanted. Its methods panic if the message is not in Wants.
+// Inbox holds the messages that a [Round] wanted. Its methods panic if the message is not in Wants.
 type Inbox struct {
 	received map[key]received
 	broad    map[string]Digest
@@ -281,7 +281,7 @@ const (
 	CheckCommitment = "commitment" // an opening that does not match its commitment
 )
 
-// Blame is the fault of one peer.
+// Blame is the fault of one peer; see [Abort] for failures in which no peer can be identified.
 type Blame struct {
 	Party  Party
 	Check  string // one of the Check constants, or the protocol's own
