@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
 )
 
 // writeStore writes an outcome as JSON, or in columns.
@@ -60,7 +61,7 @@ func counts[S ~string](m map[S]int) string {
 }
 
 // className is a class in a word.
-func className(c vault.Class) string {
+func className(c stock.Class) string {
 	name := c.Kind
 	switch {
 	case c.Kind == "matrix":
@@ -76,7 +77,7 @@ func className(c vault.Class) string {
 	return name
 }
 
-func printStats(w io.Writer, s *vault.Stats) {
+func printStats(w io.Writer, s *upkeep.Stats) {
 	if len(s.Classes) > 0 {
 		fmt.Fprintln(w, "TENANT\tTUPLES\tPARAMS\tFIELD\tFREE\tRESERVED\tCONSUMED\tLOST\tLOCKED\tDROPPED\tMB")
 		for _, c := range s.Classes {
