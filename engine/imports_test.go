@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -149,6 +151,27 @@ func TestImportLaw(t *testing.T) {
 		if !used[i] {
 			t.Errorf("the exception for %s importing %s is not needed any more", e.from, e.to)
 		}
+	}
+}
+
+// The package comment lists every package of the layers, and no others.
+func TestDocListsEveryPackage(t *testing.T) {
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{"engine": true} // the package of the list itself
+	for _, link := range regexp.MustCompile(`\[`+regexp.QuoteMeta(module)+`([a-z0-9/]+)\]: `).FindAllSubmatch(text, -1) {
+		listed[string(link[1])] = true
+	}
+	for _, name := range slices.Concat(layers...) {
+		if !listed[name] {
+			t.Errorf("the package comment in engine/doc.go does not list %s", name)
+		}
+		delete(listed, name)
+	}
+	for name := range listed {
+		t.Errorf("the package comment in engine/doc.go lists %s, which is in no layer", name)
 	}
 }
 

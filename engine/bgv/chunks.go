@@ -12,8 +12,8 @@ import (
 )
 
 // Keys are encoded as a header and chunks, one for each sample. Chunks can be sent and received in
-// any order, and each can be checked alone: the digest of keys covers the header and the digests of
-// the chunks. The header is
+// any order, and each can be checked separately: the digest of keys covers the header and the
+// digests of the chunks. The header is
 //
 //	the hash of the set (32 bytes), the seed (32 bytes), the number of automorphisms (one byte), and each of them in four
 //	bytes, least significant first
@@ -80,7 +80,7 @@ func DigestOf(header []byte, chunks [][32]byte) [32]byte { return format.Digest(
 // Receiver assembles keys from their chunks.
 type Receiver = keyset.Receiver[*Keys]
 
-// Receive checks the header before it allocates memory for the keys. The error wraps ErrKeys.
+// Receive checks the header before it allocates memory for the keys. The error wraps [ErrKeys].
 func (s *Scheme) Receive(header []byte) (*Receiver, error) {
 	seed, galois, err := s.parseHeader(header)
 	if err != nil {
@@ -96,7 +96,8 @@ func (s *Scheme) Receive(header []byte) (*Receiver, error) {
 }
 
 // ReceivePublicKey returns the public key of keys with the given digest, from chunk 0, the header
-// and the digests of all chunks, which may come from an untrusted source. The error wraps ErrKeys.
+// and the digests of all chunks, which may come from an untrusted source. The error wraps
+// [ErrKeys].
 func (s *Scheme) ReceivePublicKey(digest [32]byte, header []byte, chunks [][32]byte, chunk []byte) (*rlwe.PublicKey, error) {
 	seed, galois, err := s.parseHeader(header)
 	if err != nil {

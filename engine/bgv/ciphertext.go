@@ -17,8 +17,8 @@ import (
 // ErrCiphertext is returned for a ciphertext that is malformed or cannot be decrypted under a set.
 var ErrCiphertext = errors.New("bgv: malformed ciphertext")
 
-// Ciphertext is a ciphertext of degree one. The polynomials have the primes q_0 to q_Level, in
-// coefficient form.
+// Ciphertext is a ciphertext of degree one; [Scheme.FromLattigo] converts one of Lattigo's. The
+// polynomials have the primes q_0 to q_Level, in coefficient form.
 type Ciphertext struct {
 	Level  int
 	Scale  uint64 // in [1, T)
@@ -28,7 +28,7 @@ type Ciphertext struct {
 	moved uint64
 }
 
-// FromLattigo converts a Lattigo ciphertext of degree one. The error wraps ErrCiphertext.
+// FromLattigo converts a Lattigo ciphertext of degree one. The error wraps [ErrCiphertext].
 func (s *Scheme) FromLattigo(ct *rlwe.Ciphertext) (*Ciphertext, error) {
 	if ct == nil || ct.MetaData == nil || len(ct.Value) != 2 {
 		return nil, fmt.Errorf("%w: its degree is not one, or its metadata is missing", ErrCiphertext)
@@ -89,7 +89,7 @@ func (s *Scheme) EncodeCiphertext(c *Ciphertext) []byte {
 }
 
 // DecodeCiphertext is the inverse of EncodeCiphertext. It accepts no other encoding, and checks the
-// length before it allocates memory. The error wraps ErrCiphertext.
+// length before it allocates memory. The error wraps [ErrCiphertext].
 func (s *Scheme) DecodeCiphertext(b []byte) (*Ciphertext, error) {
 	//lodge:check bgv/length [swap=len(b) != s.CiphertextSize(int(b[0]))=>len(b) <
 	//  s.CiphertextSize(int(b[0]))] a ciphertext is decoded without a limit on its size

@@ -35,8 +35,9 @@ type Keys struct {
 	B      []ring.NTT // on all primes: public, relinearisation by digit, and then by automorphism and digit
 }
 
-// CheckGalois checks a list of automorphisms X -> X^g: it must be ascending, with at most MaxGalois
-// entries, all of them odd and in (1, 2N). Otherwise it returns an error that wraps ErrKeys.
+// CheckGalois checks a list of automorphisms X -> X^g: it must be ascending, with at most
+// [MaxGalois] entries, all of them odd and in (1, 2N). Otherwise it returns an error that wraps
+// [ErrKeys].
 func (s *Set) CheckGalois(list []uint64) error {
 	if len(list) > MaxGalois {
 		return fmt.Errorf("%w: %d automorphisms are too many", ErrKeys, len(list))

@@ -9,7 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// Scheme is a set prepared for use. It is immutable and safe for concurrent use.
+// Scheme is a [Set] prepared for use. It is immutable and safe for concurrent use.
 type Scheme struct {
 	*Set
 	Lattigo bgv.Parameters // for users

@@ -78,7 +78,7 @@ func registry() []*Set {
 	}
 }
 
-// Security returns the estimate of package hardness for one honest party's samples of keys modulo
+// Security returns the estimate of package [hardness] for one honest party's samples of keys modulo
 // Q P, with a ternary secret. For threshold keys, the errors of the honest parties together have at
 // least the variance of the set.
 func (s *Set) Security() hardness.Bits {
@@ -118,7 +118,7 @@ func Sets() []*Set { return registry() }
 // Names lists the sets for new keys, without those for tests.
 func Names() []string { return sets.Names() }
 
-// Lookup finds a set by name. The error is a *keyset.UnknownError.
+// Lookup finds a set by name. The error is a [*keyset.UnknownError].
 func Lookup(name string) (*Set, error) { return sets.Lookup(name) }
 
 // Validate checks the mathematical requirements of a set, and its security with package hardness.

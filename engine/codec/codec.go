@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// Every error of this package wraps one of them.
+// All errors of this package wrap an error of this list.
 var (
 	ErrTruncated = errors.New("codec: too short")
 	ErrTrailing  = errors.New("codec: too long")
@@ -110,7 +110,7 @@ func AppendSigned(dst []byte, p intpoly.Poly, width int) ([]byte, error) {
 	for k := range p.N() {
 		c := p.Coeff(k)
 		//lodge:check codec/own-long an honest party sends a truncated multi-word integer, which
-		//  reveals what it masks
+		//  reveals a masked value
 		if !fits(c, width) {
 			return dst[:start], fmt.Errorf("%w: a coefficient needs more than %d bits", ErrRange, width)
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // Ciphertext is a pair of polynomials over R_q in coefficient form, on the basis Q of its set, or
-// on a prefix of Q after SwitchModulus.
+// on a prefix of Q after [Scheme.SwitchModulus].
 type Ciphertext struct{ C0, C1 ring.Poly }
 
 // NewCiphertext returns the zero ciphertext on basis Q.

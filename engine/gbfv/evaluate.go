@@ -76,8 +76,8 @@ func (s *Scheme) scaleToAux(dst, c, t ring.Poly) {
 	s.toAux.DivRound(dst, dst, t)
 }
 
-// Evaluator multiplies and rotates with a set of evaluation keys. It is safe for concurrent use if its keys
-// are.
+// Evaluator multiplies ([Evaluator.Mul], [Evaluator.MatMul]) and rotates ([Evaluator.Rotate]) with
+// a set of evaluation [Keys]. It is safe for concurrent use if its keys are.
 type Evaluator struct {
 	*Scheme
 	Keys Keys

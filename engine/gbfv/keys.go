@@ -42,7 +42,7 @@ func Galois(n, i, d int) int {
 	return g
 }
 
-// KeyTable implements Keys. It stores the halves K0 and requests the halves K1 when they are
+// KeyTable implements [Keys]. It stores the halves K0 and requests the halves K1 when they are
 // needed.
 type KeyTable struct {
 	N        int
@@ -55,7 +55,7 @@ type KeyTable struct {
 // Relin returns the relinearisation key.
 func (t *KeyTable) Relin() *SwitchKey { return t.RelinKey }
 
-// Rotation implements Keys. Its error wraps ErrNoKey if the key is missing.
+// Rotation implements Keys. Its error wraps [ErrNoKey] if the key is missing.
 func (t *KeyTable) Rotation(i, d int) (*SwitchKey, error) {
 	g := Galois(t.N, i, d)
 	k0, ok := t.K0[g]

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// Grid is a matrix of blocks of Dim ciphertexts each, as in a Layout: block (i, j) is
+// Grid is a matrix of blocks of Dim ciphertexts each, as in a [Layout]: block (i, j) is
 // C[(i·Cols+j)·Dim : (i·Cols+j+1)·Dim].
 type Grid struct {
 	Rows, Cols, Dim int

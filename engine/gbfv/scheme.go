@@ -1,9 +1,9 @@
-// Package gbfv implements the generalized BFV scheme of MatriGear, sections 3 and 4: ciphertexts over
-// R_q, R = Z[X]/(X^N+1), plaintexts in R modulo P = X^D-b, which is D = N/M slots of the field Z_p,
-// p = b^M+1; and the homomorphic matrix product, Algorithm 1.
+// Package gbfv implements the generalized BFV scheme of MatriGear, sections 3 and 4: ciphertexts
+// over R_q, R = Z[X]/(X^N+1), plaintexts in R modulo P = X^D-b, which is D = N/M slots of the field
+// Z_p, p = b^M+1; and the homomorphic matrix product, Algorithm 1 ([Evaluator.MatMul]).
 //
-// A ciphertext (c0, c1) of mu under s has c0 + c1·s = (q/P)·mu + error mod q. Its invariant noise is
-// (P/q)·error. Where the paper is unclear or wrong, this package does the following:
+// A [Ciphertext] (c0, c1) of mu under s has c0 + c1·s = (q/P)·mu + error mod q. Its invariant noise
+// is (P/q)·error. Where the paper is unclear or wrong, this package does the following:
 //
 //   - Delta is round(q/P) coefficientwise, which has M coefficients that are not 0;
 //   - a product scales one operand by Q'/q, multiplies modulo qQ', divides by Q' and only then multiplies
@@ -30,8 +30,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// Scheme is generalized BFV for one parameter set and one field. It is immutable and safe for concurrent
-// use. Keys belong to the set: every scheme of a set uses the same ones.
+// Scheme is generalized BFV for one parameter set and one field. It is immutable and safe for
+// concurrent use. Keys belong to the set: every scheme of a set uses the same keys.
 type Scheme struct {
 	Set   *params.Set
 	Spec  params.FieldSpec

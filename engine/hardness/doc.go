@@ -27,11 +27,11 @@
 //
 // # Margin
 //
-// Margin is subtracted from the results of the formulas. The test compares the result with outputs of the estimator for
-// 22 kinds of samples that have shipped and for 140 candidates (testdata): it is never above one of them, and at
-// most half a bit below where the secret is of a kind that the estimator has. The estimator needs SageMath and is not
-// run by any build, so for a kind of sample that the table does not have, only this model was used. The table
-// has no quantum costs either.
+// Margin is subtracted from the results of the formulas. The test compares the result with outputs
+// of the estimator for 22 kinds of samples that have shipped and for 140 candidates (testdata): it
+// is never above an output, and at most half a bit below where the estimator supports the kind of
+// secret. The estimator needs SageMath and is not run by any build, so for a kind of sample that is
+// not in the table, only this model was used. The table has no quantum costs either.
 //
 // # Secrets with blocks
 //

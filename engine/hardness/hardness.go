@@ -125,8 +125,8 @@ func (a attack) embeds(beta float64) bool {
 	return left <= right
 }
 
-// tolerance bounds, in bits, how far above the lowest cost found so far a search continues. Costs
-// jump by one or two bits where a sieve must be repeated.
+// tolerance is the largest distance, in bits, from the lowest known cost at which a search
+// continues. Costs jump by one or two bits where a sieve must be repeated.
 const tolerance = 4
 
 // bdd is log2 of the cost of reduction and one sieve.

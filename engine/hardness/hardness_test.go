@@ -72,7 +72,7 @@ func TestTable(t *testing.T) {
 				r.samples.LogQ, math.Log2(r.samples.Deviation), r.secret, got, r.least)
 		}
 		if r.exact && got < r.least-0.5 || got < r.least-6 {
-			t.Errorf("%s: the model gives %.1f bits and the estimator %.1f, so it refuses what is secure", r.name, got, r.least)
+			t.Errorf("%s: the model gives %.1f bits and the estimator %.1f, so it rejects secure samples", r.name, got, r.least)
 		}
 		closest = min(closest, r.least-got)
 		if r.exact {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A set below one of the bounds ships only for tests or as legacy, and a legacy set is below one of them.
+// A set below a bound ships only for tests or as legacy, and every legacy set is below a bound.
 func TestStanding(t *testing.T) {
 	good, weak, failing := Bits{128, 110}, Bits{127.9, 110}, -127.0
 	for name, c := range map[string]struct {

@@ -3,8 +3,8 @@ package kernel
 import "math/bits"
 
 // MontgomeryModulus multiplies residues in Montgomery form, x 2^64 mod q. Lattigo's rings keep
-// polynomials that are multiplied often in this form. The product of a form and a residue is a
-// residue; the product of two forms is a form.
+// polynomials that are multiplied often in this form. Multiplying a form by a residue yields a
+// residue, and multiplying two forms yields a form.
 type MontgomeryModulus struct {
 	Modulus
 	inverse  uint64 // q^-1 mod 2^64

@@ -1,9 +1,11 @@
 // Package keyset contains the parts of key handling that all lattice schemes share: registries of
-// named parameter sets, hashes of sets, and public keys that are sent in chunks.
+// named parameter sets ([Registry]), hashes of sets ([Hash]), and public keys that are sent in
+// chunks ([Format], [Receiver]).
 //
-// A scheme keeps its sets as data and adds its own Validate and Hash. Its keys are a header followed
-// by chunks. The digest of keys is SHA-256 of the scheme's tag, the header, and the SHA-256 of every
-// chunk. A receiver can therefore check each chunk alone and accept chunks in any order.
+// A scheme keeps its sets as data and adds its own Validate and Hash. Its keys are a header
+// followed by chunks. The digest of keys is SHA-256 of the scheme's tag, the header, and the
+// SHA-256 of every chunk. A [Receiver] can therefore check each chunk separately and accept chunks
+// in any order.
 package keyset
 
 import (
@@ -38,7 +40,7 @@ func (r Registry[S]) Names() (names []string) {
 	return names
 }
 
-// Lookup finds a set by name. The error is an *UnknownError.
+// Lookup finds a set by name. The error is an [*UnknownError].
 func (r Registry[S]) Lookup(name string) (*S, error) {
 	for _, s := range r.Sets() {
 		if got, _ := r.Label(s); got == name {

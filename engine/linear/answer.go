@@ -19,10 +19,10 @@ type Answer struct {
 	c1  ring.Poly
 }
 
-// finish turns a ciphertext, which it overwrites, into one that reveals only its rounded phase to
-// the owner of the key. It adds a fresh encryption of 0, doubles both where inputs are proved, adds
-// a flood uniform in [-bound, bound] to every coefficient, and mask, N coefficients modulo T, to
-// the message; then it switches to q_0. The source must be used for this ciphertext only.
+// finish overwrites a ciphertext so that it reveals only its rounded phase to the owner of the key.
+// It adds a fresh encryption of 0, doubles both where inputs are proved, adds a flood uniform in
+// [-bound, bound] to every coefficient, and mask, N coefficients modulo T, to the message; then it
+// switches to q_0. The source must be used for this ciphertext only.
 func (p *PublicKey) finish(b, a ring.NTT, mask []uint64, bound *big.Int, source *sample.Source) (c0, c1 ring.Poly) {
 	s := p.scheme
 	c0, c1 = p.addZero(b, a, source)
@@ -118,8 +118,8 @@ func (k *SecretKey) check(s *Scheme) error {
 	return nil
 }
 
-// openAnswer returns the messages at the targets of encoded answer g. The error wraps ErrShape,
-// ErrForeign or ErrAnswer.
+// openAnswer returns the messages at the targets of encoded answer g. The error wraps [ErrShape],
+// [ErrForeign] or [ErrAnswer].
 func (k *SecretKey) openAnswer(s *Scheme, g, answers int, encoded []byte, targets []int) ([]uint64, error) {
 	if err := checkNumber(g, answers); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func (s *Scheme) encodeAnswer(a *Answer) []byte {
 	return b
 }
 
-// decodeAnswer returns the inverse of encodeAnswer. The error wraps ErrAnswer, or ErrForeign.
+// decodeAnswer returns the inverse of encodeAnswer. The error wraps [ErrAnswer], or [ErrForeign].
 func (k *SecretKey) decodeAnswer(b []byte, targets int) (*Answer, error) {
 	s := k.scheme
 	switch {

@@ -149,7 +149,7 @@ func TestFractionalInputsTellEntries(t *testing.T) {
 }
 
 // Where inputs are proved, an input with a fraction of a cell is refused. Proofs have slack 2, so a
-// proof could only miss phases of half a cell. The evaluator doubles its ciphertexts, and such
+// proof could only miss phases of half a cell. The evaluator doubles its ciphertexts, so these
 // products reveal nothing.
 func TestProvedInputsTellNothing(t *testing.T) {
 	const products = 180

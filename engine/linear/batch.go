@@ -30,7 +30,7 @@ type BatchPlan struct {
 }
 
 // PlanBatch returns the plan with the fewest bytes for sums over count matrices of the given number
-// of rows and columns, for the given number of outputs. The error wraps ErrShape, or ErrNoise.
+// of rows and columns, for the given number of outputs. The error wraps [ErrShape], or [ErrNoise].
 func (s *Scheme) PlanBatch(rows, cols, count, outputs int) (*BatchPlan, error) {
 	for _, x := range []int{rows, cols, count, outputs} {
 		//lodge:check linear/batch [swap=1=>0] an empty batch is planned
@@ -106,7 +106,7 @@ func (p *BatchPlan) PartOf(g int) Part {
 }
 
 // Encrypt encrypts the owner's shares of the matrices, each row by row, consecutively. The source
-// must be used for this call only. The error wraps ErrShape, ErrRange or ErrForeign.
+// must be used for this call only. The error wraps [ErrShape], [ErrRange] or [ErrForeign].
 func (p *BatchPlan) Encrypt(k *SecretKey, matrices []uint64, workers int, source *sample.Source) (*Inputs, error) {
 	if err := k.check(p.scheme); err != nil {
 		return nil, err
@@ -129,15 +129,15 @@ func (p *BatchPlan) Encrypt(k *SecretKey, matrices []uint64, workers int, source
 	}, source)
 }
 
-// BatchEvaluator evaluates for the owner of the vectors, with the inputs received from the owner of
-// the key. It may be shared.
+// BatchEvaluator evaluates a [BatchPlan] for the owner of the vectors, with the inputs received
+// from the owner of the key. It may be shared.
 type BatchEvaluator struct {
 	plan *BatchPlan
 	key  *PublicKey
 	b, a []ring.NTT
 }
 
-// Evaluator returns an evaluator for the inputs. The error wraps ErrCiphertext, or ErrForeign.
+// Evaluator returns an evaluator for the inputs. The error wraps [ErrCiphertext], or [ErrForeign].
 func (p *BatchPlan) Evaluator(key *PublicKey, in *Inputs) (*BatchEvaluator, error) {
 	b, a, err := in.all(key, p.Inputs)
 	if err != nil {
@@ -149,7 +149,7 @@ func (p *BatchPlan) Evaluator(key *PublicKey, in *Inputs) (*BatchEvaluator, erro
 // Answer computes answer g from all vectors, Count of Cols entries for each output, and this
 // party's shares of the matrices, or nil for 0. It returns the encoded answer and this party's
 // shares of the results, output by output. The source must be used for this answer only. The error
-// wraps ErrShape or ErrRange.
+// wraps [ErrShape] or [ErrRange].
 func (e *BatchEvaluator) Answer(
 	g int, vectors, matrices []uint64, source *sample.Source,
 ) (answer []byte, shares []uint64, err error) {
@@ -232,8 +232,8 @@ func (e *BatchEvaluator) multiply(vectors []uint64, part Part, block int) (c0, c
 	return c0, c1
 }
 
-// Open returns the owner's shares of the results of answer g, output by output. The error wraps ErrShape, ErrAnswer or
-// ErrForeign.
+// Open returns the owner's shares of the results of answer g, output by output. The error wraps
+// [ErrShape], [ErrAnswer] or [ErrForeign].
 func (p *BatchPlan) Open(k *SecretKey, g int, answer []byte) ([]uint64, error) {
 	v, err := k.openAnswer(p.scheme, g, p.Answers, answer, p.targets)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 )
 
 // BenchmarkVector measures the product of a matrix of 4000 x 2000 with a shared vector, modulo T of
-// 32 bits, on one core: the owner of the key alone, the owner of the matrix alone, and the bytes in
-// each direction.
+// 32 bits, on one core: the time of the owner of the key, the time of the owner of the matrix, and
+// the bytes in each direction.
 func BenchmarkVector(b *testing.B) {
 	const rows, cols = 4000, 2000
 	w := newWorld(b, Unproved)

@@ -13,14 +13,15 @@
 //	ProductPlan   A and B are the owner's, encrypted: the other party computes, the owner gets A B
 //
 // A plan follows from a set and a shape. It determines which coefficients are read and how large
-// all messages are, and both parties compute it. The evaluating party never combines its own share
-// of an input with the ciphertexts: it multiplies the share in plaintext and adds the product to
-// its share of the result.
+// all messages are, and both parties compute it. [Scheme.PlanVector], [Scheme.PlanBatch] and
+// [Scheme.PlanProduct] make plans. The evaluating party never combines its own share of an input
+// with the ciphertexts: it multiplies the share in plaintext and adds the product to its share of
+// the result.
 //
 // # The scheme
 //
-// The scheme is BGV as in package bgv: R = Z[X]/(X^N+1), Q = q_0 q_1 ..., and T is the plaintext
-// modulus. A ciphertext (c_0, c_1) of m has the phase
+// A [Scheme] is BGV as in package [github.com/lodge-mpc/lodge/engine/bgv]: R = Z[X]/(X^N+1), Q =
+// q_0 q_1 ..., and T is the plaintext modulus. A ciphertext (c_0, c_1) of m has the phase
 //
 //	c_0 + c_1 s = m/T + e  modulo Q,
 //
@@ -32,7 +33,7 @@
 // # What the owner of the key learns
 //
 // If an answer consisted of multiples p c_0, p c_1 of the owner's own ciphertext, the owner could
-// compute p by division, whatever is added to c_0. The noise p e also reveals p, and the
+// compute p by division, regardless of any addition to c_0. The noise p e also reveals p, and the
 // coefficients that are not results hold products of other entries. So every answer (finish)
 //
 //   - includes a fresh encryption of 0 under the public key, without which its c_1 divided by the c_1
@@ -43,13 +44,13 @@
 //     shared, in the others too,
 //   - is switched to q_0, and contains only those coefficients of c_0 that are read.
 //
-// An owner who follows the protocol learns nothing more: its view can be simulated from the result
-// alone, c_1 up to distinguishing ring samples of the ternary u from uniform ones (e u + e_1 s is
-// flooded as well), and the rest up to 2^LogDistance. An owner whose key or ciphertexts are malformed,
-// so that the noise exceeds its bound, is covered only where inputs are proved (proof.go). The other
-// party sees ciphertexts and nothing that depends on a decryption.
+// An owner who follows the protocol learns nothing more: its view can be simulated given only the
+// result, c_1 up to distinguishing ring samples of the ternary u from uniform ones (e u + e_1 s is
+// flooded as well), and the rest up to 2^LogDistance. An owner whose key or ciphertexts are
+// malformed, so that the noise exceeds its bound, is covered only where inputs are proved
+// (proof.go). The other party sees ciphertexts and nothing that depends on a decryption.
 //
 // # Security of the sets
 //
-// Every set has 128 bits of classical security by package hardness (Set.Security).
+// Every set has 128 bits of classical security by package [hardness] ([Set.Security]).
 package linear

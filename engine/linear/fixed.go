@@ -20,7 +20,7 @@ type Fixed struct {
 const maxFraction = 62
 
 // Fixed returns an encoding of numbers of at most bits bits, including the sign and the fraction.
-// The error wraps ErrRange.
+// The error wraps [ErrRange].
 func (s *Set) Fixed(bits, fraction uint) (Fixed, error) {
 	//lodge:check linear/fixed [drop=uint64(1)<<(bits-1) > s.T/2] numbers do not fit T
 	if bits < 1 || bits > 63 || fraction > maxFraction || uint64(1)<<(bits-1) > s.T/2 {
@@ -30,7 +30,7 @@ func (s *Set) Fixed(bits, fraction uint) (Fixed, error) {
 }
 
 // Product returns the encoding of sums of the given number of products of two numbers. The error
-// wraps ErrRange if a sum may leave the range (-T/2, T/2) and so decode to a different number.
+// wraps [ErrRange] if a sum may leave the range (-T/2, T/2) and so decode to a different number.
 func (x Fixed) Product(y Fixed, terms int) (Fixed, error) {
 	shape := ProductShape{Inner: terms, MaxLeft: x.Most, MaxRight: y.Most}
 	//lodge:check linear/fixed-product [drop=x.T != y.T] [drop=x.Fraction+y.Fraction > maxFraction]
@@ -45,7 +45,8 @@ func (x Fixed) Product(y Fixed, terms int) (Fixed, error) {
 	return Fixed{T: x.T, Fraction: x.Fraction + y.Fraction, Most: uint64(terms) * x.Most * y.Most}, nil
 }
 
-// RangeError reports the position of an entry out of range, and never its value. It wraps ErrRange.
+// RangeError reports the position of an entry out of range, and never its value. It wraps
+// [ErrRange].
 type RangeError struct {
 	Index     int // of the entry, from 0
 	Low, High float64
@@ -57,7 +58,7 @@ func (e *RangeError) Error() string {
 	return fmt.Sprintf("%v: %s %d%s is not in [%s, %s]", ErrRange, e.What, e.Index, e.Of, plain(e.Low), plain(e.High))
 }
 
-// Unwrap returns ErrRange.
+// Unwrap returns [ErrRange].
 func (e *RangeError) Unwrap() error { return ErrRange }
 
 // out returns the error for a number that is out of range.
@@ -95,7 +96,7 @@ func (x Fixed) DecodeAll(dst []float64, v []uint64) (err error) {
 	return nil
 }
 
-// Integer returns the residue of an integer that is already scaled. The error is a *RangeError.
+// Integer returns the residue of an integer that is already scaled. The error is a [*RangeError].
 func (x Fixed) Integer(v int64) (uint64, error) {
 	//lodge:check linear/fixed-integer [swap=magnitude(v) > x.Most=>v > int64(x.Most)] an integer
 	//  below the range passes
@@ -108,7 +109,7 @@ func (x Fixed) Integer(v int64) (uint64, error) {
 	return uint64(v), nil
 }
 
-// Encode returns the residue of a number, rounded to nearest. The error is a *RangeError if the
+// Encode returns the residue of a number, rounded to nearest. The error is a [*RangeError] if the
 // number is too large, infinite or NaN.
 func (x Fixed) Encode(v float64) (uint64, error) {
 	r := math.Round(math.Ldexp(v, int(x.Fraction)))
@@ -121,7 +122,7 @@ func (x Fixed) Encode(v float64) (uint64, error) {
 	return x.Integer(int64(r))
 }
 
-// Signed returns the integer of a residue. The error is a *RangeError if the residue is out of
+// Signed returns the integer of a residue. The error is a [*RangeError] if the residue is out of
 // range.
 func (x Fixed) Signed(v uint64) (int64, error) {
 	negative := v > x.T/2
@@ -139,7 +140,7 @@ func (x Fixed) Signed(v uint64) (int64, error) {
 	return int64(v), nil
 }
 
-// Decode returns the number of a residue. The error is a *RangeError if the residue is out of
+// Decode returns the number of a residue. The error is a [*RangeError] if the residue is out of
 // range.
 func (x Fixed) Decode(v uint64) (float64, error) {
 	r, err := x.Signed(v)

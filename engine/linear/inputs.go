@@ -25,7 +25,7 @@ type Inputs struct {
 }
 
 // encrypt encrypts count messages of N coefficients modulo T, which fill writes to zeroed storage.
-// The source must be used for these ciphertexts only. The error wraps ErrKeys.
+// The source must be used for these ciphertexts only. The error wraps [ErrKeys].
 func (k *SecretKey) encrypt(count, workers int, fill func(i int, m []uint64), source *sample.Source) (*Inputs, error) {
 	s, key := k.scheme, k.s.Open()
 	if s.HasProof() {
@@ -89,15 +89,15 @@ func (in *Inputs) AppendCiphertext(dst []byte, i int) []byte {
 	return codec.AppendPoly(dst, in.b[i].C, in.scheme.Q)
 }
 
-// ProofFrames returns the number of frames in the proof of one's own inputs.
+// ProofFrames returns the number of frames in the owner's proof of these inputs.
 func (in *Inputs) ProofFrames() int { return len(in.sent) }
 
 // ProofFrame returns frame i, in [0, ProofFrames).
 func (in *Inputs) ProofFrame(i int) []byte { return in.sent[i] }
 
 // ReceiveInputs starts receiving a plan's number of ciphertexts under a key, with their header. The
-// caller continues with Put and, if the set has proofs, PutProof. The error wraps ErrCiphertext, or
-// ErrForeign.
+// caller continues with Put and, if the set has proofs, PutProof. The error wraps [ErrCiphertext],
+// or [ErrForeign].
 func (p *PublicKey) ReceiveInputs(header []byte, count int) (*Inputs, error) {
 	switch {
 	//lodge:check linear/inputs-header [swap=len(header) != InputsHeaderSize=>len(header) < 64] a
@@ -119,7 +119,7 @@ func (p *PublicKey) ReceiveInputs(header []byte, count int) (*Inputs, error) {
 	return in, nil
 }
 
-// Put stores ciphertext i, once. The error wraps ErrCiphertext; the ciphertext then remains
+// Put stores ciphertext i, once. The error wraps [ErrCiphertext]; the ciphertext then remains
 // missing.
 func (in *Inputs) Put(i int, b []byte) error {
 	switch {
@@ -150,7 +150,7 @@ func (in *Inputs) Put(i int, b []byte) error {
 }
 
 // check returns an error unless the number and the key of inputs are as expected and no input is
-// missing. The error wraps ErrCiphertext, or ErrForeign.
+// missing. The error wraps [ErrCiphertext], or [ErrForeign].
 func (in *Inputs) check(p *PublicKey, count int) error {
 	switch {
 	//lodge:check linear/inputs-foreign ciphertexts under another key than the answer's are

@@ -148,8 +148,9 @@ func (p *PublicKey) Encode() []byte {
 	return b
 }
 
-// DecodePublicKey returns the inverse of Encode. It accepts nothing else, and allocates nothing before
-// it has checked the length. The error wraps ErrKeys, or ErrForeign for a key of another set.
+// DecodePublicKey returns the inverse of Encode. It accepts nothing else, and allocates nothing
+// before it has checked the length. The error wraps [ErrKeys], or [ErrForeign] for a key of another
+// set.
 func (s *Scheme) DecodePublicKey(b []byte) (*PublicKey, error) {
 	samples, size := 1, codec.PolySize(s.N(), s.Q)
 	switch len(b) {

@@ -8,9 +8,9 @@ import (
 
 // The noise of a ciphertext is e in its phase m/T + e, with m centred. Errors are random; all other
 // values are assumed to be the worst case. A sum of errors of width w with a vector u of weights
-// exceeds r |u| with probability at most 2 exp(-pi r^2/w^2), as discrete Gaussians are no wider
-// than continuous ones. tail is the r for which this is 2^-128: each bound here is wrong for one
-// coefficient with at most that probability.
+// exceeds r |u| with probability at most 2 exp(-pi r^2/w^2), because a discrete Gaussian is at most
+// as wide as a continuous one. tail is the r for which this is 2^-128: each bound here is wrong for
+// one coefficient with at most that probability.
 
 func (s *Set) tail() float64 { return s.ErrorWidth * math.Sqrt(129*math.Ln2/math.Pi) }
 
@@ -146,8 +146,9 @@ type flooding struct {
 //
 //	(bound + noise)/D + rounding <= (q_0 - 1 - T)/2T.
 //
-// A uniform variable in [-E, E] and the same variable moved by x have the statistical distance |x|/(2E+1). The error wraps
-// ErrNoise if that adds up to more than 2^LogDistance over all coefficients of all answers.
+// A uniform variable in [-E, E] and the same variable moved by x have the statistical distance
+// |x|/(2E+1). The error wraps [ErrNoise] if that adds up to more than 2^LogDistance over all
+// coefficients of all answers.
 func (s *Set) flood(noise float64, answers int) (*flooding, error) {
 	room := big.NewInt(int64((s.Q[0]-1-s.T)/(2*s.T)) - s.rounding())
 	for _, q := range s.Q[1:] {

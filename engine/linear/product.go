@@ -52,8 +52,8 @@ type ProductPlan struct {
 	*flooding
 }
 
-// PlanProduct plans a product. The error wraps ErrShape; ErrRange, if the product may exceed the
-// range of T; or ErrNoise.
+// PlanProduct plans a product. The error wraps [ErrShape]; [ErrRange], if the product may exceed
+// the range of T; or [ErrNoise].
 func (s *Scheme) PlanProduct(shape ProductShape) (*ProductPlan, error) {
 	for _, x := range []int{shape.Rows, shape.Inner, shape.Cols} {
 		//lodge:check linear/product [swap=1=>0] an empty product is planned
@@ -112,7 +112,7 @@ func tiles(n, most int) (sizes []int) {
 }
 
 // fits returns the number of digits and the number of coefficients per entry. The error wraps
-// ErrRange if results do not fit in T or in 63 bits.
+// [ErrRange] if results do not fit in T or in 63 bits.
 func (x ProductShape) fits(t uint64) (digits, stride int, err error) {
 	over := func(terms, a, b, limit uint64) bool {
 		hi, ab := bits.Mul64(a, b)
@@ -225,7 +225,7 @@ func (p *ProductPlan) put(m []uint64, at int, x int64) {
 }
 
 // EncryptLeft encrypts the left factor, row by row. The source must be used for this call only. The
-// error wraps ErrShape, ErrRange or ErrForeign.
+// error wraps [ErrShape], [ErrRange] or [ErrForeign].
 func (p *ProductPlan) EncryptLeft(k *SecretKey, entries []int64, workers int, source *sample.Source) (*Inputs, error) {
 	if err := k.check(p.scheme); err != nil {
 		return nil, err
@@ -244,7 +244,7 @@ func (p *ProductPlan) EncryptLeft(k *SecretKey, entries []int64, workers int, so
 }
 
 // EncryptRight encrypts the right factor, row by row. The source must be used for this call only.
-// The error wraps ErrShape, ErrRange or ErrForeign.
+// The error wraps [ErrShape], [ErrRange] or [ErrForeign].
 func (p *ProductPlan) EncryptRight(k *SecretKey, entries []int64, workers int, source *sample.Source) (*Inputs, error) {
 	if err := k.check(p.scheme); err != nil {
 		return nil, err
@@ -266,7 +266,7 @@ func (p *ProductPlan) EncryptRight(k *SecretKey, entries []int64, workers int, s
 	}, source)
 }
 
-// ProductEvaluator is the service's side of a product. It may be shared.
+// ProductEvaluator is the service's side of a [ProductPlan]. It may be shared.
 type ProductEvaluator struct {
 	plan           *ProductPlan
 	key            *PublicKey
@@ -274,8 +274,8 @@ type ProductEvaluator struct {
 	rightB, rightA []ring.NTT // times T
 }
 
-// Evaluator returns an evaluator for the factors. The error wraps ErrKeys if the key cannot
-// relinearise, ErrCiphertext or ErrForeign.
+// Evaluator returns an evaluator for the factors. The error wraps [ErrKeys] if the key cannot
+// relinearise, [ErrCiphertext] or [ErrForeign].
 func (p *ProductPlan) Evaluator(key *PublicKey, left, right *Inputs) (*ProductEvaluator, error) {
 	//lodge:check linear/relinearises a key without relinearisation is used for products
 	if !key.Products() {
@@ -297,8 +297,8 @@ func (p *ProductPlan) Evaluator(key *PublicKey, left, right *Inputs) (*ProductEv
 	return e, nil
 }
 
-// beside returns the right factor in the form used by the multiplication, times T: with columns
-// next to each other.
+// beside returns the right factor, times T, in the form that the multiplication uses: columns are
+// adjacent.
 func (p *ProductPlan) beside(columns []ring.NTT) (tiles []ring.NTT) {
 	basis, each := p.scheme.basis, p.moved()
 	next := basis.BorrowNTT() // X^(k r), by which a column moves to the next place
@@ -328,7 +328,7 @@ func (p *ProductPlan) beside(columns []ring.NTT) (tiles []ring.NTT) {
 }
 
 // Answer computes answer g, encoded. It masks coefficients that are not part of the product. The
-// source must be used for this answer only. The error wraps ErrShape.
+// source must be used for this answer only. The error wraps [ErrShape].
 func (e *ProductEvaluator) Answer(g int, source *sample.Source) ([]byte, error) {
 	p, s := e.plan, e.plan.scheme
 	if err := checkNumber(g, p.Answers()); err != nil {
@@ -387,7 +387,7 @@ func (p *PublicKey) relinearise(c0, c1, c2 ring.NTT) {
 }
 
 // Open writes the entries of the product in answer g to out, of Rows x Cols, row by row. The error
-// wraps ErrShape, ErrAnswer or ErrForeign.
+// wraps [ErrShape], [ErrAnswer] or [ErrForeign].
 func (p *ProductPlan) Open(k *SecretKey, g int, answer []byte, out []int64) error {
 	//lodge:check linear/room the result is written beyond its buffer
 	if len(out) != p.Rows*p.Cols {

@@ -31,7 +31,7 @@ import (
 // and must get the same hash. As 2/(X^w - X^w') is a polynomial, two answers to different monomials
 // yield a short S = 2 s with short 2 (b + a s) and 2 (b_i + a_i s), all under the same S. So the
 // evaluating party doubles its ciphertexts before it floods them (finish), and initially multiplies
-// by half of its own entries modulo T: the owner decrypts as always.
+// by its entries divided by 2 modulo T: the owner decrypts as always.
 //
 // Secrets, the errors of the key and v_i/T are discrete Gaussians, the last on the coset of the
 // message; so are masks, with uniform messages. As in key generation
@@ -223,8 +223,8 @@ type verification struct {
 }
 
 // PutProof accepts a frame of the proof. Each frame must be sent once, the first one before the
-// others and that of an input after the input. The error wraps ErrProof and names the failed check;
-// Verified reports whether the whole proof holds.
+// others and that of an input after the input. The error wraps [ErrProof] and names the failed
+// check; Verified reports whether the whole proof holds.
 func (in *Inputs) PutProof(i int, frame []byte) error {
 	v := in.proof
 	if v == nil {
@@ -327,7 +327,7 @@ func (s *Set) divided(z intpoly.Poly) {
 	}
 }
 
-// verified returns an error unless the inputs have a valid proof. The error wraps ErrProof.
+// verified returns an error unless the inputs have a valid proof. The error wraps [ErrProof].
 func (in *Inputs) verified() error {
 	v := in.proof
 	switch {

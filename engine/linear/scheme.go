@@ -13,7 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// Errors that callers can cause. Every error of this package wraps one of them, or is a *keyset.UnknownError.
+// Errors that callers can cause. All errors of this package wrap an error of this list, or are a
+// [*keyset.UnknownError].
 var (
 	ErrShape      = errors.New("linear: wrong shape")
 	ErrRange      = errors.New("linear: value out of range")
@@ -28,7 +29,7 @@ var (
 // SeedSize is the size in bytes of a public seed.
 const SeedSize = sample.SeedSize
 
-// Scheme is a prepared set. It is immutable and may be shared.
+// Scheme is a prepared [Set]. It is immutable and may be shared.
 type Scheme struct {
 	*Set
 	hash   [32]byte
@@ -106,7 +107,7 @@ func (s *Scheme) prepareProof(t *big.Int) (err error) {
 	return nil
 }
 
-// Find prepares the set with the given name. The error may be a *keyset.UnknownError.
+// Find prepares the set with the given name. The error may be a [*keyset.UnknownError].
 func Find(name string) (*Scheme, error) {
 	set, err := Lookup(name)
 	if err != nil {

@@ -82,7 +82,7 @@ func Sets() []*Set { return registry() }
 // Names lists the sets for new keys, without those for tests.
 func Names() []string { return sets.Names() }
 
-// Lookup finds a set by name. The error is a *keyset.UnknownError.
+// Lookup finds a set by name. The error is a [*keyset.UnknownError].
 func Lookup(name string) (*Set, error) { return sets.Lookup(name) }
 
 // N returns the ring degree.
@@ -99,7 +99,7 @@ func (s *Set) LogQ() (sum float64) {
 // minErrorWidth is the width for deviation 3.19.
 const minErrorWidth = 7.99
 
-// Validate checks the requirements of correctness and of package hardness on a set.
+// Validate checks the requirements of correctness and of package [hardness] on a set.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("linear: set %s: %s", s.Name, fmt.Sprintf(format, a...))
@@ -139,7 +139,7 @@ func (s *Set) Validate() error {
 	return nil
 }
 
-// Security returns the estimate of package hardness for the samples modulo Q that the owner of a
+// Security returns the estimate of package [hardness] for the samples modulo Q that the owner of a
 // key publishes. Proofs of inputs reveal hints about secrets and errors; given these, they are as
 // hard as secrets and errors of half the width.
 func (s *Set) Security() hardness.Bits {

@@ -54,7 +54,7 @@ type VectorPlan struct {
 
 // PlanVector plans the product of a matrix of the given size. slots is the number of rows per
 // answer, a power of two for Double; 0 selects the number with the fewest bytes. The error wraps
-// ErrShape, or ErrNoise.
+// [ErrShape], or [ErrNoise].
 func (s *Scheme) PlanVector(rows, cols int, packing Packing, slots int) (*VectorPlan, error) {
 	n := s.N()
 	switch {
@@ -173,7 +173,7 @@ func (s *Set) checkResidues(v []uint64, count int, what string) error {
 }
 
 // Encrypt encrypts the owner's share of the vector, residues modulo T. The source must be used for
-// this call only. The error wraps ErrShape, ErrRange or ErrForeign.
+// this call only. The error wraps [ErrShape], [ErrRange] or [ErrForeign].
 func (p *VectorPlan) Encrypt(k *SecretKey, share []uint64, workers int, source *sample.Source) (*Inputs, error) {
 	if err := k.check(p.scheme); err != nil {
 		return nil, err
@@ -188,15 +188,15 @@ func (p *VectorPlan) Encrypt(k *SecretKey, share []uint64, workers int, source *
 	}, source)
 }
 
-// VectorEvaluator evaluates for the owner of the matrix, with the inputs received from the owner of
-// the key. It may be shared.
+// VectorEvaluator evaluates a [VectorPlan] for the owner of the matrix, with the inputs received
+// from the owner of the key. It may be shared.
 type VectorEvaluator struct {
 	plan *VectorPlan
 	key  *PublicKey
 	b, a []ring.NTT
 }
 
-// Evaluator returns an evaluator for the inputs. The error wraps ErrCiphertext, or ErrForeign.
+// Evaluator returns an evaluator for the inputs. The error wraps [ErrCiphertext], or [ErrForeign].
 func (p *VectorPlan) Evaluator(key *PublicKey, in *Inputs) (*VectorEvaluator, error) {
 	b, a, err := in.all(key, p.Blocks)
 	if err != nil {
@@ -205,10 +205,10 @@ func (p *VectorPlan) Evaluator(key *PublicKey, in *Inputs) (*VectorEvaluator, er
 	return &VectorEvaluator{plan: p, key: key, b: b, a: a}, nil
 }
 
-// Answer multiplies the rows of answer g, consecutive in one slice, with the vector. vector is this
-// party's share of it, or nil for 0. It returns the encoded answer and this party's shares of the
-// products; the answer decrypts to the other shares. The source must be used for this answer only.
-// The error wraps ErrShape or ErrRange.
+// Answer multiplies the rows of answer g, consecutive in one slice, with the vector. The argument
+// vector is this party's share of the vector, or nil for 0. It returns the encoded answer and this
+// party's shares of the products; the answer decrypts to the other shares. The source must be used
+// for this answer only. The error wraps [ErrShape] or [ErrRange].
 func (e *VectorEvaluator) Answer(
 	g int, rows, vector []uint64, source *sample.Source,
 ) (answer []byte, shares []uint64, err error) {
@@ -293,7 +293,8 @@ func (p *VectorPlan) pack(packed, rows []uint64, b int) {
 	}
 }
 
-// Open returns the owner's shares of the products of answer g. The error wraps ErrShape, ErrAnswer or ErrForeign.
+// Open returns the owner's shares of the products of answer g. The error wraps [ErrShape],
+// [ErrAnswer] or [ErrForeign].
 func (p *VectorPlan) Open(k *SecretKey, g int, answer []byte) ([]uint64, error) {
 	v, err := k.openAnswer(p.scheme, g, p.Answers, answer, p.targets)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package longtest runs tests that take too long for every run: all of them, or a sample selected
-// by a seed. It logs the omitted tests.
+// Package longtest runs tests that take too long for every run: either all long tests, or a sample
+// selected by a seed. It logs the omitted tests.
 package longtest
 
 import (

@@ -5,14 +5,15 @@ import (
 	"slices"
 )
 
-// LWE is a ciphertext of dimension N modulo Q: its phase is B - <A, z>.
+// LWE is a ciphertext of dimension N modulo Q: its phase is B - <A, z>. An [Evaluator] computes on
+// these; [Scheme.Extract] makes them of a [Ring].
 type LWE struct {
 	A []uint64
 	B uint64
 }
 
-// Ring is a ciphertext over R_Q, in coefficient form: its phase is B - A z. Every coefficient of the phase is a
-// message.
+// Ring is a ciphertext over R_Q, in coefficient form: its phase is B - A z. Every coefficient of
+// the phase is a message. [PublicKey.Encrypt] makes them.
 type Ring struct{ A, B []uint64 }
 
 // NewLWE returns the zero ciphertext.
@@ -39,7 +40,7 @@ func (c *Ring) Clone() *Ring { return &Ring{A: slices.Clone(c.A), B: slices.Clon
 // Equal reports whether two ciphertexts have the same residues.
 func (c *Ring) Equal(o *Ring) bool { return slices.Equal(c.A, o.A) && slices.Equal(c.B, o.B) }
 
-// Check returns an error, which wraps ErrCiphertext, unless c is a ciphertext of the set.
+// Check returns an error, which wraps [ErrCiphertext], unless c is a ciphertext of the set.
 func (s *Scheme) Check(c *LWE) error {
 	switch {
 	case c == nil || len(c.A) != s.N():

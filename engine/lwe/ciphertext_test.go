@@ -99,7 +99,8 @@ func TestEncodings(t *testing.T) {
 
 func newSecret(s *lwe.Scheme) *lwetest.Secret { return lwetest.NewSecret(s, source.Sub("secret")) }
 
-// Messages in every coefficient come back, and every coefficient as a ciphertext of its own has the same phase.
+// Messages in every coefficient decrypt correctly, and extracting a coefficient into a separate
+// ciphertext keeps its phase.
 func TestEncryptAndExtract(t *testing.T) {
 	eachTiny(t, func(t *testing.T, s *lwe.Scheme) {
 		secret := newSecret(s)

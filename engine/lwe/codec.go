@@ -24,8 +24,8 @@ func (s *Scheme) AppendRing(dst []byte, c *Ring) []byte {
 	return codec.AppendPoly(dst, [][]uint64{c.A, c.B}, []uint64{s.Q, s.Q})
 }
 
-// DecodeLWE sets c, which NewLWE made, from exactly src. The error wraps one of package codec's; c may be anything
-// then.
+// DecodeLWE sets c, which NewLWE made, from exactly src. The error wraps one of package [codec]'s;
+// c may be anything then.
 func (s *Scheme) DecodeLWE(c *LWE, src []byte) error {
 	b := []uint64{0}
 	if err := codec.DecodePoly([][]uint64{c.A, b}, []uint64{s.Q, s.Q}, src); err != nil {

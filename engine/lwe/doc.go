@@ -1,20 +1,23 @@
-// Package lwe is encryption in the manner of FHEW and TFHE over one prime modulus, as threshold keys need it: LWE and
-// ring ciphertexts, bootstrapped gates, and lookups of 4-bit tables. It follows Ajax ("Fast Threshold Fully Homomorphic
-// Encryption without Noise Flooding", Section 4 and Appendix B) and, for the bootstrap, TFHE (Chillotti, Gama,
-// Georgieva, Izabachene, 2020). Here is what everybody may see: public keys, ciphertexts, evaluation. Secrets are
-// shared between parties from their first moment, and only tests (lwetest) hold one.
+// Package lwe is encryption in the manner of FHEW and TFHE over one prime modulus, as threshold
+// keys need it: LWE and ring ciphertexts, bootstrapped gates, and lookups of 4-bit tables. It
+// follows Ajax ("Fast Threshold Fully Homomorphic Encryption without Noise Flooding", Section 4 and
+// Appendix B) and, for the bootstrap, TFHE (Chillotti, Gama, Georgieva, Izabachene, 2020). The
+// package has the public side: public keys ([Keys]), ciphertexts ([LWE], [Ring]), evaluation
+// ([Evaluator]). Secrets are shared between parties from the beginning, and only tests (package
+// lwetest) hold one.
 //
 // # Secrets and keys
 //
-// R = Z[X]/(X^N+1), and Q is a prime that is 1 mod 2N. There are two secrets: z in R with coefficients that are
-// differences of two bits (-1, 0, 1 with probabilities 1/4, 1/2, 1/4), and s in {0,1}^n. The phase of a
-// ciphertext is the ciphertext without its mask:
+// R = Z[X]/(X^N+1), and Q is a prime that is 1 mod 2N. There are two secrets: z in R with
+// coefficients that are differences of two bits (-1, 0, 1 with probabilities 1/4, 1/2, 1/4), and s
+// in {0,1}^n. Subtracting the mask from a ciphertext gives its phase:
 //
 //	ring ciphertext  (a, b) in R_Q^2        b - a z
 //	LWE ciphertext   (a, b) in Z_Q^(N+1)    b - <a, z>, z the vector of coefficients
 //	switched         (a, b) in Z_Q^(n+1)    b - <a, s>
 //
-// Coefficient k of a ring ciphertext is an LWE ciphertext whose vector is a permutation of a with signs (Extract).
+// Coefficient k of a ring ciphertext is an LWE ciphertext whose vector is a permutation of a with
+// signs ([Scheme.Extract]).
 //
 //	public key       b = a z + e
 //	rotation key     for i < n: b_r = a_r z + e_r + (-z s_i g_r for r < l, s_i g_(r-l) for l <= r < 2l),  RGSW(s_i)
@@ -34,17 +37,18 @@
 // A message lies on the circle of phases, the residues modulo Q, by its encoding. p is the plaintext modulus, 16:
 //
 //	plain    m in Z_p at round(Q m/p)     sums wrap around; threshold decryption opens these
-//	padded   m in [0,p) at round(Q m/2p)  lookups take these and give them, or others
-//	boolean  false at -Q/8, true at Q/8   gates take these and give them
+//	padded   m in [0,p) at round(Q m/2p)  lookups accept these, and return these or others
+//	boolean  false at -Q/8, true at Q/8   gates accept and return these
 //
-// Blind rotation is negacyclic: the phase x + Q/2 gives minus what x gives. So the argument of an arbitrary table must
-// stay in half of the circle, and its top bit, the padding, is 0: 4 bits of message take 5 of the phase. Twice a padded
-// ciphertext is a plain one of the same message; a boolean one opens as the plain message p/8 or -p/8; with Q/8 added
-// it is a padded one of p/2 or 0 (Digit).
+// Blind rotation is negacyclic: the phase x + Q/2 gives minus what x gives. So the argument of an
+// arbitrary table must stay in half of the circle, and its top bit, the padding, is 0: 4 bits of
+// message take 5 of the phase. Twice a padded ciphertext is a plain one of the same message; a
+// boolean one opens as the plain message p/8 or -p/8; with Q/8 added it is a padded one of p/2 or 0
+// ([Scheme.Digit]).
 //
 // # Bootstrap
 //
-// One primitive, of an LWE ciphertext and a table, is under every gate and lookup:
+// Every gate and lookup uses one primitive, on an LWE ciphertext and a table:
 //
 //	switch keys     (0, b) - sum_ij d_ij K_ij, d_ij the digits of a_i: a ciphertext under s
 //	switch moduli   c_i = round(2N a_i/Q), with the errors d_i = 2N a_i - Q c_i, and c = round((2N b - sum_i d_i/2)/Q) mod 2N
@@ -60,9 +64,10 @@
 //
 // # Noise
 //
-// Errors of keys come from all parties: each of n contributes the variance max(sigma^2/(n-t), 2.1^2), so that what the
-// honest ones contribute has at least sigma^2, and all together n times it (PartyVariance). With the total variances V
-// of ring samples and W of the switching key, D = 2^Drop, and the second moments of digits and of dropped remainders
+// Errors of keys come from all parties: each of n contributes the variance max(sigma^2/(n-t),
+// 2.1^2), so that the honest parties together contribute at least sigma^2, and all parties n times
+// the variance of one ([PartyVariance]). With the total variances V of ring samples and W of the
+// switching key, D = 2^Drop, and the second moments of digits and of dropped remainders
 //
 //	d2 = (B^2+2)/12, or 1/2 for B = 2        r2 = (D^2+2)/12, or 0 for D = 1
 //
@@ -93,24 +98,26 @@
 // # Sets
 //
 //	T11-4   Q = 2^50 - 16383, the largest prime that the kernels of 52 bits serve. The default. Its bootstrapped noise,
-//	        2^35 of Q/p = 2^46, suits decryption with an exact carry, which asks only that it is below Q/4p or so.
+//	        2^35 of Q/p = 2^46, suits decryption with an exact carry, which only requires noise below about Q/4p.
 //	T11-53  with the paper's Q. Bootstrapped noise is 2^-30 of Q/p, as the paper's own form of decryption needs it.
 //	L11-50  legacy, the predecessor of T11-4. Lookups fail with 2^-71.
 //	L11-53  legacy, the paper's: 122.5 bits of security by the model.
 //
-// The gadget of the rotation key of T11-53 has 8 digits of 6 bits, the upper ones of the 53 bits of Q, as in the paper.
-// Set.Security has the estimates of package hardness for samples under z and under s. Those are of samples alone. That
-// samples under z of s_i and z s_i, and samples under s of z, may be public together is the assumption of circular
-// security that all such schemes make. Sets for new keys have 128 bits; legacy sets make no new keys (CheckNewKeys).
+// The gadget of the rotation key of T11-53 has 8 digits of 6 bits, the upper ones of the 53 bits of
+// Q, as in the paper. [Set.Security] has the estimates of package [hardness] for samples under z
+// and under s. The estimates are for each kind of samples separately. That samples under z of s_i
+// and z s_i, and samples under s of z, may be public together is the assumption of circular
+// security that all schemes of this kind make. Sets for new keys have 128 bits; legacy sets make no
+// new keys ([Set.CheckNewKeys]).
 //
 // # Cost
 //
-// Expanded keys take 116 MiB for T11-4, and 522 MiB for T11-53. A
-// bootstrap reads all of them, so an evaluator that has several to do takes four at a time through each part of the
-// keys. A step of the rotation costs 2l forward and 2 inverse transforms and 4l products of N words, the halves of a
-// pair of digits multiplied and added with one reduction. With AVX-512 IFMA and T11-4, two thirds of a bootstrap are
-// transforms, a seventh products with the key, a twelfth the key switch, and the rest digits, monomials and sums.
-// Nothing is allocated.
+// Expanded keys take 116 MiB for T11-4, and 522 MiB for T11-53. A bootstrap reads the whole keys,
+// so an evaluator with several bootstraps to compute takes four at a time through each part of the
+// keys. A step of the rotation costs 2l forward and 2 inverse transforms and 4l products of N
+// words, the halves of a pair of digits multiplied and added with one reduction. With AVX-512 IFMA
+// and T11-4, two thirds of a bootstrap are transforms, a seventh products with the key, a twelfth
+// the key switch, and the rest digits, monomials and sums. Nothing is allocated.
 //
 // Everything is exact in integers, and results are the same on every machine and kernel path.
 package lwe

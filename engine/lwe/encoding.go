@@ -44,7 +44,7 @@ func (s *Scheme) rounded(m uint64, k int) uint64 {
 // eighth is round(Q/8).
 func (s *Scheme) eighth() uint64 { return s.rounded(1, 3) }
 
-// Encode returns the phase of a message, which is 0 or 1 for Boolean. The error wraps ErrMessage.
+// Encode returns the phase of a message, which is 0 or 1 for Boolean. The error wraps [ErrMessage].
 // The message may be secret: the running time depends on it only if it is rejected.
 func (s *Scheme) Encode(m uint64, e Encoding) (uint64, error) {
 	k := bits.Len64(s.P) - 1

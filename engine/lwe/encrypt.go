@@ -7,14 +7,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// PublicKey is a ring sample (a, b = a z + e) under z, both halves in evaluation form. It is immutable and may be
-// shared.
+// PublicKey is a ring sample (a, b = a z + e) under z, both halves in evaluation form;
+// [Scheme.PublicKey] prepares one. It is immutable and may be shared.
 type PublicKey struct {
 	s    *Scheme
 	a, b []uint64
 }
 
-// PublicKey prepares the public key of keys. The error wraps ErrKeys.
+// PublicKey prepares the public key of keys. The error wraps [ErrKeys].
 func (s *Scheme) PublicKey(k *Keys) (*PublicKey, error) {
 	if err := s.checkKeys(k); err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (s *Scheme) PublicKey(k *Keys) (*PublicKey, error) {
 }
 
 // ReceivePublicKey returns the public key of keys with a digest. It needs the header of the keys,
-// the digests of their chunks, and chunk 0. The error wraps ErrKeys, or ErrSet.
+// the digests of their chunks, and chunk 0. The error wraps [ErrKeys], or [ErrSet].
 func (s *Scheme) ReceivePublicKey(digest [32]byte, header []byte, chunks [][32]byte, first []byte) (*PublicKey, error) {
 	if err := s.checkHeader(header); err != nil {
 		return nil, err
@@ -52,8 +52,8 @@ func (s *Scheme) ReceivePublicKey(digest [32]byte, header []byte, chunks [][32]b
 //
 //	(a u + e1, b u + e2 + m),  of phase m + e u + e2 - e1 z.
 //
-// The source is for one ciphertext: two that are made of the same one reveal their difference. The error wraps
-// ErrMessage.
+// The source is for one ciphertext: two that are made of the same one reveal their difference. The
+// error wraps [ErrMessage].
 func (p *PublicKey) Encrypt(messages []uint64, e Encoding, source *sample.Source) (*Ring, error) {
 	s, n := p.s, p.s.N()
 	if len(messages) > n {

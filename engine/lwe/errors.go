@@ -49,7 +49,7 @@ func NewErrors(variance float64) (*Errors, error) {
 	return e, err
 }
 
-// Variance returns the variance given to NewErrors.
+// Variance returns the variance given to [NewErrors].
 func (e *Errors) Variance() float64 { return e.variance }
 
 // Sample fills dst from a stream.

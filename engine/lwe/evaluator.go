@@ -23,7 +23,7 @@ type Evaluator struct {
 }
 
 // NewEvaluator expands keys on the given number of goroutines. The evaluator does not refer to keys
-// afterwards. The error wraps ErrKeys or ErrSet.
+// afterwards. The error wraps [ErrKeys] or [ErrSet].
 func NewEvaluator(s *Scheme, keys *Keys, workers int) (*Evaluator, error) {
 	if err := s.checkKeys(keys); err != nil {
 		return nil, err
@@ -44,20 +44,20 @@ type Task struct {
 	Table   *Table // for Look
 }
 
-// Gate sets dst to a gate of the bits a and b. The error wraps ErrCiphertext.
+// Gate sets dst to a gate of the bits a and b. The error wraps [ErrCiphertext].
 func (e *Evaluator) Gate(dst *LWE, g Gate, a, b *LWE) error {
 	return e.one(Task{Gate: g, Dst: dst, A: a, B: b})
 }
 
 // Mux sets dst to the bit b if a is true, and to the bit c otherwise. It takes two bootstraps: it
 // adds (a and b) to (c and not a), of which at least one is false. The noise is twice that of a
-// gate. The error wraps ErrCiphertext.
+// gate. The error wraps [ErrCiphertext].
 func (e *Evaluator) Mux(dst, a, b, c *LWE) error {
 	return e.one(Task{Gate: Mux, Dst: dst, A: a, B: b, C: c})
 }
 
-// Lookup sets dst to the table's value at the padded message of a. The error wraps ErrCiphertext, or ErrSet if the
-// table is of another set.
+// Lookup sets dst to the table's value at the padded message of a. The error wraps [ErrCiphertext],
+// or [ErrSet] if the table is of another set.
 func (e *Evaluator) Lookup(dst, a *LWE, t *Table) error {
 	return e.one(Task{Dst: dst, A: a, Table: t})
 }

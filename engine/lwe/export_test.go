@@ -23,13 +23,13 @@ func (s *Scheme) Exponent(x uint64) int {
 	return turn
 }
 
-// RoundingError is what it leaves, times Q.
+// RoundingError returns the error of this rounding, times Q.
 func (s *Scheme) RoundingError(x uint64) int64 {
 	_, d := s.exponent(x)
 	return d
 }
 
-// Turns are what modulus switching makes of a ciphertext under s.
+// Turns returns the result of modulus switching for a ciphertext under s.
 func (s *Scheme) Turns(a []uint64, b uint64) (turns []int, turn int) {
 	w := s.newSwitched()
 	copy(w.a, a)

@@ -18,7 +18,7 @@ func centred(x, q uint64, g Gadget) *big.Int {
 	return v
 }
 
-// checkDigits holds the digits of x against the definition, and returns what they drop.
+// checkDigits compares the digits of x with the definition, and returns the dropped remainder.
 func checkDigits(t *testing.T, d *digits, x uint64) int64 {
 	t.Helper()
 	half := int64(1) << (d.LogBase - 1)
@@ -55,8 +55,8 @@ func TestDigitsExhaustively(t *testing.T) {
 				for x := range q {
 					dropped += checkDigits(t, &d, x)
 				}
-				// Rounding is to the nearest, half up: what is dropped adds up to 0 but for half a unit each, and for a
-				// last period that is not whole.
+				// Rounding is to the nearest, half up: dropped remainders add up to 0, except for
+				// half a unit each and for an incomplete last period.
 				if limit := int64(q+1)/2 + int64(1)<<d.drop + int64(1)<<(2*d.drop)/8; dropped < -limit || dropped > limit {
 					t.Errorf("q = %d, %+v: drops %d in all", q, d.Gadget, dropped)
 				}

@@ -97,8 +97,8 @@ const HeaderSize = 32 + SeedSize
 func (k *Keys) Header() []byte { return append(bytes.Clone(k.s.hash[:]), k.Seed[:]...) }
 
 // Chunks returns the number of chunks. Chunks divide the words of Public, Switch and Rotation, in
-// this order, into ChunkWords words each, packed at the length of Q. They can be sent and received
-// in any order.
+// this order, into [ChunkWords] words each, packed at the length of Q. They can be sent and
+// received in any order.
 func (s *Scheme) Chunks() int {
 	p, w, r := s.keyWords()
 	return (p + w + r + ChunkWords - 1) / ChunkWords
@@ -136,8 +136,8 @@ func DigestOf(header []byte, chunks [][32]byte) [32]byte { return format.Digest(
 // Receiver assembles keys from their chunks.
 type Receiver = keyset.Receiver[*Keys]
 
-// Receive validates the header before it allocates memory for the keys. The error wraps ErrKeys, or
-// ErrSet if the keys are of another set.
+// Receive validates the header before it allocates memory for the keys. The error wraps [ErrKeys],
+// or [ErrSet] if the keys are of another set.
 func (s *Scheme) Receive(header []byte) (*Receiver, error) {
 	if err := s.checkHeader(header); err != nil {
 		return nil, err

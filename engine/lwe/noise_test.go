@@ -34,7 +34,8 @@ func TestNoiseOnEverySet(t *testing.T) {
 		}
 		within(t, "encryption", lwetest.MeanSquare(fresh), s.noise.Fresh(), low, high)
 
-		// The phase under s after key switching, and what the exponents make of it, for ciphertexts of uniform residues.
+		// The phase under s after key switching, and after rounding to exponents, for ciphertexts
+		// of uniform residues.
 		r := rand.New(rand.NewPCG(9, 9))
 		var switching []int64
 		var decision []float64
@@ -84,8 +85,9 @@ func TestNoiseOnEverySet(t *testing.T) {
 	})
 }
 
-// Sets for new keys have lookups that fail with 2^-128 at most, of results and of sums of them, under keys of up to 64
-// holders; gates and decryption fail far less often. Legacy sets fail as often as when they shipped.
+// With sets for new keys, lookups of results and of sums of results fail with probability at most
+// 2^-128, under keys of up to 64 holders; gates and decryption fail far less often. Legacy sets
+// fail as often as when they shipped.
 func TestFailures(t *testing.T) {
 	for _, set := range lwe.Sets() {
 		if set.Insecure {
@@ -119,8 +121,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// The model's failures are those that happen, where they can be counted: of messages with errors close to the middle
-// between two of them.
+// Failures happen as often as the model predicts where they can be counted: with errors close to
+// the middle between two messages.
 func TestFailuresHappen(t *testing.T) {
 	for _, name := range tiny[:1] {
 		s := newSubject(t, name)

@@ -61,7 +61,7 @@ func TestRoundingError(t *testing.T) {
 type measured struct {
 	count          int
 	square, fourth float64
-	beyond         [5]int // of so many deviations of the model and more
+	beyond         [5]int // entry k: errors of at least k deviations of the model
 }
 
 // measure rounds ciphertexts with uniform residues under fresh secrets.
@@ -98,14 +98,14 @@ func measure(s *Scheme, count int, r *rand.Rand) (m measured) {
 	return m
 }
 
-// agrees compares what was measured with a Gaussian of the model's variance: the second and fourth moments, and how many
-// errors are beyond 1 to 4 deviations.
+// agrees compares the measured errors with a Gaussian of the model's variance: the second and
+// fourth moments, and how many errors are beyond 1 to 4 deviations.
 func (m measured) agrees(t *testing.T, name string, variance float64) {
 	t.Helper()
 	n := float64(m.count)
 	second, kurtosis := m.square/n/variance, m.fourth/n/variance/variance
 	summary := fmt.Sprintf("%s, %d errors: variance %.4f of the model's %.2f, fourth moment %.3f of 3", name, m.count, second, variance, kurtosis)
-	slack := 6 / math.Sqrt(n) // six deviations of what follows
+	slack := 6 / math.Sqrt(n) // six deviations of the moments below
 	if math.Abs(second-1) > slack*math.Sqrt2 || math.Abs(kurtosis-3) > slack*math.Sqrt(96) {
 		t.Error(summary)
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Errors that callers can cause. Every error of this package wraps one of them, or an error of package codec.
+// Errors that callers can cause. All errors of this package wrap an error of this list, or an error
+// of package [codec].
 var (
 	ErrCiphertext = errors.New("lwe: malformed ciphertext")
 	ErrKeys       = errors.New("lwe: malformed keys")
@@ -18,7 +19,7 @@ var (
 	ErrMessage    = errors.New("lwe: message out of range")
 )
 
-// Scheme is a set prepared for computation. It is immutable and may be shared.
+// Scheme is a [Set] prepared for computation. It is immutable and may be shared.
 type Scheme struct {
 	*Set
 	mod      kernel.Modulus

@@ -16,7 +16,8 @@ const Default = "T11-4"
 // InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
 const InsecurePrefix = keyset.InsecurePrefix
 
-// A Set is one choice of rings, moduli, distributions and gadgets. Sets are data and must not be modified.
+// A Set is one choice of rings, moduli, distributions and gadgets, for a [Scheme]. Sets are data
+// and must not be modified.
 type Set struct {
 	Name           string
 	LogN           int     // ring Z[X]/(X^N+1), N = 2^LogN; LWE ciphertexts that users hold have dimension N
@@ -87,8 +88,8 @@ func registry() []*Set {
 	}
 }
 
-// Security is the estimate of package hardness for ring samples, whose secret is z (or the u of an encryption), and for
-// samples of the switching key, whose secret is s.
+// Security is the estimate of package [hardness] for ring samples, whose secret is z (or the u of
+// an encryption), and for samples of the switching key, whose secret is s.
 type Security struct{ Ring, Switch hardness.Bits }
 
 // Least is the smaller of both: breaking either kind of sample is enough.
@@ -96,7 +97,7 @@ func (s Security) Least() hardness.Bits { return s.Ring.Min(s.Switch) }
 
 // Security estimates the hardness of the samples of a set. The errors of several parties are wider
 // than those of the set. The part that an adversary does not know is at least as wide as the errors
-// of the set (PartyVariance).
+// of the set ([PartyVariance]).
 func (s *Set) Security() Security {
 	q := math.Log2(float64(s.Q))
 	estimate := func(dim int, variance float64, secret hardness.Secret) hardness.Bits {
@@ -131,7 +132,7 @@ func (s *Set) standing() hardness.Standing {
 // Legacy reports whether the set only serves existing keys.
 func (s *Set) Legacy() bool { return s.Successor != "" }
 
-// CheckNewKeys returns an error for a legacy set: a *hardness.LegacyError, which names the
+// CheckNewKeys returns an error for a legacy set: a [*hardness.LegacyError], which names the
 // successor.
 func (s *Set) CheckNewKeys() error { return s.standing().CheckNewKeys() }
 
@@ -154,7 +155,7 @@ func Sets() []*Set { return registry() }
 // Names lists the sets for new keys, without those for tests.
 func Names() []string { return sets.Names() }
 
-// Lookup finds a set by name. The error is a *keyset.UnknownError.
+// Lookup finds a set by name. The error is a [*keyset.UnknownError].
 func Lookup(name string) (*Set, error) { return sets.Lookup(name) }
 
 // maxBits bounds the modulus, so that 2^16 products of residues add up to two words; and maxSwitchBase the digits of

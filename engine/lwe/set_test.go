@@ -36,7 +36,8 @@ func TestSecurity(t *testing.T) {
 		if q := security.Least().Quantum; q < 105 || q >= security.Least().Classical {
 			t.Errorf("%s: %.1f bits against quantum computers", s.Name, q)
 		}
-		// Any number of parties: what is not known to the adversary is at least as wide.
+		// For any number of parties, the error that the adversary does not know is at least as
+		// wide.
 		for _, n := range []int{2, 3, 5, 21, 64} {
 			threshold := (n - 1) / 2
 			honest := float64(n - threshold)

@@ -2,15 +2,15 @@ package lwe
 
 import "fmt"
 
-// Table is a function of a padded message, or of the sign of a phase, as the polynomial that blind rotation turns. It
-// is immutable and may be shared.
+// Table is a function of a padded message, or of the sign of a phase, as the polynomial that blind
+// rotation turns; [Evaluator.Lookup] applies one. It is immutable and may be shared.
 type Table struct {
 	s *Scheme
 	v []uint64
 }
 
 // NewTable prepares a function from Z_p: the lookup of the padded message m returns outputs[m], in
-// the given encoding. The error wraps ErrMessage.
+// the given encoding. The error wraps [ErrMessage].
 func (s *Scheme) NewTable(outputs []uint64, e Encoding) (*Table, error) {
 	if uint64(len(outputs)) != s.P {
 		return nil, fmt.Errorf("%w: a table of %d values, want %d", ErrMessage, len(outputs), s.P)

@@ -19,7 +19,7 @@ func (k *Keys) Header() []byte {
 	return append(b, k.Seed[:]...)
 }
 
-// HeaderSeed returns the seed in a header of HeaderSize bytes.
+// HeaderSeed returns the seed in a header of [HeaderSize] bytes.
 func HeaderSeed(header []byte) [SeedSize]byte { return [SeedSize]byte(header[HeaderSize-SeedSize:]) }
 
 // chunkBytes bounds the size of chunks of the rotation key. A chunk with a single coordinate may be
@@ -93,8 +93,8 @@ func IDOf(header []byte, chunks [][32]byte) KeyID { return format.Digest(header,
 // Receiver assembles keys from their chunks.
 type Receiver = keyset.Receiver[*Keys]
 
-// CheckHeader validates the header of an owner's keys. The error wraps ErrKeys, ErrSet, ErrCRS, or
-// ErrOwner.
+// CheckHeader validates the header of an owner's keys. The error wraps [ErrKeys], [ErrSet],
+// [ErrCRS], or [ErrOwner].
 func (s *Scheme) CheckHeader(owner uint32, header []byte) error {
 	switch {
 	//lodge:check multikey/header [swap=len(header) != HeaderSize=>len(header) < HeaderSize]
@@ -126,7 +126,7 @@ func (s *Scheme) Receive(owner uint32, header []byte) (*Receiver, error) {
 	return keyset.NewReceiver(format, header, keys, s.Chunks(), keys.decodeChunk), nil
 }
 
-// decodeChunk is the inverse of AppendChunk. The error is one of package codec's if the chunk has
+// decodeChunk is the inverse of AppendChunk. The error is one of package [codec]'s if the chunk has
 // the wrong size.
 func (k *Keys) decodeChunk(i int, chunk []byte) error {
 	s := k.s

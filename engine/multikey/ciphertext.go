@@ -75,8 +75,8 @@ func Not(c *Ciphertext) *Ciphertext {
 	return d
 }
 
-// Check returns an error unless c is a ciphertext of the set. The error wraps ErrCiphertext, or
-// ErrParties.
+// Check returns an error unless c is a ciphertext of the set. The error wraps [ErrCiphertext], or
+// [ErrParties].
 func (s *Scheme) Check(c *Ciphertext) error {
 	//lodge:check multikey/no-ciphertext [run=TasksAreRefused] a missing operand crashes the
 	//  evaluation
@@ -122,8 +122,8 @@ func (s *Scheme) AppendCiphertext(dst []byte, c *Ciphertext) []byte {
 }
 
 // DecodeCiphertext reads exactly one ciphertext. The encoding is canonical: it fixes the number of
-// parts, the length and the order of the keys. The error wraps ErrCiphertext or ErrParties, or one
-// of package codec's.
+// parts, the length and the order of the keys. The error wraps [ErrCiphertext] or [ErrParties], or
+// one of package [codec]'s.
 func (s *Scheme) DecodeCiphertext(src []byte) (*Ciphertext, error) {
 	//lodge:check multikey/empty [run=CiphertextEncoding] an empty ciphertext crashes the decoder
 	if len(src) == 0 {
@@ -227,7 +227,8 @@ func (s *Scheme) AppendBatch(dst []byte, b *Batch) []byte {
 	return appendShort(binary.LittleEndian.AppendUint32(dst, uint32(len(b.B))), b.B)
 }
 
-// DecodeBatch reads exactly one batch. The error wraps ErrCiphertext or ErrSet, or one of package codec's.
+// DecodeBatch reads exactly one batch. The error wraps [ErrCiphertext] or [ErrSet], or one of
+// package [codec]'s.
 func (s *Scheme) DecodeBatch(src []byte) (*Batch, error) {
 	//lodge:check multikey/batch-head [run=BatchEncoding] a truncated batch is decoded beyond its
 	//  end

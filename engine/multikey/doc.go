@@ -22,21 +22,21 @@
 //	switching  for n <= i < N: -<m, z> + e + S_i g_j                    gadget Switch, S the vector of an extracted phase
 //
 // Only the left sides are published. In tfhe-go, t is s; in the paper it is an independent binary
-// secret. Here it is ternary because of the noise (Noise.Merged). The library's evaluator accepts
+// secret. Here it is ternary because of the noise ([Noise.Merged]). The library's evaluator accepts
 // such keys unchanged.
 //
 // # Gates
 //
-// The bit m is encoded as -1/8 (false) or 1/8 (true). An LWE ciphertext has words modulo 2^32, and
-// names its keys by their digests (KeyID). A gate adds up its operands, which yields a ciphertext
-// (b, a_1, ..., a_k) under the union of their parties, and bootstraps the sum: with everything
-// rounded to multiples of 1/2N,
+// An [Evaluator] computes gates. The bit m is encoded as -1/8 (false) or 1/8 (true). An LWE
+// ciphertext has words modulo 2^32, and names its keys by their digests ([KeyID]). A gate adds up
+// its operands, which yields a ciphertext (b, a_1, ..., a_k) under the union of their parties, and
+// bootstraps the sum: with everything rounded to multiples of 1/2N,
 //
-//	rotate   for each party alone: A_i = RLEV(X^-<a_i, z_i>), gadget Lev, in n/Block steps from the trivial one of 1
+//	rotate   for each party: A_i = RLEV(X^-<a_i, z_i>), gadget Lev, in n/Block steps from the trivial one of 1
 //	merge    C = (1/8 (1 + X + ... ) X^-b, 0, ..., 0); then for each party C <- A_i (*) C, the generalized external
 //	         product of the paper, which the public parts and the relinearisation key of party i bring back under s
 //	extract  the constant coefficient, an LWE ciphertext under all coefficients of s_1, ..., s_k
-//	switch   for each party alone: the coordinates n to N-1 to z
+//	switch   for each party: the coordinates n to N-1 to z
 //
 // Rounding the masks a_i with public errors d_i moves the phase by <d_i, z_i>, and each coordinate
 // of z_i has the mean p = 1/(Block+1). A set that is Centred adds p times the sum of all errors to
@@ -54,7 +54,7 @@
 //
 // # Randomness and floating point
 //
-// This package generates keys and encryptions itself, from package sample's streams. It does not
+// This package generates keys and encryptions itself, from package [sample]'s streams. It does not
 // use the samplers of tfhe-go: they read the operating system's generator in their constructors, so
 // that nothing is reproducible; its Gaussian is a ziggurat on 24-bit floats, whose time depends on
 // the samples and whose tail ends at the resolution of a float; and its block sampler indexes by
@@ -68,12 +68,12 @@
 // # Security
 //
 // The scheme relies on the LWE and ring LWE assumptions, and on circular security: samples under z
-// of s, under s of r, under r of t, and under t of z and z t are public together. Set.Security
-// holds the estimates of package hardness, including guesses of whole blocks of z. Sets for new
+// of s, under s of r, under r of t, and under t of z and z t are public together. [Set.Security]
+// holds the estimates of package [hardness], including guesses of whole blocks of z. Sets for new
 // keys have 128 bits of security, and their gates fail with probability at most 2^-128; legacy sets
 // (M11-2 to M11-32) generate no new keys. Failure probabilities are averages over ciphertexts
-// (package lwe describes the gain from grinding). Bad keys of a party spoil the results in which it
-// takes part, and nothing else. The phase of a result reveals its noise, which depends on all
-// secrets, so phases must be opened by a protocol that hides it. Secret.Phase is for such a
+// (package [lwe] describes the gain from grinding). Bad keys of a party spoil the results in which
+// it takes part, and nothing else. The phase of a result reveals its noise, which depends on all
+// secrets, so phases must be opened by a protocol that hides it. [Secret.Phase] is for such a
 // protocol and for tests.
 package multikey

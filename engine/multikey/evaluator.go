@@ -11,8 +11,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/parallel"
 )
 
-// Evaluator computes gates with the keys added to it. It is safe for concurrent use. Its time
-// depends only on ciphertexts, which are public, and on their parties.
+// Evaluator computes gates ([Evaluator.Gate], [Evaluator.Run]) with the keys added to it
+// ([Evaluator.Add]). It is safe for concurrent use. Its time depends only on ciphertexts, which are
+// public, and on their parties.
 type Evaluator struct {
 	s       *Scheme
 	public  []poly.FourierPoly // b_0 = -a_j, of the common reference string
@@ -42,7 +43,7 @@ type expanded struct {
 }
 
 // Add expands keys on the given number of goroutines and returns their name. It does not retain
-// keys. The error wraps ErrKeys, ErrSet or ErrCRS.
+// keys. The error wraps [ErrKeys], [ErrSet] or [ErrCRS].
 func (e *Evaluator) Add(k *Keys, workers int) (KeyID, error) {
 	s := e.s
 	switch {
@@ -187,8 +188,8 @@ func (e *Evaluator) Gate(ctx context.Context, workers int, g Gate, a, b, c *Ciph
 
 // Run computes independent tasks on at most the given number of goroutines, which also share the
 // parties of a task. It validates all tasks before it computes any, and reports the first error: it
-// wraps ErrGate, ErrCiphertext, ErrParties, or ErrUnknownKey. When ctx ends, no further part
-// starts, and results are incomplete.
+// wraps [ErrGate], [ErrCiphertext], [ErrParties], or [ErrUnknownKey]. When ctx ends, no further
+// part starts, and results are incomplete.
 func (e *Evaluator) Run(ctx context.Context, workers int, tasks []Task) error {
 	return e.RunWith(ctx, workers, tasks, nil)
 }

@@ -170,7 +170,7 @@ func TestCircuits(t *testing.T) {
 }
 
 // randomCircuit computes six gates a level, or one per party if there are more parties, on bits of
-// all of them.
+// all parties.
 func randomCircuit(t *testing.T, set string, parties int) {
 	s := newSubject(t, set, parties)
 	r := rand.New(rand.NewPCG(3, 3))

@@ -19,8 +19,8 @@ type KeyID [32]byte
 // low bits. Masks are expanded from the seed and the common reference string. Words are stored N at
 // a time:
 //
-// public b_j for each digit of Uni, relin d_j and f0_j likewise, followed for each of n coordinates
-// by the rotation rows: those of z_i for each digit of Rotation, and those of t z_i.
+// public b_j for each digit of Uni, relin d_j and f0_j for each digit of Uni, followed for each of
+// n coordinates by the rotation rows: those of z_i for each digit of Rotation, and those of t z_i.
 type Keys struct {
 	Owner uint32 // the owner's number in the registry that accepts the keys
 	Seed  [SeedSize]byte

@@ -23,7 +23,7 @@ import (
 type Rotate func(ctx context.Context, list []Rotation) ([]Accumulator, error)
 
 // Rotate computes rotations on the given number of goroutines, with the keys added to e. The error
-// wraps ErrRotation or ErrUnknownKey, or is ctx's.
+// wraps [ErrRotation] or [ErrUnknownKey], or is ctx's.
 func (e *Evaluator) Rotate(ctx context.Context, workers int, list []Rotation) ([]Accumulator, error) {
 	keys := make([]*expanded, len(list))
 	for i, r := range list {
@@ -111,9 +111,9 @@ func (s *Set) RotationMemory() int {
 }
 
 // Receive reads the keys with the given name: their header, the digest of the first chunk, whose
-// content rotations do not need, and the other chunks in order, which next returns until io.EOF. It
-// expands chunks as they arrive, on the given number of goroutines, without retaining them. The
-// error wraps ErrKeys, ErrSet, one of package codec's, or is next's.
+// content rotations do not need, and the other chunks in order, which next returns until [io.EOF].
+// It expands chunks as they arrive, on the given number of goroutines, without retaining them. The
+// error wraps [ErrKeys], [ErrSet], one of package [codec]'s, or is next's.
 func (r *Rotator) Receive(
 	id KeyID, header []byte, first [32]byte, workers int, next func() ([]byte, error),
 ) (*RotationKey, error) {
@@ -201,7 +201,7 @@ func (r *Rotator) Rotate(
 }
 
 // checkExponents returns an error unless list holds the exponents of a part. The error wraps
-// ErrRotation.
+// [ErrRotation].
 func (s *Set) checkExponents(list []uint16) error {
 	//lodge:check multikey/exponents [run=@rotations] a rotation has too few or too many exponents
 	if len(list) != s.Dim {
@@ -227,7 +227,7 @@ func (s *Set) AppendExponents(dst []byte, list []uint16) []byte {
 	return dst
 }
 
-// DecodeExponents reads the exponents of a rotation. The error wraps ErrRotation.
+// DecodeExponents reads the exponents of a rotation. The error wraps [ErrRotation].
 func (s *Set) DecodeExponents(b []byte) ([]uint16, error) {
 	//lodge:check multikey/exponents-size [swap=exactly("exponents", len(b),
 	//  s.ExponentsSize())=>error(nil)] [run=@rotations] encoded exponents of the wrong size are
@@ -249,7 +249,7 @@ func (s *Set) AccumulatorSize() int { return 16 * s.Lev.Digits * s.N() }
 func AppendAccumulator(dst []byte, a Accumulator) []byte { return appendWords(dst, a) }
 
 // DecodeAccumulator reads an accumulator. Every string of the right length encodes one. The error
-// wraps ErrRotation.
+// wraps [ErrRotation].
 func (s *Set) DecodeAccumulator(b []byte) (Accumulator, error) {
 	//lodge:check multikey/accumulator-size [swap=exactly("accumulator", len(b),
 	//  s.AccumulatorSize())=>error(nil)] [run=@rotations] encoded accumulators of the wrong size

@@ -12,7 +12,7 @@ import (
 )
 
 // Errors that callers can cause. Every error of this package wraps one of these errors, or one of
-// package codec's.
+// package [codec]'s.
 var (
 	ErrCiphertext = errors.New("multikey: malformed ciphertext")
 	ErrKeys       = errors.New("multikey: malformed keys")
@@ -37,7 +37,8 @@ func StandardSeed() [SeedSize]byte {
 	return sha256.Sum256([]byte("Lodge multi-key TFHE: the common reference string, version 1"))
 }
 
-// Scheme is a set with a common reference string, prepared for computation. It is immutable and may be shared.
+// Scheme is a [Set] with a common reference string, prepared for computation. It is immutable and
+// may be shared.
 type Scheme struct {
 	*Set
 	hash                  [32]byte
@@ -54,7 +55,7 @@ func (g Gadget) compile() gadget {
 	return tfhe.GadgetParametersLiteral[uint64]{Base: 1 << g.LogBase, Level: g.Digits}.Compile()
 }
 
-// New prepares a valid set with the common reference string of a public seed: StandardSeed or the
+// New prepares a valid set with the common reference string of a public seed: [StandardSeed] or the
 // result of a coin toss.
 func New(set *Set, seed [SeedSize]byte) (*Scheme, error) {
 	if err := set.Validate(); err != nil {

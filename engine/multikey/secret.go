@@ -8,7 +8,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// Secret is a party's secret key. It prints only its name, and Wipe erases it.
+// Secret is a party's secret key, from [Scheme.Generate]. It prints only its name, and
+// [Secret.Wipe] erases it.
 type Secret struct {
 	s    *Scheme
 	id   KeyID
@@ -66,7 +67,7 @@ func (k *Secret) AppendSecret(dst []byte) []byte {
 	return dst
 }
 
-// DecodeSecret reads exactly one secret key. The error wraps ErrSecret, ErrSet or ErrCRS.
+// DecodeSecret reads exactly one secret key. The error wraps [ErrSecret], [ErrSet] or [ErrCRS].
 func (s *Scheme) DecodeSecret(src []byte) (*Secret, error) {
 	switch {
 	//lodge:check multikey/secret-length [swap=len(src) != s.SecretSize()=>len(src) <
@@ -129,9 +130,9 @@ func (k *Secret) Encrypt(bits []bool, source *sample.Source) *Batch {
 	return b
 }
 
-// Phase returns the party's share of the phase of c: <a, z> of its part, or 0 if c has no part of
-// it. The sum of the shares of all parties and c.B is the phase, bit and noise. A share must not be
-// revealed to anyone as it is.
+// Phase returns the party's share of the phase of c: <a, z> of its part, or 0 if c has no part for
+// this party. The sum of the shares of all parties and c.B is the phase, bit and noise. A share
+// must not be revealed to anyone as it is.
 func (k *Secret) Phase(c *Ciphertext) (uint32, error) {
 	//lodge:check multikey/share-of-malformed [run=Decryption] a share of a malformed ciphertext is
 	//  computed
@@ -167,8 +168,8 @@ func dot(a []uint32, bits []uint64) (sum uint32) {
 func Decode(phase uint32) bool { return phase>>31 == 0 }
 
 // Decrypt decrypts with the secrets of all parties of a ciphertext in one process: for tests, and
-// for parties that share a process. The error wraps ErrCiphertext, or ErrUnknownKey if a secret is
-// missing.
+// for parties that share a process. The error wraps [ErrCiphertext], or [ErrUnknownKey] if a secret
+// is missing.
 func Decrypt(c *Ciphertext, secrets ...*Secret) (bool, error) {
 	phase := c.B
 	for _, p := range c.Parts {

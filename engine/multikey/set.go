@@ -106,8 +106,8 @@ func registry() []*Set {
 	}
 }
 
-// Security holds the estimates of package hardness for ring samples, whose secret is s, and for LWE
-// samples, whose secret is z.
+// Security holds the estimates of package [hardness] for ring samples, whose secret is s, and for
+// LWE samples, whose secret is z.
 type Security struct{ Ring, LWE hardness.Bits }
 
 // Least returns the smaller of both: breaking either kind of sample is enough.
@@ -143,8 +143,8 @@ func (s *Set) standing() hardness.Standing {
 // Legacy reports whether the set only serves existing keys and new keys are refused.
 func (s *Set) Legacy() bool { return s.Successor != "" }
 
-// CheckNewKeys returns an error for a legacy set. The error is a *hardness.LegacyError, which names
-// the successor.
+// CheckNewKeys returns an error for a legacy set. The error is a [*hardness.LegacyError], which
+// names the successor.
 func (s *Set) CheckNewKeys() error { return s.standing().CheckNewKeys() }
 
 // N returns the ring degree.
@@ -163,10 +163,11 @@ func Sets() []*Set { return registry() }
 // Names lists the sets for new keys, without those for tests.
 func Names() []string { return sets.Names() }
 
-// Lookup finds a set by name. The error is a *keyset.UnknownError.
+// Lookup finds a set by name. The error is a [*keyset.UnknownError].
 func Lookup(name string) (*Set, error) { return sets.Lookup(name) }
 
-// For returns the smallest set for new keys with this many parties in one ciphertext. The error wraps ErrParties.
+// For returns the smallest set for new keys with this many parties in one ciphertext. The error
+// wraps [ErrParties].
 func For(parties int) (*Set, error) {
 	for _, s := range registry() {
 		//lodge:check multikey/most-parties [drop=parties >= 1] [run=Sets] a set is chosen for no
@@ -186,7 +187,7 @@ const (
 	lweBits  = 32
 )
 
-// leastError is the smallest standard deviation of errors as integers; lwe.NewErrors accepts none
+// leastError is the smallest standard deviation of errors as integers; [lwe.NewErrors] accepts none
 // below it.
 const leastError = 2.1
 
@@ -211,7 +212,7 @@ func (s *Set) Validate() error {
 	case !(s.LWE*(1<<lweBits) >= leastError && s.LWE < 0x1p-8) || !(s.Ring*(1<<ringBits) >= leastError && s.Ring < 0x1p-20):
 		return fail("errors of deviations %g and %g are out of range", s.LWE, s.Ring)
 	//lodge:check multikey/dropped [drop=math.Exp2(float64(s.Drop)) > s.Ring*(1<<ringBits)/4 &&
-	//  s.Drop > 0] [run=Validate] keys drop bits that are not small beside their errors
+	//  s.Drop > 0] [run=Validate] keys drop bits that are not small next to their errors
 	case s.Drop < 0 || math.Exp2(float64(s.Drop)) > s.Ring*(1<<ringBits)/4 && s.Drop > 0:
 		return fail("dropping %d bits of keys is not negligible next to their errors", s.Drop)
 	}

@@ -17,7 +17,7 @@
 // The flights, with R the receiver and S the sender:
 //
 //	R -> S  offer      one point, the beginning of the base transfers (base.go)
-//	S -> R  reply      128 points; S has chosen s in {0,1}^128, and holds from each of R's pairs of keys the one that s_i selects
+//	S -> R  reply      128 points; S has chosen s in {0,1}^128, and holds the key that s_i selects from each of R's pairs
 //	R -> S  extension  for chunks of choices: 128 columns t_i + PRG(key_i1) + x, and a proof of consistency (check.go)
 //	S -> R  correction k bits for each transfer, when S knows d_j, which may depend on others
 //

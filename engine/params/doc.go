@@ -1,6 +1,8 @@
-// Package params holds Lodge's parameters as data: the parameter sets (ring degree, moduli, key distributions), the
-// plaintext fields p = b^M+1 of each set, the security of each set by package hardness, and the noise model that
-// decides whether n parties can make triples of a given shape under a set.
+// Package params holds Lodge's parameters as data: the parameter sets (each a [Set]: ring degree,
+// moduli, key distributions), the plaintext fields p = b^M+1 of each set, the security of each set
+// by package [hardness], and the noise model that decides whether n parties can make triples of a
+// given shape under a set. [Lookup] finds a set, and [Resolve] returns the [Instance] for a [Use],
+// or a [*DoesNotFit].
 //
 // The sets follow MatriGear, Section 6 and Appendix B, with these corrections:
 //

@@ -24,7 +24,7 @@ const (
 // scalarBlocks is the number of blocks of D scalar triples of the batch for which a use that leaves U open is sized.
 const scalarBlocks = 16
 
-// A Use is the purpose of an instance, which determines its sizes.
+// A Use is the purpose of an [Instance], which determines its sizes.
 type Use struct {
 	Parties int // n, 2 to MaxParties
 	Dim     int // rows d of the square blocks, a power of two; 1 for scalar triples
@@ -41,7 +41,8 @@ func DefaultU(dim, blocks int) int {
 	return 2*dim*blocks + 1
 }
 
-// An Instance is a set, a field and a use whose noise fits, with every number that parties must share.
+// An Instance is a [Set], a field and a [Use] whose noise fits, with every number that parties must
+// share.
 type Instance struct {
 	Set   *Set
 	Field FieldSpec
@@ -86,8 +87,8 @@ func (e *DoesNotFit) Error() string {
 		e.Set, e.Field, e.Use.Parties, e.Use.Dim, e.Use.U, e.Use.Inner, e.Reason, fits)
 }
 
-// Resolve computes the instance for a use. The error wraps ErrUse, or is a *keyset.UnknownError for a field that the set does
-// not have, or a *DoesNotFit.
+// Resolve computes the instance for a use. The error wraps [ErrUse], or is a [*keyset.UnknownError]
+// for a field that the set does not have, or a [*DoesNotFit].
 func Resolve(s *Set, field string, u Use) (*Instance, error) {
 	//lodge:check params/validated [run=@uses|@set|TestDoesNotFit|TestSetsAreIndependent] an
 	//  instance of an invalid set is made

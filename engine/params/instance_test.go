@@ -19,8 +19,8 @@ func resolve(t *testing.T, set, field string, u Use) *Instance {
 	return i
 }
 
-// What every set serves: parties up to the number given, by field, for scalars and for 128 x 128 matrices in proofs of
-// 256 ciphertexts. 0 means that a ciphertext has too few slots.
+// Every set serves at most these numbers of parties, by field, for scalars and for 128 x 128
+// matrices in proofs of 256 ciphertexts. 0 means that a ciphertext has too few slots.
 func TestWhatFits(t *testing.T) {
 	const all = 16
 	tests := map[string]map[string][2]int{

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The tables of docs/security/key-generation.md are what the registry computes.
+// The tables of docs/security/key-generation.md contain the values that the registry computes.
 func TestTablesOfKeyGeneration(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/security/key-generation.md")
 	if err != nil {

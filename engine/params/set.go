@@ -109,17 +109,19 @@ func (s *Set) Modulus() *big.Int { return product(s.Q) }
 // LogQ is log2 q, for people.
 func (s *Set) LogQ() float64 { return log2Int(s.Modulus()) }
 
-// MaxDecryptions is how many ciphertexts a key decrypts at most.
+// MaxDecryptions is the largest number of ciphertexts that a key decrypts.
 const (
 	logDecryptions = 20
 	MaxDecryptions = 1 << logDecryptions
 )
 
-// StatSecurityBits is the overall statistical security of distributed decryption after MaxDecryptions ciphertexts: each
-// reveals at most N*2^-(LambdaDDec+1). Services refuse less than MinStatSecurity.
+// StatSecurityBits is the overall statistical security of distributed decryption after
+// [MaxDecryptions] ciphertexts: each reveals at most N*2^-(LambdaDDec+1). Services refuse less than
+// [MinStatSecurity].
 func (s *Set) StatSecurityBits() int { return s.LambdaDDec + 1 - s.LogN - logDecryptions }
 
-// CheckStatSecurity refuses a set that leaves less than MinStatSecurity bits; those for tests may.
+// CheckStatSecurity refuses a set that leaves less than [MinStatSecurity] bits; those for tests
+// may.
 func (s *Set) CheckStatSecurity() error {
 	//lodge:check params/statistical-security [swap=MinStatSecurity=>0]
 	//  [run=TestTooLittle|TestStatistical] decryptions leave too little statistical security
@@ -145,10 +147,10 @@ var sets = keyset.Registry[Set]{
 // Sets lists every set, shipped ones first, in the order of the registry's table. The caller owns the result.
 func Sets() []*Set { return registry() }
 
-// Lookup finds a set by name. The error is a *keyset.UnknownError.
+// Lookup finds a set by name. The error is a [*keyset.UnknownError].
 func Lookup(name string) (*Set, error) { return sets.Lookup(name) }
 
-// Field finds a field of the set by name. The error is a *keyset.UnknownError.
+// Field finds a field of the set by name. The error is a [*keyset.UnknownError].
 func (s *Set) Field(name string) (FieldSpec, error) {
 	var names []string
 	for _, f := range s.Fields {
@@ -163,8 +165,9 @@ func (s *Set) Field(name string) (FieldSpec, error) {
 // minErrorWidth is the narrowest error of keys, standard deviation 3.19.
 const minErrorWidth = 7.99
 
-// Security is the estimate of package hardness for the samples that one party's keys publish modulo q: there is no
-// special modulus. Proofs of keys tell hints about secrets and errors, with which they are as hard as half as wide ones.
+// Security is the estimate of package [hardness] for the samples that one party's keys publish
+// modulo q: there is no special modulus. Proofs of keys tell hints about secrets and errors, with
+// which they are as hard as half as wide ones.
 func (s *Set) Security() hardness.Bits {
 	deviation := func(width float64) float64 {
 		if s.Keys == KeysProved {
@@ -179,9 +182,9 @@ func (s *Set) Security() hardness.Bits {
 	return hardness.Samples{Dim: s.N(), LogQ: s.LogQ(), Deviation: deviation(s.ErrorWidth), Secret: secret}.Estimate()
 }
 
-// Validate checks the requirements of correctness and of package hardness on a set, except field
-// primality, which field.New checks. ring.NewBasis and this package's tests check the primality of
-// the moduli.
+// Validate checks the requirements of correctness and of package [hardness] on a set, except field
+// primality, which [field.New] checks. ring.NewBasis and this package's tests check the primality
+// of the moduli.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("params: set %s: %s", s.Name, fmt.Sprintf(format, a...))

@@ -9,8 +9,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/linear"
 )
 
-// The sets of packages that have registries of their own have 128 bits by the same model, and are within the table of
-// Bossuat et al.: of each, the modulus of what is published under its secret.
+// The sets of packages with their own registries have 128 bits by the same model, and are within
+// the table of Bossuat et al.: the test compares the modulus of the samples published under each
+// secret.
 func TestSecurityTableOfOtherSets(t *testing.T) {
 	type set struct {
 		logN     int

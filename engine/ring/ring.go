@@ -1,7 +1,6 @@
 // Package ring implements R_q = Z_q[X]/(X^N+1) for a product q of distinct primes that are 1 mod
-// 2N, in a residue number system. Polynomials in coefficient form (Poly) and in evaluation form
-// (NTT) have different types. Every residue is canonical, in [0, q_i).
-// different types. Every residue is canonical, in [0, q_i).
+// 2N, in a residue number system. Polynomials in coefficient form ([Poly]) and in evaluation form
+// ([NTT]) have different types. Every residue is canonical, in [0, q_i).
 //
 // Everything is exact integer arithmetic, so results are the same on every machine. The roots and the order of slots
 // of the number theoretic transforms are Lattigo's. Functions run on the calling goroutine; a Basis is immutable and

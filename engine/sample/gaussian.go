@@ -29,15 +29,14 @@ import (
 //
 // Accuracy. The table has 192 bits and ends where less than 2^-192 is left: at most 60 entries, an
 // error below 2^-185 for each candidate. The kernel has the upper 64 bits of its entries and leaves
-// the candidate open if h equals one of them; then 128 more bits are drawn. Step 3 decides lazily
-// whether a uniform number is below exp(-x): the kernel computes P = 2^51 exp(-x) in words, within
-// 19 (see below), and decides by the first 51 bits of the number unless they are within 32 of P.
-// Otherwise, with probability 2^-45, 192 bits are drawn after the first 63, and all 255 are
-// compared with 2^255 exp(-x), computed to more than 256 bits. The accepted distribution differs
-// from D by less than 2^-180. A centre has 128 bits: moving one by 2^-128 moves D by less than
-// 2^-129 in statistical distance, whose growth is half the mean deviation of 2 pi (z-c)/w^2, at
-// most sqrt(pi/2)/w.
-// sqrt(pi/2)/w.
+// the candidate open if h equals the upper 64 bits of an entry; then 128 more bits are drawn. Step
+// 3 decides lazily whether a uniform number is below exp(-x): the kernel computes P = 2^51 exp(-x)
+// in words, within 19 (see below), and decides by the first 51 bits of the number unless they are
+// within 32 of P. Otherwise, with probability 2^-45, 192 bits are drawn after the first 63, and all
+// 255 are compared with 2^255 exp(-x), computed to more than 256 bits. The accepted distribution
+// differs from D by less than 2^-180. A centre has 128 bits: moving one by 2^-128 moves D by less
+// than 2^-129 in statistical distance, whose growth is half the mean deviation of 2 pi (z-c)/w^2,
+// at most sqrt(pi/2)/w.
 //
 // Error of P, in units of 2^-51, for w >= 3. The table ends at k y < 6.65 w, so z0 < 6.9 w and x < 32.
 //

@@ -12,7 +12,7 @@ import (
 // shares. So the shares of the d parties that follow the dealer in the roster, cyclically, are
 // uniform: each of these parties expands them from a seed that the dealer sent to it once
 // (pseudorandom secret sharing in its simplest form). The dealer computes the other shares, its own
-// and those of the remaining n-1-d parties, and sends the latter. With d = n-1 it sends none.
+// and those of the remaining n-1-d parties, and sends the latter. With d = n-1 it sends no shares.
 type Dealing struct {
 	s              *Shamir
 	dealer, degree int

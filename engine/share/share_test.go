@@ -54,7 +54,7 @@ func pick(shares [][]uint64, parties []int) (list [][]uint64) {
 // Every quorum of d+1 parties reconstructs, for every number of parties and degree, and with
 // additive shares too.
 func TestEveryQuorum(t *testing.T) {
-	const width = 700 // more than a block and not a multiple of it
+	const width = 700 // more than a block, and not a multiple of the block length
 	for _, q := range primes {
 		for _, n := range []int{3, 5, 7} {
 			s := shamir(t, q, n)

@@ -20,7 +20,8 @@ import (
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 )
 
-// Client is connected to all parties. It may be used by several goroutines concurrently.
+// Client is connected to all parties; [Dial] creates one. It may be used by several goroutines
+// concurrently.
 type Client struct {
 	name    string
 	parties *lodge.Parties
@@ -41,7 +42,7 @@ func Dial(c lodge.Config) (*Client, error) {
 // Close closes the connections and ends all calls.
 func (c *Client) Close() error { return c.parties.Close() }
 
-// Key is the public key of an epoch, for vectors over one field.
+// Key is the public key of an epoch, for vectors over one field. [Client.Key] fetches it.
 type Key struct {
 	Epoch  uint64
 	Params string // parameter set

@@ -15,7 +15,7 @@ import (
 	decryptionv1 "github.com/lodge-mpc/lodge/proto/lodge/decryption/v1"
 )
 
-// Decryption is the result of Decrypt.
+// Decryption is the result of [Client.Decrypt].
 type Decryption struct {
 	Values  []*big.Int
 	Answers [][]byte // the parties' messages, in the order of the roster

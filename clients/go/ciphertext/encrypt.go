@@ -26,7 +26,7 @@ func workers() int { return runtime.GOMAXPROCS(0) }
 const chunk = 1 << 20
 
 // Encrypt encrypts values on this machine, in the first slots of one ciphertext, and proves that
-// this client knows them. The proof holds only for the given context, of up to MaxContext bytes.
+// this client knows them. The proof holds only for the given context, of up to [MaxContext] bytes.
 func (c *Client) Encrypt(ctx context.Context, k *Key, values []*big.Int, bound []byte) (*Ciphertext, error) {
 	half, err := c.halved(k, values, bound)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 )
 
-// Ciphertext is an encrypted vector with the proof that its client knows it.
+// Ciphertext is an encrypted vector with the proof that its client knows it. [Client.Encrypt] makes
+// one, and [Read] reads one from a file.
 type Ciphertext struct {
 	Epoch  uint64 `json:"epoch"`
 	Params string `json:"params"`

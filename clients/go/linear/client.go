@@ -18,7 +18,8 @@ import (
 	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
 )
 
-// Client is connected to one party. It may be used by several goroutines concurrently.
+// Client is connected to one party, by [Dial] or [New]. It may be used by several goroutines
+// concurrently.
 type Client struct {
 	name  string // of the party
 	conn  *grpc.ClientConn
@@ -167,7 +168,7 @@ func (u *upload) inputs(in *linear.Inputs) error {
 	return nil
 }
 
-// ignore returns nil for io.EOF, the sender's error when a stream has ended: Recv reports the
+// ignore returns nil for [io.EOF], the sender's error when a stream has ended: Recv reports the
 // cause.
 func ignore(err error) error {
 	if errors.Is(err, io.EOF) {

@@ -11,7 +11,7 @@ import (
 	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
 )
 
-// Product is a product of two integer matrices of the caller.
+// Product is a product of two integer matrices of the caller, for [Client.Multiply].
 type Product struct {
 	// Set names the parameter set; empty means the default for products.
 	Set               string
@@ -25,13 +25,13 @@ type Product struct {
 	Progress func(Progress)
 }
 
-// Progress of a product.
+// Progress describes the progress of a product.
 type Progress struct {
 	Sent, ToSend    uint64 // bytes
 	Answers, Expect int
 }
 
-// Result of Multiply.
+// Result is the result of [Client.Multiply].
 type Result struct {
 	Entries []int64 // Rows x Cols, row by row
 	// Up and Down are the bytes in each direction, including those of failed attempts; Attempts is

@@ -13,7 +13,8 @@ import (
 	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
 )
 
-// Run names a product on shares. Both ends use the same name, and use it only once.
+// Run names a product on shares; [NewRun] draws a name. Both ends use the same name, and use it
+// only once.
 type Run [16]byte
 
 // NewRun returns a random name.
@@ -34,7 +35,8 @@ type Ends struct {
 	Progress func(Progress)
 }
 
-// Vector is a product of a matrix and a shared vector.
+// Vector is a product of a matrix and a shared vector, for [Client.AskVector] and
+// [Client.AnswerVector].
 type Vector struct {
 	Ends
 	Rows, Cols int
@@ -42,7 +44,8 @@ type Vector struct {
 	Slots      int
 }
 
-// Batch is, for each output, a sum over shared matrices times vectors.
+// Batch is, for each output, a sum over shared matrices times vectors, for [Client.AskBatch] and
+// [Client.AnswerBatch].
 type Batch struct {
 	Ends
 	Rows, Cols, Count, Outputs int

@@ -16,7 +16,8 @@ import (
 )
 
 // Config holds a client's identity and the addresses of its services. Its YAML form is written by
-// `lodge init` as clients/NAME.yaml and read by Lodge's clients in all languages.
+// `lodge init` as clients/NAME.yaml and read by Lodge's clients in all languages; [Load] reads it
+// here.
 type Config struct {
 	// Name is the client's name at the coordinator and the party.
 	Name string `yaml:"name"`

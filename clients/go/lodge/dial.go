@@ -28,7 +28,8 @@ const maxMessage = 4<<20 + 64<<10
 // defaultPatience is how long a call is retried while the other side does not respond.
 const defaultPatience = 30 * time.Second
 
-// Client reserves tuples at the coordinator and draws the shares of its own party. It may be used
+// Client reserves tuples at the coordinator and draws the shares of its own party; [Dial] creates
+// one. It may be used
 // by several goroutines concurrently.
 type Client struct {
 	config      Config

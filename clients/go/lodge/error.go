@@ -67,7 +67,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("lodge: %s: %s (%s)", e.Code, e.What, e.Next)
 }
 
-// Is makes errors.Is compare codes: errors.Is(err, &lodge.Error{Code: lodge.OutOfStock}).
+// Is makes [errors.Is] compare codes: errors.Is(err, &lodge.Error{Code: lodge.OutOfStock}).
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code && (t.What == "" || t.What == e.What)

@@ -27,7 +27,7 @@ type Origin struct {
 }
 
 // FetchDir draws a reservation, with the MAC-key share, from the party at conn and writes it to dir
-// (see package tuplefile). The party gives a reservation to one client only; the same client may
+// (see package [tuplefile]). The party gives a reservation to one client only; the same client may
 // draw it again while the lease lasts.
 func FetchDir(ctx context.Context, conn grpc.ClientConnInterface, reservation, dir string, o Origin) (err error) {
 	client := tuplesv1.NewTuplesServiceClient(conn)

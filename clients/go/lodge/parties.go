@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Parties holds connections to all parties, in the order of the roster. It may be used by several
-// goroutines concurrently.
+// Parties holds connections to all parties, in the order of the roster; [DialParties] creates them.
+// It may be used by several goroutines concurrently.
 type Parties struct {
 	names []string
 	conns []*grpc.ClientConn
@@ -33,8 +33,8 @@ func DialParties(c Config) (*Parties, error) {
 	return p, nil
 }
 
-// PartiesOver returns the caller's own connections as Parties, for cases that DialParties does not
-// support. names and conns are in the order of the roster. Close closes the connections.
+// PartiesOver returns the caller's own connections as Parties, for cases that [DialParties] does
+// not support. names and conns are in the order of the roster. Close closes the connections.
 func PartiesOver(names []string, conns []*grpc.ClientConn) *Parties {
 	return &Parties{names: names, conns: conns}
 }
@@ -116,7 +116,7 @@ func FromAll[T any](ctx context.Context, p *Parties, f func(ctx context.Context,
 	return list, nil
 }
 
-// Agreed calls f for every party like FromAll and returns the common response. If equal reports a
+// Agreed calls f for every party like [FromAll] and returns the common response. If equal reports a
 // difference from the first party's response, the error has the code Conflict and begins with what.
 func Agreed[T any](ctx context.Context, p *Parties, what, next string, equal func(a, b T) bool,
 	f func(ctx context.Context, conn *grpc.ClientConn) (T, error),

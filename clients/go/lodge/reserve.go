@@ -14,7 +14,7 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
-// Class describes tuples. All tuples of a class are interchangeable.
+// Class describes tuples, for [Client.Reserve]. All tuples of a class are interchangeable.
 type Class struct {
 	Kind   string // as in tuplefile: scalar, matrix, square, random, bit, inverse, input or convolution
 	Field  string // as p128
@@ -60,7 +60,7 @@ func For(clients ...string) ReserveOption {
 func Wait() ReserveOption { return func(q *stockv1.ReserveRequest) { q.Wait = true } }
 
 // Reservation identifies tuples that are held at every party under one id. The clients of all
-// parties draw the same tuples with it.
+// parties draw the same tuples with it, by [Client.Fetch].
 type Reservation struct {
 	ID       string
 	Class    Class
@@ -127,7 +127,7 @@ func (c *Client) Release(ctx context.Context, id string) (returned bool, err err
 	return returned, err
 }
 
-// Stock holds the levels of every class and epoch.
+// Stock holds the levels of every class and epoch, as [Client.Stock] returns them.
 type Stock struct {
 	Levels []*stockv1.Stock
 	// AsOf is the last time at which all parties reported their stock, or the zero time if the

@@ -17,13 +17,13 @@ import (
 )
 
 // Shares is a stream of one party's shares of a reservation. Read returns the bytes of the records
-// of docs/reference/export-format.md; Tuples, Triples and similar methods return them as values. Use one or
-// the other. A broken stream is resumed where it ended, even after a restart of the party, as long
-// as the client's patience and the lease last.
+// of docs/reference/export-format.md; [Shares.Triples] and similar methods return them as values.
+// Use one or the other. A broken stream is resumed where it ended, even after a restart of the
+// party, as long as the client's patience and the lease last.
 //
 // At the end of a stream, all data received over it is compared with the party's SHA-256; data
 // received before a break is protected only by TLS. Values are returned before the end. They are
-// known to be complete and as the party sent them only when Read has returned io.EOF, or Err
+// known to be complete and as the party sent them only when Read has returned [io.EOF], or Err
 // returns nil after a range over values. The caller must close a stream that it does not read to
 // the end.
 type Shares struct {
@@ -132,7 +132,7 @@ func (s *Shares) begin(head *tuplesv1.FetchResponse) *Error {
 // Size returns the length of all records in bytes.
 func (s *Shares) Size() int64 { return int64(s.Reservation.Count) * int64(s.TupleBytes) }
 
-// Read returns the next bytes. It returns io.EOF after the last byte, if the checksum matched.
+// Read returns the next bytes. It returns [io.EOF] after the last byte, if the checksum matched.
 func (s *Shares) Read(b []byte) (int, error) {
 	for len(s.chunk) == 0 && len(b) > 0 {
 		if s.err != nil {

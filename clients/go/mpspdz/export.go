@@ -23,7 +23,7 @@ var ErrSources = errors.New("mpspdz: sources do not belong together")
 // read.
 var errNoReader = errors.New("mpspdz: no reader came")
 
-// ExportOptions configures Export; see Options for the first three fields.
+// ExportOptions configures [Export]; see [Options] for the first three fields.
 type ExportOptions struct {
 	Suffix string
 	Force  bool
@@ -35,7 +35,7 @@ type ExportOptions struct {
 	Progress func(done, total int64)
 }
 
-// Report describes what Export wrote or, in a dry run, would write.
+// Report describes the files that [Export] wrote or, in a dry run, would write.
 type Report struct {
 	Dir       string       `json:"dir"` // of the files
 	Parties   int          `json:"parties"`
@@ -96,8 +96,8 @@ type exporter struct {
 	stop   context.CancelCauseFunc // cancels writing to pipes
 }
 
-// Export writes the shares of one party's directories (see package tuplefile), of any kinds but of
-// one key epoch, to out/Player-Data. A directory without a manifest is replaced by its
+// Export writes the shares of one party's directories (see package [tuplefile]), of any kinds but
+// of one key epoch, to out/Player-Data. A directory without a manifest is replaced by its
 // subdirectories. Batches of the same kind go into one file, in the given order. Before it writes
 // anything, Export checks that the directories belong together, that no batch occurs twice, that
 // each file has the right length, and that no file is in the way. Files get their names when all of
@@ -129,7 +129,7 @@ func Export(ctx context.Context, from []string, out string, o ExportOptions) (*R
 }
 
 // Stream provides shares from a source other than a directory. Open is called once, when the shares
-// are needed, and never in a dry run. Its reader must return io.EOF after the manifest's tuples,
+// are needed, and never in a dry run. Its reader must return [io.EOF] after the manifest's tuples,
 // and another error if the shares are invalid. The manifest's Files are ignored.
 type Stream struct {
 	Manifest tuplefile.Manifest

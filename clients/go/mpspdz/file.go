@@ -27,8 +27,8 @@ var (
 	errClosed     = errors.New("mpspdz: file is closed")
 )
 
-// File accepts records of one target in Lodge's encoding, split at any point, and writes them in
-// MP-SPDZ's. It is an io.WriteCloser.
+// File accepts records of one [Target] in Lodge's encoding, split at any point, and writes them in
+// MP-SPDZ's. It is an [io.WriteCloser].
 type File struct {
 	tree   *Tree
 	target Target
@@ -51,8 +51,8 @@ type File struct {
 
 // File creates the file of a target under a temporary name; Close renames it. If the target is a
 // named pipe, or will be one (see Options.Pipes), the first Write that fills the buffer opens it
-// and waits for a reader. File returns ErrExists if the name is in use, and ErrKind if MP-SPDZ has
-// no file for the target.
+// and waits for a reader. File returns [ErrExists] if the name is in use, and [ErrKind] if MP-SPDZ
+// has no file for the target.
 func (t *Tree) File(target Target) (*File, error) {
 	pipe, err := t.Check(target)
 	if err != nil {
@@ -111,15 +111,15 @@ func (f *File) Records() int64 {
 	return max(0, f.written.Load()-int64(len(f.tree.header))) / int64(f.per*f.tree.m.bytes())
 }
 
-// Usable returns how many of Records MP-SPDZ can use, see Target.Usable.
+// Usable returns how many of Records MP-SPDZ can use, see [Target.Usable].
 func (f *File) Usable() int64 { return f.target.Usable(f.Records()) }
 
 // Bytes returns the number of bytes written to the disk or the pipe. It may be called at any time.
 func (f *File) Bytes() int64 { return f.written.Load() }
 
 // Write accepts shares: for each record the values, then their MACs, then the plaintext value if
-// this party owns the input. Errors are permanent: ErrRange for an element that is not below p,
-// ErrReaderGone, the context's, or the file system's.
+// this party owns the input. Errors are permanent: [ErrRange] for an element that is not below p,
+// [ErrReaderGone], the context's, or the file system's.
 func (f *File) Write(p []byte) (n int, err error) {
 	if f.err != nil {
 		return 0, f.err
@@ -214,7 +214,7 @@ func (f *File) openPipe() error {
 }
 
 // Close completes the file: it writes the buffer and gives a regular file its final name. After an
-// error of Write, or in the middle of a record (ErrPartial), it acts like Abort and returns the
+// error of Write, or in the middle of a record ([ErrPartial]), it acts like Abort and returns the
 // error.
 func (f *File) Close() error {
 	if f.err == nil && (f.at != 0 || len(f.cut) > 0) {

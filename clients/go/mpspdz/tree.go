@@ -39,7 +39,7 @@ var (
 	ErrExported = errors.New("mpspdz: exported before")
 )
 
-// Options describes the owner of a tree. KeyShare is secret; String and GoString omit it.
+// Options describes the owner of a [Tree]. KeyShare is secret; String and GoString omit it.
 type Options struct {
 	Prime    *big.Int // of 64 to 256 bits
 	Parties  int
@@ -59,8 +59,8 @@ func (o Options) String() string {
 // GoString is String.
 func (o Options) GoString() string { return o.String() }
 
-// Tree is one party's part of a directory Player-Data. It is safe for concurrent use; each File is
-// for one goroutine.
+// Tree is one party's part of a directory Player-Data. It is safe for concurrent use; each
+// [File] is for one goroutine.
 type Tree struct {
 	ctx    context.Context // ends the wait for readers of pipes
 	dir    string          // Player-Data/<n>-p-<bits>
@@ -77,7 +77,7 @@ type Tree struct {
 
 var suffixes = regexp.MustCompile(`^(-T(0|[1-9][0-9]{0,5}))?$`)
 
-// NewTree prepares a party's part of dir/Player-Data. Without Force it returns ErrExists for a
+// NewTree prepares a party's part of dir/Player-Data. Without Force it returns [ErrExists] for a
 // directory with a different prime or a different share of the MAC key. Nothing is written before
 // the first File. The context applies to Files that are pipes: a Write that waits for a reader
 // fails when it ends.

@@ -17,7 +17,7 @@ import (
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 )
 
-// Client is connected to all parties of a roster.
+// Client is connected to all parties of a roster; [Dial] creates one.
 type Client struct {
 	parties *lodge.Parties
 	listing time.Duration // time limit for a party to list its keys
@@ -41,7 +41,8 @@ func over(parties *lodge.Parties) *Client {
 // Close closes the connections and ends all calls.
 func (c *Client) Close() error { return c.parties.Close() }
 
-// OwnKeys describes a version of a party's own keys, as reported by the party.
+// OwnKeys describes a version of a party's own keys, as reported by the party
+// ([Client.ListKeys]).
 type OwnKeys struct {
 	Party   int            `json:"party"`
 	Version uint64         `json:"version"`
@@ -138,7 +139,7 @@ func (c *Client) DestroyKeys(ctx context.Context, party int, version uint64, rea
 // MaxBits is the maximal number of bits that a party encrypts in one call.
 const MaxBits = 1 << 18
 
-// Encrypt makes a party encrypt at most MaxBits bits under a version of its keys. It needs the
+// Encrypt makes a party encrypt at most [MaxBits] bits under a version of its keys. It needs the
 // permission "encrypt". Version 0 is the newest version in use. The party sees the bits, so use a
 // party that may see them.
 func (c *Client) Encrypt(ctx context.Context, scheme *multikey.Scheme, party int, version uint64, bits []bool) (*multikey.Batch, error) {
@@ -213,7 +214,7 @@ func (c *Client) owners(ctx context.Context) *owners {
 	return o
 }
 
-// Decryption describes ciphertexts to decrypt and the way to decrypt them.
+// Decryption describes ciphertexts to decrypt and the way to decrypt them, for [Client.Decrypt].
 type Decryption struct {
 	Ciphertexts []*multikey.Ciphertext
 	Epoch       uint64 // of the group; 0: the newest active one
@@ -230,7 +231,7 @@ type Decryption struct {
 	Prepare func(*threshold.Key, *threshold.Request) error
 }
 
-// Decrypted is the result of Decrypt.
+// Decrypted is the result of [Client.Decrypt].
 type Decrypted struct {
 	Bits    []bool // in the order of the ciphertexts; nil if the answers are encrypted to another recipient
 	Epoch   uint64

@@ -71,8 +71,8 @@ func Write(w io.Writer, s *multikey.Scheme, groups []Group) error {
 	return out.Flush()
 }
 
-// Read reads the output of Write to the end of r. The error wraps ErrFile, multikey.ErrSet, or
-// multikey.ErrCRS.
+// Read reads the output of Write to the end of r. The error wraps [ErrFile], [multikey.ErrSet], or
+// [multikey.ErrCRS].
 func Read(r io.Reader, s *multikey.Scheme) ([]Group, error) {
 	in := bufio.NewReader(r)
 	line := make([]byte, len(fileLine))

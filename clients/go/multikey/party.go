@@ -1,6 +1,7 @@
-// Package multikey is a client for multi-key ciphertexts. It lists and downloads the public keys of
-// all parties, and has netlists computed on bits that several parties encrypted under their own
-// keys (docs/guides/multikey.md).
+// Package multikey is a client for multi-key ciphertexts. A [Party] lists and downloads the
+// public keys of all parties, and computes a [Request]: a netlist on bits that several parties
+// encrypted under their own keys (docs/guides/multikey.md). A [Client] has the parties encrypt
+// ([Client.Encrypt]) and decrypt results together ([Client.Decrypt]).
 package multikey
 
 import (
@@ -28,7 +29,7 @@ type Party struct {
 	stall      time.Duration // longest wait for more of the keys being downloaded
 }
 
-// At returns a client of the party at a connection, which Connect of a lodge.Config creates. The
+// At returns a client of the party at a connection, which Connect of a [lodge.Config] creates. The
 // scheme has the set and the common reference string that the roster pins.
 func At(conn grpc.ClientConnInterface, s *multikey.Scheme) *Party {
 	return &Party{s, multikeyv1.NewRegistryServiceClient(conn), multikeyv1.NewEvaluationServiceClient(conn), 30 * time.Second}

@@ -1,7 +1,7 @@
 // Package npy reads and writes NumPy's files of one array, format versions 1.0 and 2.0
-// (numpy.lib.format): integers and floating point numbers, little-endian, in C order. It reads
-// exactly what NumPy writes, and holds only the requested entries, so that a large matrix can be
-// read row by row.
+// (numpy.lib.format): integers and floating point numbers, little-endian, in C order. [NewReader]
+// accepts exactly the files that NumPy writes, and a [Reader] holds only the requested entries, so
+// that a large matrix can be read row by row. [Write] writes a file.
 package npy
 
 import (
@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// ErrFormat is wrapped by all errors about malformed files, ErrRange by those about numbers.
+// ErrFormat is wrapped by all errors about malformed files, [ErrRange] by those about numbers.
 var (
 	ErrFormat = errors.New("npy: malformed file")
 	ErrRange  = errors.New("npy: number out of range")
@@ -36,7 +36,8 @@ var sizes = map[string]int{
 	"|i1": 1, "<i2": 2, "<i4": 4, "<i8": 8, "|u1": 1, "<u2": 2, "<u4": 4, "<u8": 8, "<f4": 4, "<f8": 8,
 }
 
-// Reader reads the entries of an array in order.
+// Reader reads the entries of an array in order, with the method for their type: [Reader.Integers],
+// [Reader.Words] or [Reader.Floats].
 type Reader struct {
 	Shape []int
 	Type  string // as NumPy writes it, such as "<i8"
@@ -47,7 +48,7 @@ type Reader struct {
 	held []byte
 }
 
-// NewReader reads the header. The error wraps ErrFormat, or is that of r.
+// NewReader reads the header. The error wraps [ErrFormat], or is that of r.
 func NewReader(r io.Reader) (*Reader, error) {
 	var head [12]byte
 	if _, err := io.ReadFull(r, head[:10]); err != nil {
@@ -165,8 +166,8 @@ func word(b []byte) (v uint64) {
 	return v
 }
 
-// Integers reads the next entries. The error wraps ErrFormat; ErrRange, for an entry that exceeds
-// 63 bits or is not an integer; or is that of the file.
+// Integers reads the next entries. The error wraps [ErrFormat]; [ErrRange], for an entry that
+// exceeds 63 bits or is not an integer; or is that of the file.
 func (x *Reader) Integers(dst []int64) error {
 	return x.each(len(dst), func(i int, b []byte) error {
 		switch {
@@ -190,7 +191,8 @@ func (x *Reader) Integers(dst []int64) error {
 	})
 }
 
-// Words reads the next entries, which are unsigned integers. The error wraps ErrFormat, or is that of the file.
+// Words reads the next entries, which are unsigned integers. The error wraps [ErrFormat], or is
+// that of the file.
 func (x *Reader) Words(dst []uint64) error {
 	if !x.Unsigned() {
 		return fmt.Errorf("%w: entries of type %s are not unsigned", ErrFormat, x.Type)

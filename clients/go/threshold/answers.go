@@ -30,7 +30,7 @@ type AnswersFile struct {
 	Places [][]int
 }
 
-// answersRecord is the JSON form of an AnswersFile.
+// answersRecord is the JSON form of an [AnswersFile].
 type answersRecord struct {
 	Format    string         `json:"format"`
 	Epoch     uint64         `json:"epoch"`

@@ -11,7 +11,8 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 )
 
-// Approval is a request for decryption that needs approval at a party, or has received it.
+// Approval is a request for decryption that needs approval at a party, or has received it
+// ([Client.Approvals], [Client.Approve]).
 type Approval struct {
 	Request    string    `json:"request"` // named by the error approval_needed, in hexadecimal
 	Client     string    `json:"client"`

@@ -22,7 +22,8 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 )
 
-// Client is connected to all parties. It may be used by several goroutines concurrently.
+// Client is connected to all parties; [Dial] creates one. It may be used by several goroutines
+// concurrently.
 type Client struct {
 	parties *lodge.Parties
 	// Patience is how long a party may take to respond before the client uses others instead; 0
@@ -71,7 +72,7 @@ func Over(parties *lodge.Parties) *Client { return &Client{parties: parties} }
 // Close closes the connections and ends all calls.
 func (c *Client) Close() error { return c.parties.Close() }
 
-// Key describes the keys of an epoch, as reported by the holders.
+// Key describes the keys of an epoch, as reported by the holders ([Client.Keys]).
 type Key struct {
 	Epoch     uint64   `json:"epoch"`
 	State     string   `json:"state"`

@@ -22,8 +22,8 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 )
 
-// Request describes ciphertexts to decrypt: LWE ciphertexts of one message each, or ring or BGV
-// ciphertexts of which the first Coefficients are opened.
+// Request describes ciphertexts to decrypt, for [Client.Decrypt]: LWE ciphertexts of one message
+// each, or ring or BGV ciphertexts of which the first Coefficients are opened.
 type Request struct {
 	LWE  []*lwe.LWE
 	Ring []*lwe.Ring
@@ -176,7 +176,7 @@ type Answers struct {
 	Ciphertexts []byte `json:"ciphertexts,omitempty"`
 }
 
-// Result is the result of a request.
+// Result is the result of [Client.Decrypt].
 type Result struct {
 	// Messages is nil if the answers are sealed to another recipient. For BGV ciphertexts it holds
 	// coefficients, one ciphertext after the other; Key.Slots converts those of whole ciphertexts.

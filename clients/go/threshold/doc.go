@@ -1,5 +1,7 @@
-// Package threshold is the Go client for threshold keys. It downloads their public and evaluation
-// keys, encrypts, and has any threshold + 1 of the holders decrypt, avoiding those that are down.
+// Package threshold is the Go client for threshold keys. A [Client] downloads their public and
+// evaluation keys ([Client.PublicKey], [Client.EvaluationKeys], [Client.BGVKeys]), and has any
+// threshold + 1 of the holders decrypt, avoiding holders that are down ([Client.Decrypt]).
+// [Encrypt] and [EncryptBGV] encrypt.
 //
 // A client whose ciphertext is decrypted learns its message, and the result may depend on noise. So
 // the parties' policies decide which client may decrypt which ciphertexts, and each party enforces

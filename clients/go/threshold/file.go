@@ -17,8 +17,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 )
 
-// File holds ciphertexts under threshold keys in the form of files: LWE ciphertexts of one message
-// each, or ring ciphertexts each of which, except the last, has Coefficients messages.
+// File holds ciphertexts under threshold keys in the form of files, which [ReadFile] reads: LWE
+// ciphertexts of one message each, or ring ciphertexts each of which, except the last, has
+// Coefficients messages.
 type File struct {
 	Epoch    uint64
 	Params   string

@@ -93,7 +93,8 @@ func (s *keyStart) bytes() ([]byte, error) {
 	return b, err
 }
 
-// KeyFile holds the content of a file of public keys.
+// KeyFile holds the content of a file of public keys, which [Client.FetchKeys] writes and
+// [ReadKeys] reads.
 type KeyFile struct {
 	Key    *Key           // only epoch, set, digest and automorphisms
 	Public *lwe.PublicKey // nil for BGV keys

@@ -136,8 +136,8 @@ func chooseOwners(k *Key, r *Request, failures map[int]int, empty map[string]boo
 	return owners, nil
 }
 
-// combineMultikey returns the bits of plaintext answers, 0 or 1. The error wraps mkdecrypt.ErrNoise
-// if one is not a bit.
+// combineMultikey returns the bits of plaintext answers, 0 or 1. The error wraps
+// [mkdecrypt.ErrNoise] if one is not a bit.
 func (a *Answers) combineMultikey() ([]uint64, error) {
 	s, err := multikeyOf(a.Params)
 	if err != nil || s == nil {

@@ -37,7 +37,7 @@ func Exports(dir string) (list []Exported, err error) {
 
 // NoteExport records on disk, in addition to earlier records, that the shares of a directory are
 // about to be exported. If another process writes the first record concurrently, the error is
-// fs.ErrExist.
+// [fs.ErrExist].
 func NoteExport(dir, to string) error {
 	list, err := Exports(dir)
 	if err != nil {

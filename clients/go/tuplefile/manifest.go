@@ -60,7 +60,7 @@ type Dims struct {
 	N int `json:"n"`
 }
 
-// File describes a data file.
+// File describes a data file in a [Manifest].
 type File struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`

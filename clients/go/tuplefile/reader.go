@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 )
 
-// Reader streams the elements of one party's share directory.
+// Reader streams the elements of one party's share directory; [Open] opens one.
 type Reader struct {
 	Manifest Manifest
 
@@ -24,8 +24,8 @@ type Reader struct {
 }
 
 // Open opens dir for reading. The data file must have the length stated in the manifest, which must
-// match its tuples with elements of elementBytes bytes. Otherwise Open returns ErrTruncated or
-// ErrTrailing before it reads any data.
+// match its tuples with elements of elementBytes bytes. Otherwise Open returns [ErrTruncated] or
+// [ErrTrailing] before it reads any data.
 func Open(dir string, m Manifest, elementBytes int) (*Reader, error) {
 	if err := m.check(true); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func Open(dir string, m Manifest, elementBytes int) (*Reader, error) {
 	return &Reader{Manifest: m, file: f, buf: bufio.NewReaderSize(f, 1<<18), sum: sha256.New(), left: want}, nil
 }
 
-// Read fills p completely, or returns ErrTruncated.
+// Read fills p completely, or returns [ErrTruncated].
 func (r *Reader) Read(p []byte) (int, error) {
 	if int64(len(p)) > r.left {
 		return 0, ErrTruncated

@@ -52,7 +52,8 @@ func Create(dir string, m Manifest, elementBytes int) (*Writer, error) {
 	}, nil
 }
 
-// Write appends data: whole records in order, cut anywhere. More than the manifest promises is ErrCount.
+// Write appends data: whole records in order, cut anywhere. More than the manifest promises is
+// [ErrCount].
 func (w *Writer) Write(p []byte) (int, error) {
 	if int64(len(p)) > w.want-w.n {
 		return 0, fmt.Errorf("%w: more than %d", ErrCount, w.want)
@@ -66,8 +67,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close finishes the directory: flushes and syncs the data, then writes the manifest. Less data than the manifest
-// promises is ErrCount, and the directory stays without a manifest.
+// Close finishes the directory: flushes and syncs the data, then writes the manifest. Less data
+// than the manifest promises is [ErrCount], and the directory stays without a manifest.
 func (w *Writer) Close() error {
 	if w.n != w.want {
 		return errors.Join(fmt.Errorf("%w: %d of %d", ErrCount, w.n, w.want), w.Abort())

@@ -1,6 +1,6 @@
 // Package verify is the independent checker of exported tuples. Given the share directories of all
-// parties (docs/reference/export-format.md), it adds up the shares and checks the properties on which an
-// online phase relies:
+// parties (docs/reference/export-format.md), [Dirs] adds up the shares, checks the properties on
+// which an online phase relies, and returns a [Report]:
 //
 //   - the parties agree on what they exported, and every party is there once;
 //   - the modulus is the prime that the named parameter set and field stand for;

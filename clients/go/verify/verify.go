@@ -23,7 +23,7 @@ var (
 	ErrNotCanonical = errors.New("verify: element is not below the modulus")
 )
 
-// ElementError locates an element that is not canonical. It wraps ErrNotCanonical.
+// ElementError locates an element that is not canonical. It wraps [ErrNotCanonical].
 type ElementError struct {
 	Party   int
 	Tuple   int64
@@ -34,7 +34,7 @@ func (e *ElementError) Error() string {
 	return fmt.Sprintf("%v: party %d, tuple %d, element %d", ErrNotCanonical, e.Party, e.Tuple, e.Element)
 }
 
-// Unwrap returns ErrNotCanonical.
+// Unwrap returns [ErrNotCanonical].
 func (e *ElementError) Unwrap() error { return ErrNotCanonical }
 
 // Options configures Dirs. The zero value is valid.

@@ -30,5 +30,5 @@
 // program is computed level by level, and drops ciphertexts after their last use.
 //
 // An output can be an input or a constant: its ciphertext is then the input's own, or a public bit.
-// A party that agrees to decrypt results must know what the netlist computes.
+// A party that agrees to decrypt results must know the function that the netlist computes.
 package circuit

@@ -8,7 +8,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey"
 )
 
-// Errors of a netlist, its inputs, or their keys. Every error of this package wraps one of them.
+// Errors of a netlist, its inputs, or their keys. All errors of this package wrap an error of this
+// list.
 var (
 	ErrSyntax = errors.New("circuit: malformed netlist")
 	ErrTooBig = errors.New("circuit: the netlist is too large")

@@ -91,7 +91,7 @@ type parser struct {
 
 // next advances to the next line that has fields. If the line has too many fields, it keeps one
 // more than the maximum, which the caller's count rejects, so that no line uses a multiple of its
-// own memory.
+// size in memory.
 func (p *parser) next() bool {
 	for len(p.text) > 0 {
 		var line []byte

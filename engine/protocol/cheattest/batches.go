@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// ofBatches are the cheats after the proof of a batch.
+// ofBatches lists the cheats after the proof of a batch.
 func ofBatches() []*Cheat {
 	evaluated := Ends{Check: triple.CheckEvaluated, Named: Suspects}
 	row := func(name, does string, in Kind, ends Ends, threat int, set func(h byzantine.Hooks, e *Env)) *Cheat {
@@ -102,7 +102,8 @@ func ofBatches() []*Cheat {
 			_ *Env) {
 			byzantine.On(h, "triple/sacrifice", func(v field.Vec) { copy(v.At(1), v.At(0)) })
 		}),
-		// Half of what is opened then is no square, which is seen before the MAC check would be.
+		// Half of the opened values are then not squares, which the parties detect before the MAC
+		// check.
 		row("wrong-squares", "adds 1 to its shares of all squares that bits open, and continues with these values", Bits,
 			failsZero, 0, func(h byzantine.Hooks, e *Env) {
 				byzantine.On(h, "triple/products", func(v field.Vec) {
@@ -138,7 +139,7 @@ func ofBatches() []*Cheat {
 	}
 }
 
-// shares changes the decryption share at this place, where -1 is the last.
+// shares changes the decryption share at this index; -1 is the last one.
 func shares(at int, change func(e *Env, d ring.Poly)) func(h byzantine.Hooks, e *Env) {
 	return func(h byzantine.Hooks, e *Env) {
 		byzantine.On(h, "triple/share", func(messages []ring.Poly) {
@@ -167,7 +168,7 @@ func plusOne(e *Env, d ring.Poly) {
 	b.Add(d, d, p)
 }
 
-// flipped changes a bit of what a commit-then-open step commits to or opens.
+// flipped changes a bit of the value that a commit-then-open step commits to or opens.
 func flipped(name string) func(h byzantine.Hooks, e *Env) {
 	return func(h byzantine.Hooks, _ *Env) {
 		byzantine.On(h, name, func(b *[]byte) { *b = append([]byte{(*b)[0] ^ 1}, (*b)[1:]...) })

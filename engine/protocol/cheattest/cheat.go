@@ -1,7 +1,9 @@
-// Package cheattest is the table of what a party may do wrong, each cheat under a name: what it does, in which session
-// and from how many parties on, which check must end the session, whom the honest parties must name, and whether the
-// session counts as a failed check of their MAC key. The tests of this package run every cheat in one process; a party for tests runs one over a real
-// network. docs/security/byzantine.md shows the table.
+// Package cheattest is the table of deviations from the protocols. Every cheat has a name, a
+// description, the session in which it happens and the smallest number of parties for it, the check
+// that must end the session, the parties that the honest parties must name, and whether the session
+// counts as a failed check of their MAC key. The tests of this package run every cheat in one
+// process; a party for tests runs one over a real network. docs/security/byzantine.md shows the
+// table.
 package cheattest
 
 import (
@@ -23,11 +25,11 @@ type Kind string
 // The kinds.
 const (
 	Keys     Kind = "keys"     // proved key generation
-	First    Kind = "first"    // scalar triples where there is no MAC key yet
-	Scalars  Kind = "scalars"  // scalar triples under a MAC key that all hold
+	First    Kind = "first"    // scalar triples before a MAC key exists
+	Scalars  Kind = "scalars"  // scalar triples under a MAC key that all parties hold
 	Matrices Kind = "matrices" // matrix triples under such a key
 	Bits     Kind = "bits"     // random bits, which open products
-	Inputs   Kind = "inputs"   // input masks of the party that cheats
+	Inputs   Kind = "inputs"   // input masks of the cheating party
 
 	Convolutions Kind = "convolutions" // convolution triples
 )
@@ -35,41 +37,43 @@ const (
 // Sessions lists the kinds.
 var Sessions = []Kind{Keys, First, Scalars, Matrices, Bits, Inputs, Convolutions}
 
-// Named says whom honest parties name at the end of a session.
+// Named says which parties the honest parties name at the end of a session.
 type Named int
 
 // The values of Named.
 const (
 	Nobody   Named = iota
-	Suspects       // the culprit is one of several suspects
-	Certain        // the culprit
+	Suspects       // the cheating party is one of several suspects
+	Certain        // the cheating party
 )
 
 func (n Named) String() string { return [...]string{"nobody", "suspects", "certain"}[n] }
 
-// CheckLate stands for no check: the session ends because a message of the culprit does not arrive,
-// or for another reason.
+// CheckLate stands for no check: the session ends because a message of the cheating party does not
+// arrive, or for another reason.
 const CheckLate = "late"
 
 // Ends describes how a session with a cheat ends at the honest parties.
 type Ends struct {
-	Check string // that ends it, or CheckLate; empty where the cheat gains nothing and the session passes
+	Check string // the check that ends it, or CheckLate; empty if the session passes, because the cheat gains nothing
 	Named Named
-	// Counts says whether it counts as a failed check of the MAC key: the parties had opened their combinations.
+	// Counts reports whether the session counts as a failed check of the MAC key: the parties had
+	// opened their combinations.
 	Counts bool
 }
 
 // Cheat is a row of the table.
 type Cheat struct {
 	Name    string
-	Does    string // the deviation of the culprit, in words
+	Does    string // the deviation of the cheating party, in words
 	Threats []int  // numbers in the list of docs/security/byzantine.md
 	In      Kind
-	From    int // the smallest number of parties for which it can be done
+	From    int // the smallest number of parties for which the cheat is possible
 	Ends    Ends
-	// Wire is how it ends over a network, where signatures are checked and late messages are waited for, if that differs.
+	// Wire is the end over a network, where parties check signatures and wait for late messages, if
+	// it differs.
 	Wire *Ends
-	// Fault is on the links; nil where the party cheats inside.
+	// Fault is the fault on the links; nil if the party cheats inside its protocol code.
 	Fault *Fault
 	// Replays reports whether the cheat repeats messages of the same party from an earlier session.
 	Replays bool
@@ -93,14 +97,15 @@ type Env struct {
 	Scheme  *gbfv.Scheme
 	Parties int
 	Self    round.Party
-	// Peer gives the frames of the message that a peer sends in the round at hand, and waits for it if need be: the
-	// culprit speaks last.
+	// Peer returns the frames of the message that a peer sends in the current round, and waits for
+	// it if necessary: the cheating party speaks last.
 	Peer func(from round.Party, name string) [][]byte
-	// Earlier gives the frames of the message of this name that this party sent to a peer in an earlier session.
+	// Earlier returns the frames of the message of this name that this party sent to a peer in an
+	// earlier session.
 	Earlier func(to round.Party, name string) [][]byte
 }
 
-// checks lists the checks that the culprit omits, so that it continues to send whatever it
+// checks lists the checks that the cheating party omits, so that it continues to send whatever it
 // receives.
 var checks = []string{
 	round.CheckCommitment, keygen.CheckAgree, keygen.CheckBound, keygen.CheckShare, keygen.CheckEquation,
@@ -109,8 +114,8 @@ var checks = []string{
 	verdict.Check, round.Failures,
 }
 
-// Put makes a session of the culprit cheat. The returned function lists the hooks that have not run
-// yet, so that a test can detect a cheat that did not happen.
+// Put makes a session of the cheating party cheat. The returned function lists the hooks that have
+// not run yet, so that a test can detect a cheat that did not happen.
 func (c *Cheat) Put(s *round.Session, e Env) (unfired func() []string) {
 	h := byzantine.New()
 	for _, check := range checks {
@@ -129,14 +134,14 @@ func Observe(s *round.Session, take func(to round.Party, name string, frames [][
 	On(s, "messages", func(send *[]round.Message) {
 		for i := range *send {
 			m := &(*send)[i]
-			frames := framesOf(m.Body) // which a body may give once
+			frames := framesOf(m.Body) // a body may return its frames only once
 			m.Body = bodyOf(frames)
 			take(m.To, m.Name, frames)
 		}
 	})
 }
 
-// On installs a hook into a session, in addition to those that it has; see round.Expose. The party
+// On installs a hook into a session, in addition to its other hooks; see round.Expose. The party
 // sends all its messages even if the session fails.
 func On[T any](s *round.Session, name string, see func(v T)) {
 	if s.Hooks == (byzantine.Hooks{}) {
@@ -150,7 +155,7 @@ func Table() []*Cheat {
 	return slices.Concat(ofMessages(), ofLinks(), ofKeys(), ofProofs(), ofBatches())
 }
 
-// Find is the cheat of this name, nil if there is none.
+// Find returns the cheat of this name, or nil.
 func Find(name string) *Cheat {
 	for _, c := range Table() {
 		if c.Name == name {

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// The numbers of parties that every cheat runs with.
+// Every cheat runs with these numbers of parties.
 var sizes = []int{2, 3, 5}
 
 // Every cheat, with every number of parties: the session ends as the table says.
@@ -30,7 +30,7 @@ func TestByzantine(t *testing.T) {
 	}
 }
 
-// holds runs a cheat and holds its end against the table.
+// holds runs a cheat and compares its end with the table.
 func holds(t *testing.T, w *world, c *Cheat) {
 	opened := make([]bool, w.n)
 	out, unfired := w.cheats(t, c, opened)
@@ -63,7 +63,7 @@ func holds(t *testing.T, w *world, c *Cheat) {
 	}
 }
 
-// named fails the test if somebody is suspected where nobody can be.
+// named fails the test if the abort suspects a party where the table names no party.
 func named(t *testing.T, out *roundtest.Outcome[ended], c *Cheat, culprit round.Party) {
 	t.Helper()
 	for p, err := range out.Errors[:culprit] {
@@ -105,7 +105,7 @@ func stalls(t *testing.T, out *roundtest.Outcome[ended], culprit round.Party, na
 	}
 }
 
-// The list of messages is that of the sessions, in their order, so that no message is left out.
+// The list contains all messages of the sessions, in their order.
 func TestMessagesAreAll(t *testing.T) {
 	w := worldOf(t, 3)
 	known := map[string]bool{}
@@ -136,7 +136,7 @@ func TestMessagesAreAll(t *testing.T) {
 	}
 }
 
-// Names are unique and fit a command line, and every row says what it needs to.
+// Names are unique and fit a command line, and every row is complete.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range Table() {
@@ -156,8 +156,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Of the numbered threats those that a party can pose are in the table or held elsewhere; 20 to 22 are those of protocols
-// that Lodge does not run.
+// Every numbered threat that a party can pose is in the table or tested elsewhere; threats 20 to 22
+// concern protocols that Lodge does not run.
 func TestEveryThreatIsHeld(t *testing.T) {
 	held := map[int]bool{20: true, 21: true, 22: true}
 	for _, c := range Table() {

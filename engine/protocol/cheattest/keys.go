@@ -9,21 +9,22 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// longer adds to every coefficient what still fits a response, but is not short as a polynomial.
+// longer adds a number to every coefficient that still fits a response, but makes the polynomial
+// too long.
 func longer(v []int64) {
 	for i := range v {
 		v[i] += 250
 	}
 }
 
-// scaled is 2^30 times what was drawn.
+// scaled multiplies the drawn value by 2^30.
 func scaled(v []int64) {
 	for i := range v {
 		v[i] <<= 30
 	}
 }
 
-// ofKeys are the cheats inside key generation.
+// ofKeys lists the cheats inside key generation.
 func ofKeys() []*Cheat {
 	equation, bound, share := blamed(keygen.CheckEquation), blamed(keygen.CheckBound), blamed(keygen.CheckShare)
 	row := func(name, does string, ends Ends, set func(h byzantine.Hooks, e *Env), threats ...int) *Cheat {
@@ -101,7 +102,8 @@ func ofKeys() []*Cheat {
 			row("long-mask-"+dashed(label), "uses a long mask for an error in its "+label, bound,
 				on("keygen/mask/"+label, longer)))
 	}
-	// Its responses have no room for 2^30 times a secret: an honest prover that holds it cannot speak.
+	// A response cannot contain 2^30 times a secret: an honest prover with such a secret cannot
+	// respond.
 	list = append(list, row("scaled-secret", "scales its secret by 2^30, and cannot respond",
 		Ends{Check: CheckLate, Named: Suspects}, on("keygen/secret", scaled), 24),
 		row("scaled-error", "scales an error of its public key by 2^30, and cannot respond",
@@ -119,7 +121,7 @@ func dashed(label string) string {
 	return string(b)
 }
 
-// copies says at every one of these places what party 0 says there.
+// copies replaces each of these messages by the message of party 0.
 func copies(h byzantine.Hooks, e *Env, names ...string) {
 	edits := map[string]func(e *Env, to round.Party, frames [][]byte) [][]byte{}
 	for _, name := range names {
@@ -128,7 +130,7 @@ func copies(h byzantine.Hooks, e *Env, names ...string) {
 	rewriteAll(h, e, edits)
 }
 
-// replays says at every one of these places what this party said in an earlier session.
+// replays replaces each of these messages by the message of this party in an earlier session.
 func replays(h byzantine.Hooks, e *Env, names ...string) {
 	edits := map[string]func(e *Env, to round.Party, frames [][]byte) [][]byte{}
 	for _, name := range names {
@@ -137,7 +139,7 @@ func replays(h byzantine.Hooks, e *Env, names ...string) {
 	rewriteAll(h, e, edits)
 }
 
-// withResidue is the frame of a polynomial whose first residue is the first prime.
+// withResidue returns the frame of a polynomial after setting its first residue to the first prime.
 func withResidue(e *Env, frame []byte) []byte {
 	q := e.Scheme.Q
 	p := q.NewPoly()
@@ -149,7 +151,8 @@ func withResidue(e *Env, frame []byte) []byte {
 	return append(codec.AppendPoly(nil, p.C, q.Primes()), frame[size:]...)
 }
 
-// minusOthers is target less what the others send at place i of this message.
+// minusOthers returns target minus the polynomials that the other parties send in frame i of this
+// message.
 func minusOthers(e *Env, name string, i int, target []byte) []byte {
 	q := e.Scheme.Q
 	size := codec.PolySize(e.Scheme.N(), q.Primes())
@@ -171,7 +174,8 @@ func minusOthers(e *Env, name string, i int, target []byte) []byte {
 	return codec.AppendPoly(nil, sum.C, q.Primes())
 }
 
-// rogueShare replaces the share of the public key, behind the responses, by its own less the others'.
+// rogueShare replaces the share of the public key, which follows the responses, by its own minus
+// the other parties' shares.
 func rogueShare(h byzantine.Hooks, e *Env) {
 	rewrite(h, e, "keygen/proofs", func(e *Env, _ round.Party, f [][]byte) [][]byte {
 		proof, err := e.Scheme.Set.KeyProof(e.Parties, keyDim)
@@ -186,7 +190,7 @@ func rogueShare(h byzantine.Hooks, e *Env) {
 // keyDim is the dimension of the rotation keys of the sessions of the table.
 const keyDim = 4
 
-// rushingRelin replaces h0 and h1 by minus those of the others.
+// rushingRelin replaces h0 and h1 by minus the sums of the other parties' values.
 func rushingRelin(h byzantine.Hooks, e *Env) {
 	rewrite(h, e, "keygen/relin/open", func(e *Env, _ round.Party, f [][]byte) [][]byte {
 		for i := 1; i < len(f); i++ {

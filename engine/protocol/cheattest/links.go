@@ -2,39 +2,40 @@ package cheattest
 
 import "github.com/lodge-mpc/lodge/engine/protocol/round"
 
-// CheckSignature is the check of what every message is signed with, which only a network has.
+// CheckSignature is the check of the signature of a message, which exists only over a network.
 const CheckSignature = "signature"
 
-// FaultKind is what happens to a message on its links: the culprit itself goes on as if it had been sent as it should be.
+// FaultKind describes a fault of a message on its links: the cheating party itself continues as if
+// it had sent the message correctly.
 type FaultKind string
 
-// Faults that need no more than messages.
+// Faults that need only messages.
 const (
-	TwoVersions FaultKind = "two versions" // party 0 gets another one, which is signed too
-	NotForOne   FaultKind = "not for one"  // party 0 does not get it
+	TwoVersions FaultKind = "two versions" // party 0 receives another version, which is signed too
+	NotForOne   FaultKind = "not for one"  // party 0 does not receive it
 	Twice       FaultKind = "twice"
 	Renamed     FaultKind = "renamed"
-	RoundBefore FaultKind = "round before" // it says that it belongs to the round before
+	RoundBefore FaultKind = "round before" // it claims to belong to the previous round
 	RoundAfter  FaultKind = "round after"
-	Reversed    FaultKind = "reversed" // its frames come in reverse order
-	NoEnd       FaultKind = "no end"   // its last frame does not say that it is the last
+	Reversed    FaultKind = "reversed" // its frames arrive in reverse order
+	NoEnd       FaultKind = "no end"   // its last frame is not marked as the last
 )
 
 // Faults that need signatures, streams or connections.
 const (
 	Unsigned       FaultKind = "unsigned"        // one bit of the signature is wrong
 	OtherDigest    FaultKind = "other digest"    // it is signed with the digest of something else
-	SignedEarlier  FaultKind = "signed earlier"  // it is what was said and signed in an earlier session, frames and all
-	NotBroadcast   FaultKind = "not broadcast"   // a broadcast that says that it is none
-	FalselyOpen    FaultKind = "broadcast"       // a message for one that says that it is a broadcast
-	ManyFrames     FaultKind = "many frames"     // it announces 2^20 frames, and has one
+	SignedEarlier  FaultKind = "signed earlier"  // it was sent and signed in an earlier session, with the same frames
+	NotBroadcast   FaultKind = "not broadcast"   // a broadcast that is marked as a message for one recipient
+	FalselyOpen    FaultKind = "broadcast"       // a message for one recipient that is marked as a broadcast
+	ManyFrames     FaultKind = "many frames"     // it announces 2^20 frames, and has one frame
 	TooManyFrames  FaultKind = "too many frames" // it announces 2^32-1
-	NoFrames       FaultKind = "no frames"       // it announces none
+	NoFrames       FaultKind = "no frames"       // it announces 0 frames
 	LargeFrame     FaultKind = "large frame"     // a frame of 4 MiB and a byte
 	LongName       FaultKind = "long name"       // a name of 65 bytes
 	NoName         FaultKind = "no name"
 	Skipped        FaultKind = "skipped"         // a number of the stream is left out
-	Repeated       FaultKind = "repeated"        // a number of the stream comes twice
+	Repeated       FaultKind = "repeated"        // a number of the stream occurs twice
 	Inside         FaultKind = "inside"          // a message begins inside another
 	ShortSignature FaultKind = "short signature" // a signature of 63 bytes
 	Silence        FaultKind = "silence"         // neither it nor anything after it is sent
@@ -49,7 +50,7 @@ func (k FaultKind) wire() bool {
 	return true
 }
 
-// Fault is one on the links of one message.
+// Fault is a fault on the links of one message.
 type Fault struct {
 	Kind    FaultKind
 	Message Message
@@ -58,8 +59,8 @@ type Fault struct {
 // echo is the name of the message of an echo check.
 const echo = "echo"
 
-// ofLinks has two versions and a version for all but one of every broadcast, and other faults of links with one message of
-// each kind: small, streamed, and for one recipient.
+// ofLinks lists faults of links: two versions of every broadcast, every message withheld from one
+// party, and other faults with one message of each kind: small, streamed, and for one recipient.
 func ofLinks() (list []*Cheat) {
 	add := func(name, does string, m Message, kind FaultKind, from int, ends Ends, wire *Ends, threats ...int) {
 		list = append(list, &Cheat{
@@ -73,9 +74,9 @@ func ofLinks() (list []*Cheat) {
 		if m.Broadcast {
 			ends := seen
 			ends.Counts = counts
-			proved := ends // by the signatures that echoes have
+			proved := ends // by the signatures in the echoes
 			if proved.Named = Certain; m.Name == "prelude/nonce" {
-				proved.Named = Suspects // before the session has a name of its own that may be a party which was restarted
+				proved.Named = Suspects // before the session has its own name, a restarted party may send two versions
 			}
 			add("versions", "sends party 0 another "+m.Name+" than the others, both signed", m, TwoVersions, 3, ends,
 				&proved, 8)

@@ -19,16 +19,18 @@ type Message struct {
 	In        Kind
 	Broadcast bool
 	Streamed  bool // more than one frame; taken as it arrives
-	// altered is how a session ends in which the sender says one bit else than it goes on with, the same to everybody.
+	// altered is the end of a session in which the sender sends all parties the same message with
+	// one wrong bit, and continues with the right one.
 	altered Ends
-	// The same where it says what it said in an earlier session, or what a peer says at this place; nil where that is how
-	// it ends too.
+	// The ends if the sender repeats its message of an earlier session, or the message of a peer in
+	// this round; nil if the session ends as with altered.
 	replayed, reflected *Ends
-	// public values are the same at every party and in every session, so that there is nothing to replay or reflect.
+	// public values are the same at every party and in every session, so that a replay or
+	// reflection changes nothing.
 	public bool
 }
 
-// blamed is an end with the culprit named.
+// blamed is an end in which the cheating party is named.
 func blamed(check string) Ends { return Ends{Check: check, Named: Certain} }
 
 // counted is the same end, which counts as a failed check of the MAC key.
@@ -46,7 +48,8 @@ var (
 	passes    = Ends{}
 )
 
-// Messages lists what a party sends in the sessions of the table, in this order, beyond the echo checks.
+// Messages lists the messages of a party in the sessions of the table, in this order, without the
+// echo checks.
 func Messages() []Message {
 	return []Message{
 		{Name: "keygen/seed/commit", In: Keys, Broadcast: true, altered: committed},
@@ -105,7 +108,8 @@ func (m Message) counts() bool {
 	return m.Name == "triple/products" || strings.HasPrefix(m.Name, "triple/mac/") && !strings.HasPrefix(m.Name, "triple/mac/coin/")
 }
 
-// late is how it ends when the message does not come: where others follow it in its round, they come too early.
+// late returns the end if the message does not arrive. Messages that follow it in the same round
+// arrive too early.
 func (m Message) late() Ends {
 	if strings.HasSuffix(m.Name, "/ciphertexts") {
 		return malformed
@@ -113,7 +117,8 @@ func (m Message) late() Ends {
 	return Ends{Check: CheckLate, Named: Suspects, Counts: m.counts()}
 }
 
-// ofMessages does the same things with every message: the culprit says to everybody, and in its echo, what it should not.
+// ofMessages applies the same faults to every message: the cheating party sends the wrong message
+// to all parties, and confirms it in its echo.
 func ofMessages() (list []*Cheat) {
 	for _, m := range Messages() {
 		or := func(e *Ends) Ends {
@@ -132,7 +137,7 @@ func ofMessages() (list []*Cheat) {
 			return c
 		}
 		c := add("alter", "changes one bit of its "+m.Name, m.altered, altering(m), flip)
-		if m.Name == "prelude/nonce" { // what follows is signed in another session
+		if m.Name == "prelude/nonce" { // the messages that follow are signed in another session
 			c.Wire = &Ends{Check: CheckSignature, Named: Certain}
 		}
 		if !m.public {
@@ -151,7 +156,7 @@ func ofMessages() (list []*Cheat) {
 		switch {
 		case m.opens() && !m.Streamed:
 			short = committed
-		case m.compared(): // what is no digest differs
+		case m.compared(): // an invalid digest differs
 			short = m.altered
 		}
 		short.Counts = m.counts()
@@ -175,7 +180,7 @@ func ofMessages() (list []*Cheat) {
 	return list
 }
 
-// altering gives the numbers of the threats that one changed bit of a message is.
+// altering returns the numbers of the threats that one changed bit of a message represents.
 func altering(m Message) []int {
 	switch m.Name {
 	case "triple/ciphertexts", "triple/response", "mackey/ciphertexts", "mackey/response", "triple/statement/open":

@@ -12,7 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// ofProofs are the cheats in proofs of plaintext knowledge: of a batch, and of a MAC key.
+// ofProofs lists the cheats in proofs of plaintext knowledge: of a batch, and of a MAC key.
 func ofProofs() []*Cheat {
 	bound, equation := blamed(popk.CheckBound), blamed(popk.CheckEquation)
 	var list []*Cheat
@@ -105,7 +105,7 @@ func ofProofs() []*Cheat {
 	return append(list, ofWitnesses()...)
 }
 
-// ofWitnesses are those about what is proved, and how much of it.
+// ofWitnesses lists the cheats with the proved values and with their number.
 func ofWitnesses() []*Cheat {
 	bound, equation := blamed(popk.CheckBound), blamed(popk.CheckEquation)
 	return []*Cheat{
@@ -172,7 +172,8 @@ func ofWitnesses() []*Cheat {
 	}
 }
 
-// lengthen gives a witness another encoding of its message: mu + x P X^5 for P = X^D - b, whose norm is about |x| b.
+// lengthen replaces a witness by another encoding of its message: mu + x P X^5 for P = X^D - b,
+// whose norm is about |x| b.
 func lengthen(e *Env, mu intpoly.Poly, x int64) {
 	s, b := e.Scheme, e.Scheme.Spec.B
 	for _, c := range []struct {

@@ -1,6 +1,7 @@
 package cheattest
 
-// Elsewhere is a threat, or a part of one, that no party poses by what it says in a session: the tests that hold it.
+// Elsewhere describes the tests for a threat or for a part of a threat that no party poses by its
+// messages in a session.
 type Elsewhere struct {
 	Threat  int
 	Does    string
@@ -8,7 +9,7 @@ type Elsewhere struct {
 	Tests   []string
 }
 
-// ElsewhereTable lists these.
+// ElsewhereTable lists the threats that other packages test.
 func ElsewhereTable() []Elsewhere {
 	return []Elsewhere{
 		{6, "parties that disagree on session, epoch, U, V or kind of proof", "engine/protocol/popk",

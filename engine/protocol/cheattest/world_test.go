@@ -18,7 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// world is n parties with keys and a MAC key, in which every kind of session can run.
+// world consists of n parties with keys and a MAC key, in which every kind of session can run.
 type world struct {
 	n      int
 	scheme *gbfv.Scheme
@@ -29,7 +29,7 @@ type world struct {
 	past   map[Kind]*roundtest.Recording
 }
 
-// ended is what a session gives a party: one of these.
+// ended holds a party's result of a session, in one of its fields.
 type ended struct {
 	keys  *keygen.Result
 	batch *triple.Result
@@ -38,7 +38,7 @@ type ended struct {
 
 var worlds = map[int]*world{}
 
-// worldOf makes a world once.
+// worldOf returns a world, which it creates once.
 func worldOf(t *testing.T, n int) *world {
 	t.Helper()
 	if w := worlds[n]; w != nil {
@@ -69,7 +69,7 @@ func worldOf(t *testing.T, n int) *world {
 	return w
 }
 
-// plan is that of the batches of a session.
+// plan returns the plan for the batches of a session.
 func (w *world) plan(t *testing.T, in Kind) *triple.Plan {
 	t.Helper()
 	kind, shape, dim := triple.Scalar, triple.Shape{}, 0
@@ -208,7 +208,7 @@ func (w *world) cheats(t *testing.T, c *Cheat, opened []bool) (*roundtest.Outcom
 	return w.run(t, c.In, "cheat", opened, options...), unfired()
 }
 
-// onLinks is a fault as the lockstep driver has it.
+// onLinks converts a fault to one of the lockstep driver.
 func onLinks(culprit round.Party, f *Fault) roundtest.Option {
 	name := f.Message.Name
 	deliver := func(change func([]round.Incoming) []round.Incoming) roundtest.Option {

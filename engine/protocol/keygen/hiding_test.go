@@ -198,8 +198,8 @@ func TestReferenceString(t *testing.T) {
 			}
 		}
 	}
-	// The digest covers all of them, so that every party and version expands a seed to the same
-	// keys.
+	// The digest covers the whole reference string, so that every party and version expands a seed
+	// to the same keys.
 	const want = "9adcee4bccd8b8d0df7dfb878d58c86d"
 	if got := hex.EncodeToString(h.Sum(nil)[:16]); got != want {
 		t.Errorf("reference string %s, want %s", got, want)

@@ -59,7 +59,7 @@
 //     which every peer contributes a nonce and from which all its randomness is drawn. The end of a run erases Material.
 //     What is durable is the number of checks: Config.Opening lets the owner of the MAC key count every check that was
 //     opened and did not pass, also if the process ends.
-//   - Each combination has a check triple of its own. With one for all and weights known before the opening, a cheat
+//   - Each combination has its own check triple. With one for all and weights known before the opening, a cheat
 //     opens Y_1 = 0 and moves the difference into Y_0, which passes for every alpha.
 //   - z is committed to. Otherwise the last party to speak cancels the sum. For m no commitment is needed.
 //   - Nothing of a failed batch is opened to find out who cheated: opened MACs reveal alpha. Retire alpha first.
@@ -281,7 +281,7 @@ func (r opening) decode(t field.Vec, payload []byte) error {
 		//lodge:check maccheck/no-zeros [swap=!r.used(k%Combinations) && !r.Field.IsZero(t.At(k))=>k
 		//  < 0] a party can make the others open a multiple of the MAC key
 		//lodge:check maccheck/no-m [swap=!r.used(k % Combinations)=>k < Combinations && !r.used(k)]
-		//  a party opens something that hides the MAC of a combination without values
+		//  a party opens a value that hides the MAC of a combination without values
 		if !r.used(k%Combinations) && !r.Field.IsZero(t.At(k)) {
 			return errors.New("maccheck: a share of an empty combination is not zero")
 		}

@@ -175,9 +175,9 @@ var cheats = []struct {
 	parties int // 0 is two and three
 	wrong   func(f *field.Field, c *Config)
 	fault   func(culprit round.Party) roundtest.Option
-	copies  string // step whose messages of party 0 the culprit repeats
+	copies  string // step in which the cheating party repeats the messages of party 0
 	check   string
-	blamed  bool // the culprit is named
+	blamed  bool // the cheating party is named
 	none    bool // nothing must be zero
 }{
 	{name: "a wrong share of a value", wrong: func(f *field.Field, c *Config) { bump(f, c.Values[0].Value.At(3)) }, check: CheckMAC},

@@ -7,7 +7,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// The end of a run, whatever it is, erases the mask, the combinations of shares and MACs, and the randomness.
+// Every end of a run erases the mask, the combinations of shares and MACs, and the randomness.
 func TestTheEndErases(t *testing.T) {
 	f := testField(t, "p128")
 	c := deal(t, f, 2, 5).inputs[0]
@@ -33,12 +33,12 @@ func TestTheEndErases(t *testing.T) {
 	c.Session.Secrets.Wipe()
 	for name, v := range secrets {
 		if !f.EqualVec(v, f.NewVec(v.Len())) {
-			t.Errorf("the %s are still there", name)
+			t.Errorf("the %s are not erased", name)
 		}
 	}
 	defer func() {
 		if recover() == nil {
-			t.Error("the source still gives randomness")
+			t.Error("the source still yields randomness")
 		}
 	}()
 	c.Source.Stream("coin")

@@ -19,7 +19,8 @@ type nothing struct{}
 
 func (nothing) Frame(context.Context, round.Party, int, bool, []byte) error { return nil }
 
-// Two chains in one take the rounds of the longer, have results of their own, and a cheat in either is found.
+// Two chains in one take as many rounds as the longer chain and have separate results, and a cheat
+// in either chain is detected.
 func TestBoth(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		long := func(s round.Session) (round.Transition[round.Digest], error) {

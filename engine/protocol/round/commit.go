@@ -30,7 +30,7 @@ func Commitment(session Digest, step string, p Party, opening Digest) Digest {
 	//lodge:check round/commitment/party [drop=Uint(uint64(p))] [run=@faults|@binding] a party can
 	//  copy another party's commitment and opening
 	//lodge:check round/commitment/opening [swap=opening[:]=>opening[:0]] [run=@faults|@binding] a
-	//  commitment does not bind what it opens to
+	//  commitment does not bind its opening
 	return Hash("lodge commitment", session[:], []byte(step), Uint(uint64(p)), opening[:])
 }
 
@@ -51,15 +51,16 @@ type Opened struct {
 	Transcript Digest
 }
 
-// CommitOpen lets all parties reveal payloads of exactly size bytes at once. The hooks STEP/commit and
-// STEP/open receive the payload (*[]byte), the first before the commitment and the second when all
-// commitments are known. A mismatch is a *Blame with CheckCommitment, unless the hooks skip that check.
+// CommitOpen lets all parties reveal payloads of exactly size bytes at once. The hooks STEP/commit
+// and STEP/open receive the payload (*[]byte), the first before the commitment and the second when
+// all commitments are known. A mismatch is a [*Blame] with [CheckCommitment], unless the hooks skip
+// that check.
 func CommitOpen(s Session, step string, random io.Reader, payload []byte, size int) (Transition[Opened], error) {
 	return CommitOpenSizes(s, step, random, payload, func(Party) int { return size })
 }
 
-// CommitOpenSizes is CommitOpen with a separate payload size for each party. A party whose payload is
-// empty commits to its nonce.
+// CommitOpenSizes is [CommitOpen] with a separate payload size for each party. A party whose
+// payload is empty commits to its nonce.
 func CommitOpenSizes(s Session, step string, random io.Reader, payload []byte, size func(Party) int) (Transition[Opened], error) {
 	nonce, err := newNonce(random)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 )
 
 // Echo broadcast. After a round of broadcasts every party sends all others the digests of the
-// broadcasts that it received and of its own broadcast. The parties compare these digests before the
-// round steps, so before any party sends a message that depends on the broadcasts. With two parties a
-// broadcast has one recipient and needs no echo.
+// broadcasts that it received and sent. The parties compare these digests before the round steps,
+// so before any party sends a message that depends on the broadcasts. With two parties a broadcast
+// has one recipient and needs no echo.
 //
 // If a report contradicts the digest that this party saw, either the reporter or the sender of the
 // broadcast lies. If the reporter is the sender, or if the report is about this party's broadcast, the

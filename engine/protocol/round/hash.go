@@ -33,7 +33,7 @@ func HashEach(tag string, count int, field func(room []byte, i int) []byte) Dige
 	return Digest(h.Sum(nil))
 }
 
-// rooms holds the buffers of HashEach.
+// rooms holds the buffers of [HashEach].
 var rooms = sync.Pool{New: func() any { return new([]byte) }}
 
 // XOF returns SHAKE256 over the tag and the fields, encoded as by Hash: a public stream that never

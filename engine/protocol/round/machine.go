@@ -18,8 +18,9 @@ var ErrEarly = errors.New("round: frame of a later round")
 // ErrDead is returned by a machine whose chain has already failed.
 var ErrDead = errors.New("round: session is dead")
 
-// Machine runs one party's chain for a driver. The driver sends Outgoing, delivers frames until Ready
-// and calls Step, and repeats this until Result is available. If a round has received broadcasts and
+// Machine runs one party's chain for a driver. The driver sends [Machine.Outgoing], delivers frames
+// ([Machine.Deliver]) until [Machine.Ready] and calls [Machine.Step], and repeats this until
+// [Machine.Result] is available. If a round has received broadcasts and
 // there are at least three parties, the machine inserts a round for the echo check before the
 // protocol's Step. A machine is not safe for concurrent use, but the driver may send the bodies of
 // Outgoing concurrently.
@@ -170,7 +171,8 @@ func (m *Machine[R]) Ready() bool {
 }
 
 // Deliver accepts the next frame of a message. It copies the payload unless the want is streamed. A
-// peer's fault is a *Blame, after which the machine is dead. ErrEarly leaves the machine unchanged.
+// peer's fault is a *Blame, after which the machine is dead. [ErrEarly] leaves the machine
+// unchanged.
 func (m *Machine[R]) Deliver(ctx context.Context, in Incoming) error {
 	if m.dead || m.result != nil {
 		return ErrDead

@@ -2,11 +2,11 @@
 // rounds: each round declares the messages it wants, takes exactly those messages and returns the
 // next round.
 //
-// A start function returns a Transition: the messages to send and the first Round. The driver
+// A start function returns a [Transition]: the messages to send and the first [Round]. The driver
 // delivers the wanted messages and calls Step, which returns the next Transition, until one carries
 // Done. A round never uses a network, a clock, a disk or a source of randomness. Messages are bytes
 // at this boundary, so that the lockstep driver of tests (package roundtest) and the runner of the
-// services run the same code. Both drive a Machine, which enforces sizes and order, hashes every
+// services run the same code. Both drive a [Machine], which enforces sizes and order, hashes every
 // message, keeps the transcript and applies the echo check to every broadcast.
 //
 // The rules of the chain:
@@ -14,14 +14,14 @@
 //   - Every party passes through the same sequence of rounds. A party that has nothing to receive in a
 //     round (the others send to a combiner, say) has a round with no wants.
 //   - The next round of each recipient wants the messages that a transition sends, by the same names.
-//   - A message to All is a broadcast: its recipients want it with Broadcast set, and with three or more
+//   - A [Message] to [All] is a broadcast: its recipients want it with Broadcast set, and with three or more
 //     parties Step runs only after all parties have compared the digests of what they received.
 //   - The transition that carries Done sends nothing.
-//   - Step runs once. It may change its receiver, as Frame of a Streamer does. It may keep slices of
+//   - Step runs once. It may change its receiver, as Frame of a [Streamer] does. It may keep slices of
 //     its inbox: the driver does not change them later.
-//   - Secrets that a round keeps for a later round belong to Session.Secrets, so that they are erased
+//   - Secrets that a round keeps for a later round belong to the [Secrets] of the [Session], so that they are erased
 //     however the run ends.
-//   - A fault of a peer is a *Blame. A failure for which no party can be identified is an *Abort. Any
+//   - A fault of a peer is a [*Blame]. A failure for which no party can be identified is an [*Abort]. Any
 //     other error is local to this party. After any error the chain is dead.
 package round
 
@@ -40,7 +40,7 @@ const All Party = -1
 // MaxFrame is the largest frame in bytes.
 const MaxFrame = 4 << 20
 
-// Round is one step of a protocol whose result is an R.
+// Round is one step of a protocol whose result is an R. A [Machine] runs a chain of rounds.
 type Round[R any] interface {
 	// Wants names the messages that Step needs: at most one for each pair of From and Name.
 	// It gives the same answer whenever it is called. It may be empty.
@@ -58,7 +58,7 @@ type Streamer interface {
 	Frame(ctx context.Context, from Party, name string, index int, last bool, frame []byte) error
 }
 
-// Transition is the outcome of a round: messages to send and the next round, or the result.
+// Transition is the outcome of a [Round]: messages to send and the next round, or the result.
 // Exactly one of Next and Done is set.
 type Transition[R any] struct {
 	Send []Message
@@ -66,25 +66,25 @@ type Transition[R any] struct {
 	Done *R
 }
 
-// Message is one message of this party. Names are unique among the messages of one transition to one
-// recipient, which gets them in their order.
+// Message is one message of this party, with its content as a [Body]. Names are unique among the
+// messages of one transition to one recipient, which gets them in their order.
 type Message struct {
 	To   Party // or All
 	Name string
 	Body Body
 }
 
-// Body is the content of a message as one or more frames of at most MaxFrame bytes. Frame may compute
-// its bytes when it is called. Calls are sequential, but they may come from another goroutine than
-// Step's and while later rounds run. Until the next Step, Frame returns identical bytes for the same
-// index. After that, the driver calls Frame at most once per index: it keeps frames that it may have
-// to resend.
+// Body is the content of a message as one or more frames of at most [MaxFrame] bytes. Frame may
+// compute its bytes when it is called. Calls are sequential, but they may come from another
+// goroutine than Step's and while later rounds run. Until the next Step, Frame returns identical
+// bytes for the same index. After that, the driver calls Frame at most once per index: it keeps
+// frames that it may have to resend.
 type Body interface {
 	Frames() int
 	Frame(i int) ([]byte, error)
 }
 
-// Want describes a message that a round waits for.
+// Want describes a message that a [Round] waits for.
 type Want struct {
 	From Party
 	Name string
@@ -115,8 +115,8 @@ const (
 )
 
 // Bytes returns a Body over b, which must not change afterwards. It consists of full frames of
-// MaxFrame bytes and one frame with the remaining bytes. Messages that are not streamed always have
-// this framing.
+// [MaxFrame] bytes and one frame with the remaining bytes. Messages that are not streamed always
+// have this framing.
 func Bytes(b []byte) Body { return whole(b) }
 
 type whole []byte
@@ -226,7 +226,7 @@ func Map[A, B any](t Transition[A], f func(A) (B, error)) Transition[B] {
 	})
 }
 
-// Inbox holds the messages that a round wanted. Its methods panic if the message is not in Wants.
+// Inbox holds the messages that a [Round] wanted. Its methods panic if the message is not in Wants.
 type Inbox struct {
 	received map[key]received
 	broad    map[string]Digest
@@ -281,7 +281,7 @@ const (
 	CheckCommitment = "commitment" // an opening that does not match its commitment
 )
 
-// Blame is the fault of one peer.
+// Blame is the fault of one peer; see [Abort] for failures in which no peer can be identified.
 type Blame struct {
 	Party  Party
 	Check  string // one of the Check constants, or the protocol's own

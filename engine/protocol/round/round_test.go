@@ -200,7 +200,8 @@ func TestEquivocationIsSuspected(t *testing.T) {
 	for _, n := range []int{3, 5} {
 		for _, name := range []string{"open/commit", "open/open"} {
 			o := rt.Lockstep(n, reveal, rt.Link(1, 2, name, rt.Flip(0)))
-			// Party 2 sees that party 1 reports a different version of its broadcast from the one that 2 received.
+			// Party 2 sees that party 1 reports a version of its broadcast that differs from the
+			// version received by party 2.
 			var blame *round.Blame
 			if !errors.As(o.Errors[2], &blame) || blame.Party != 1 || blame.Check != round.CheckEcho {
 				t.Errorf("the party lied to ends with %v", o.Errors[2])

@@ -12,8 +12,8 @@ import "github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 // is such a hook.
 func Expose[T any](s Session, name string, v T) bool { return byzantine.Apply(s.Hooks, name, v) }
 
-// Omits reports whether this party ignores the result of the named check. Cheating parties do, to
-// keep sending, and so do observers in tests of what happens without the check.
+// Omits reports whether this party ignores the result of the named check. Cheating parties do so to
+// keep sending, and observers do so in tests that show the attack without the check.
 func (s Session) Omits(check string) bool { return s.Hooks.Skips(check) }
 
 // Failures is the name, for Omits, of the end of a session after a failure. A party that omits it

@@ -16,8 +16,8 @@ func Bare(size int) Shape {
 	return Of(size, func([]byte) error { return nil })
 }
 
-// Of returns the shape of messages of one frame and exactly size bytes that decode accepts. It panics
-// if size exceeds MaxFrame.
+// Of returns the shape of messages of one frame and exactly size bytes that decode accepts. It
+// panics if size exceeds [MaxFrame].
 func Of(size int, decode func(b []byte) error) Shape {
 	if size > MaxFrame {
 		panic("round: a shape of more than a frame")

@@ -1,6 +1,6 @@
 // Package byzantine lets tests make a party cheat from the inside: a protocol passes its own values
 // through named hooks before it commits to them or sends them, and a test replaces them there. The
-// zero Hooks, the only one that a package outside engine/protocol can have, changes nothing.
+// zero Hooks changes nothing, and packages outside engine/protocol can have no other Hooks.
 package byzantine
 
 import (

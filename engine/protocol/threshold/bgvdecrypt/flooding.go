@@ -60,7 +60,7 @@ func (f *Flooding) noise() *big.Int { return new(big.Int).Lsh(big.NewInt(1), uin
 func (f *Flooding) Bound() *big.Int { return new(big.Int).Set(f.bound) }
 
 // Distance returns the statistical distance. For one coefficient, the flood plus a noise e, |e| <=
-// B, has distance |e|/(2E+1) from the flood alone.
+// B, has distance |e|/(2E+1) from the flood without it.
 func (f *Flooding) Distance() *big.Rat {
 	all := new(big.Int).Lsh(f.noise(), uint(f.scheme.LogN+f.scheme.LogDecryptions))
 	width := new(big.Int).Lsh(f.bound, 1)

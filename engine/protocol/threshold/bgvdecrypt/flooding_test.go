@@ -401,7 +401,7 @@ func TestConfigurationsAreRefused(t *testing.T) {
 	}
 }
 
-// A Key depends on what determines the answers, c_1 after the switch, and on nothing else.
+// A Key depends only on c_1 after the switch, which determines the answers.
 func TestKey(t *testing.T) {
 	w := newWorld(t, "insecure-B5-17", 3, 1)
 	f := w.flooding(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// BenchmarkKeys makes the keys of the sets, with two automorphisms, by parties that run one after
-// the other on one processor. Time, memory and bytes sent are those of one party.
+// BenchmarkKeys makes the keys of the sets, with two automorphisms, by parties that run
+// sequentially on one processor. Time, memory and bytes sent are per party.
 func BenchmarkKeys(b *testing.B) {
 	for _, name := range bgv.Names() {
 		for _, c := range []struct{ n, t int }{{3, 1}, {5, 2}} {

@@ -10,7 +10,7 @@
 // sample's error is the sum of the parties' errors. The rest is linear. The parties compute their
 // shares of
 //
-//	-a s + e + message,   the message P s for rotations (and s(X^(1/g)) in the place of the first s), P s^2 for products
+//	-a s + e + message,   the message P s for rotations (and s(X^(1/g)) instead of the first s), P s^2 for products
 //
 // and send them to all. The square of a share of s is a share of s^2 of degree 2t. So the samples
 // with s^2, modulo the primes where it occurs, have errors that were dealt with degree 2t. These
@@ -70,5 +70,5 @@
 // party sends about v (n-1-t) of dealt shares and v (n-1) of opened shares: 1.2, 6.9 and 27 MB for
 // three parties and the sets B12-17, B13-17 and B14-31 with two automorphisms, in 0.06, 0.13 and
 // 0.34 s of one core (BenchmarkKeys). Kings, which package lwekeys uses for its larger keys, would
-// save up to half of that, at the price of two flights and the direct check.
+// save up to half of this traffic, at the price of two flights and the direct check.
 package bgvkeys

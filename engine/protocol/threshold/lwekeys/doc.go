@@ -51,16 +51,17 @@
 // The errors are the sums of all parties' noise. Each n random sharings and pairs are combined into n-t,
 // which are uniform to any t parties (Damgard and Nielsen, 2007).
 //
-// The check: together with the seeds, a dealer sends the digests of the shares that it will send, which
-// bind it to all of them. Then a coin is tossed for weights. With the shares, every dealer announces its
-// weighted sums for random and noise, and for pairs, each hidden by its mask, as values that determine a
-// polynomial of degree t (2t), with one value at 0 for both of a pair. A receiver compares the weighted
-// sum of its shares with the announcement and sends a complaint to all parties if they differ. If a
-// dealing is not a sharing, an honest receiver's sum differs with probability 1-2/Q. The complainer and
-// the dealer know which of them lies, and blame each other. A third party has not seen the shares and
-// cannot decide: it suspects both and blames neither. If more than t parties complain, at least one of
-// them is honest, and the dealer is blamed. So a lying receiver can end the run, as it could by silence,
-// but no honest party ever blames an honest party.
+// The check: together with the seeds, a dealer sends the digests of the shares that it will send,
+// which bind it to all these shares. Then a coin is tossed for weights. With the shares, every
+// dealer announces its weighted sums for random and noise, and for pairs, each hidden by its mask,
+// as values that determine a polynomial of degree t (2t), with one value at 0 for both of a pair. A
+// receiver compares the weighted sum of its shares with the announcement and sends a complaint to
+// all parties if they differ. If a dealing is not a sharing, an honest receiver's sum differs with
+// probability 1-2/Q. The complainer and the dealer know which of them lies, and blame each other. A
+// third party has not seen the shares and cannot decide: it suspects both and blames neither. If
+// more than t parties complain, at least one of them is honest, and the dealer is blamed. So a
+// lying receiver can end the run, as it could by silence, but no honest party ever blames an honest
+// party.
 //
 // # Secrets
 //

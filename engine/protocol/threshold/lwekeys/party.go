@@ -150,8 +150,8 @@ func (p *party) fold(c *combinations, from int, high bool, r int, v, room []uint
 	}
 }
 
-// foldKnown folds the shares that this party computes itself: those of its own sharings, and those that
-// it expands from seeds.
+// foldKnown folds the shares that this party computes itself: its own sharings' shares, and the
+// shares that it expands from seeds.
 func (p *party) foldKnown(ctx context.Context) error {
 	const block = 32
 	low, high := p.lowRows(), p.highRows()

@@ -194,7 +194,7 @@ func (r reported) judgeSlice(c *claims) error {
 	case c.king == r.self:
 		return blame(differ[0], "did not send this king the shares that it reports,")
 	case slices.Contains(differ, r.self) || len(differ) > t:
-		return blame(c.king, "did not open, as king, what it was sent,")
+		return blame(c.king, "did not open, as king, the shares that it received,")
 	}
 	return &round.Abort{
 		Check: CheckOpened, Suspects: ascending(c.king, differ[0]),

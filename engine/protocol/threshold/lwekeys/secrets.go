@@ -9,9 +9,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 )
 
-// Random bits (Damgard, Fitzi, Kiltz, Nielsen and Toft, TCC 2006): for a random sharing [a] the square v = a^2 is
-// opened, and [b] = ([a]/sqrt(v) + 1)/2 is a bit, the sign of a, about which v says nothing. Shares of v are those of
-// [a]^2 of degree 2t, plus a sharing of zero of that degree, [r]_2t - [r]_t.
+// Random bits (Damgard, Fitzi, Kiltz, Nielsen and Toft, TCC 2006): for a random sharing [a] the
+// square v = a^2 is opened, and [b] = ([a]/sqrt(v) + 1)/2 is a bit, the sign of a, about which v
+// reveals nothing. Shares of v are those of [a]^2 of degree 2t, plus a sharing of zero of that
+// degree, [r]_2t - [r]_t.
 
 // spare is the least number of random sharings in excess of the bits, because a may be 0.
 const spare = 16

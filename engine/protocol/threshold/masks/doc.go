@@ -1,7 +1,7 @@
 // Package masks makes the masks that a quorum spends when it decrypts: shared random numbers, and
-// shared bits with products of them, one record for each ciphertext (Ajax, Section 4.3.1 and Figure
-// 12, and a form of our own). It runs before the ciphertexts exist and depends neither on them nor
-// on any key.
+// shared bits with products of these bits, one record for each ciphertext (Ajax, Section 4.3.1 and
+// Figure 12, and our own variant). It runs before the ciphertexts exist and depends neither on them
+// nor on any key.
 //
 // Decryption turns a ciphertext into shares of Phi m + e modulo eta, where Phi = eta/p is a power
 // of two and p is a power of two or odd, and removes e under a mask. Package decrypt spends masks
@@ -25,9 +25,10 @@
 // b_i, it obtains shares of b_i x_j by one correlated oblivious transfer of package ot, with x_j as
 // the choice and b_i as the correlation modulo 2^(w-1). These n(n-1)/2 transfers a bit are the only
 // multiplications. The result is 2^i b_i modulo eta, so w is log eta - i for bit i, and log p for
-// d. With an odd p the chain runs modulo eta/2^i, with transfers modulo half of that; for d it runs
-// modulo p, which is odd and has no half (modulus.go). Products of bits need two transfers of one
-// bit for each pair of parties, x_i y_j and y_i x_j, for a triple as for a product of bits of rho.
+// d. With an odd p the chain runs modulo eta/2^i, with transfers modulo half of this modulus; for d
+// it runs modulo p, which is odd and has no half (modulus.go). Products of bits need two transfers
+// of one bit for each pair of parties, x_i y_j and y_i x_j, for a triple as for a product of bits
+// of rho.
 //
 // In every pair the party with the higher number is the receiver of all transfers. The flights are
 // offer, reply and extension of the transfers, and one flight of corrections for each step j, from

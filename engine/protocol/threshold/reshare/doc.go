@@ -7,9 +7,9 @@
 // modulo Q, and those of package bgv have their secret modulo each prime, including the special
 // ones. The protocol runs separately modulo each prime.
 //
-// At least t+1 of the old parties take part, the dealers. Dealer i shares all parts of its own
-// share f(i), and a mask, among the new parties with degree t'. A new party's share of the secrets
-// is the sum of lambda_i times its shares from t+1 dealers. This is a sharing of degree t' with
+// At least t+1 of the old parties take part, the dealers. Dealer i shares all parts of its share
+// f(i), and a mask, among the new parties with degree t'. A new party's share of the secrets is the
+// sum of lambda_i times its shares from t+1 dealers. This is a sharing of degree t' with
 // coefficients that no party knows if one dealer is honest. Old and new shares are unrelated except
 // through the secrets: t of the old and t' of the new together reveal nothing.
 //

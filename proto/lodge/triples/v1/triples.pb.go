@@ -4,18 +4,18 @@
 // 	protoc        (unknown)
 // source: lodge/triples/v1/triples.proto
 
-// Authenticated triples and other tuples at one party: making them. What was
-// made is served by lodge.tuples.v1.
+// Authenticated triples and other tuples at one party: making them. The service
+// lodge.tuples.v1 delivers them.
 //
 // Retries: unavailable, timed_out, busy and rate_limited may be retried as they
 // are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
+// their detail's "next" says. Calls marked "idempotent" may be repeated after
+// any error; the others only after busy and rate_limited, which have no effect.
 // Besides its own, any call may end with unauthenticated, forbidden (role or
 // permission), invalid_request, too_large, busy (too many streams),
 // rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// unavailable, cancelled, disk_low (a disk is full), check_failed (the records
+// are damaged) and internal.
 
 package triplesv1
 
@@ -37,7 +37,7 @@ const (
 
 type EstimateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The ref and the deadline must be well formed, and mean nothing.
+	// The ref and the deadline must be well formed, and have no effect.
 	Spec          *v1.SessionSpec `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -82,11 +82,12 @@ func (x *EstimateRequest) GetSpec() *v1.SessionSpec {
 
 type EstimateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Tuples that one session makes: whole blocks, and at most what one batch holds.
+	// Tuples that one session makes: whole blocks, and at most the size of one
+	// batch.
 	Tuples uint64 `protobuf:"varint,1,opt,name=tuples,proto3" json:"tuples,omitempty"`
 	// Block dimension d of the matrix encoding; 1 for scalars.
 	Dim uint32 `protobuf:"varint,2,opt,name=dim,proto3" json:"dim,omitempty"`
-	// Bytes of a party's shares of one tuple, at the party that has most.
+	// Bytes of a party's shares of one tuple, at the party with the largest shares.
 	TupleBytes uint64 `protobuf:"varint,3,opt,name=tuple_bytes,json=tupleBytes,proto3" json:"tuple_bytes,omitempty"`
 	// Bytes of frames that a party sends to all its peers.
 	SentBytes uint64 `protobuf:"varint,4,opt,name=sent_bytes,json=sentBytes,proto3" json:"sent_bytes,omitempty"`

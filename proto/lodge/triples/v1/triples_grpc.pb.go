@@ -4,18 +4,18 @@
 // - protoc             (unknown)
 // source: lodge/triples/v1/triples.proto
 
-// Authenticated triples and other tuples at one party: making them. What was
-// made is served by lodge.tuples.v1.
+// Authenticated triples and other tuples at one party: making them. The service
+// lodge.tuples.v1 delivers them.
 //
 // Retries: unavailable, timed_out, busy and rate_limited may be retried as they
 // are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
+// their detail's "next" says. Calls marked "idempotent" may be repeated after
+// any error; the others only after busy and rate_limited, which have no effect.
 // Besides its own, any call may end with unauthenticated, forbidden (role or
 // permission), invalid_request, too_large, busy (too many streams),
 // rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// unavailable, cancelled, disk_low (a disk is full), check_failed (the records
+// are damaged) and internal.
 
 package triplesv1
 
@@ -53,10 +53,10 @@ type TriplesServiceClient interface {
 	// roster), stopped (too many sessions failed with nobody named), excluded (a
 	// party of the roster), passive_keygen (the epoch's keys are not proved),
 	// key_purpose, not_found, burnt (the epoch), conflict (also: the epoch is not
-	// active yet, or draining), busy (no room beside what runs, or the MAC key is
-	// being made), rate_limited (sessions in an hour), timed_out (the spec's
-	// deadline is over: start another), unavailable (the party stops), disk_low.
-	// [coordinator]
+	// active yet, or draining), busy (not enough memory next to the running
+	// sessions, or the MAC key is being made), rate_limited (too many sessions in
+	// an hour), timed_out (the spec's deadline has passed: start another
+	// session), unavailable (the party stops), disk_low. [coordinator]
 	Start(ctx context.Context, in *v1.StartRequest, opts ...grpc.CallOption) (*v1.StartResponse, error)
 	// GetStatus of a session. A party forgets its sessions when it restarts, and
 	// of those that have ended all but the last 1000. Idempotent. Errors:
@@ -67,7 +67,7 @@ type TriplesServiceClient interface {
 	// Errors: not_found, unavailable (the party stops). [coordinator, client with
 	// "status"]
 	Watch(ctx context.Context, in *v1.WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[v1.WatchResponse], error)
-	// Cancel ends a session that is not complete and erases what it stored, and
+	// Cancel ends a session that is not complete, erases its stored data, and
 	// waits for its end. Idempotent. Errors: not_found, conflict (it is
 	// complete), too_large (the reason). [coordinator]
 	Cancel(ctx context.Context, in *v1.CancelRequest, opts ...grpc.CallOption) (*v1.CancelResponse, error)
@@ -77,12 +77,12 @@ type TriplesServiceClient interface {
 	// not_found, conflict (another state or digest), burnt (the batch was erased
 	// meanwhile). [coordinator]
 	Activate(ctx context.Context, in *v1.ActivateRequest, opts ...grpc.CallOption) (*v1.ActivateResponse, error)
-	// Estimate says what a session of the spec would make and take here, and
-	// begins nothing. A dim of 0 lets this party choose, and the answer says
-	// what. What Start refuses is refused here as well, except for want of room.
-	// Idempotent. Errors: invalid_request, policy_refused, pin_mismatch,
-	// passive_keygen, key_purpose, not_found, burnt, conflict (of the epoch),
-	// timed_out. [coordinator]
+	// Estimate returns the tuples that a session of the spec would make and the
+	// resources that it would need here, and starts no session. A dim of 0 lets
+	// this party choose, and the response has its choice. Estimate refuses the
+	// same requests as Start, except for lack of memory. Idempotent. Errors:
+	// invalid_request, policy_refused, pin_mismatch, passive_keygen, key_purpose,
+	// not_found, burnt, conflict (of the epoch), timed_out. [coordinator]
 	Estimate(ctx context.Context, in *EstimateRequest, opts ...grpc.CallOption) (*EstimateResponse, error)
 }
 
@@ -175,10 +175,10 @@ type TriplesServiceServer interface {
 	// roster), stopped (too many sessions failed with nobody named), excluded (a
 	// party of the roster), passive_keygen (the epoch's keys are not proved),
 	// key_purpose, not_found, burnt (the epoch), conflict (also: the epoch is not
-	// active yet, or draining), busy (no room beside what runs, or the MAC key is
-	// being made), rate_limited (sessions in an hour), timed_out (the spec's
-	// deadline is over: start another), unavailable (the party stops), disk_low.
-	// [coordinator]
+	// active yet, or draining), busy (not enough memory next to the running
+	// sessions, or the MAC key is being made), rate_limited (too many sessions in
+	// an hour), timed_out (the spec's deadline has passed: start another
+	// session), unavailable (the party stops), disk_low. [coordinator]
 	Start(context.Context, *v1.StartRequest) (*v1.StartResponse, error)
 	// GetStatus of a session. A party forgets its sessions when it restarts, and
 	// of those that have ended all but the last 1000. Idempotent. Errors:
@@ -189,7 +189,7 @@ type TriplesServiceServer interface {
 	// Errors: not_found, unavailable (the party stops). [coordinator, client with
 	// "status"]
 	Watch(*v1.WatchRequest, grpc.ServerStreamingServer[v1.WatchResponse]) error
-	// Cancel ends a session that is not complete and erases what it stored, and
+	// Cancel ends a session that is not complete, erases its stored data, and
 	// waits for its end. Idempotent. Errors: not_found, conflict (it is
 	// complete), too_large (the reason). [coordinator]
 	Cancel(context.Context, *v1.CancelRequest) (*v1.CancelResponse, error)
@@ -199,12 +199,12 @@ type TriplesServiceServer interface {
 	// not_found, conflict (another state or digest), burnt (the batch was erased
 	// meanwhile). [coordinator]
 	Activate(context.Context, *v1.ActivateRequest) (*v1.ActivateResponse, error)
-	// Estimate says what a session of the spec would make and take here, and
-	// begins nothing. A dim of 0 lets this party choose, and the answer says
-	// what. What Start refuses is refused here as well, except for want of room.
-	// Idempotent. Errors: invalid_request, policy_refused, pin_mismatch,
-	// passive_keygen, key_purpose, not_found, burnt, conflict (of the epoch),
-	// timed_out. [coordinator]
+	// Estimate returns the tuples that a session of the spec would make and the
+	// resources that it would need here, and starts no session. A dim of 0 lets
+	// this party choose, and the response has its choice. Estimate refuses the
+	// same requests as Start, except for lack of memory. Idempotent. Errors:
+	// invalid_request, policy_refused, pin_mismatch, passive_keygen, key_purpose,
+	// not_found, burnt, conflict (of the epoch), timed_out. [coordinator]
 	Estimate(context.Context, *EstimateRequest) (*EstimateResponse, error)
 	mustEmbedUnimplementedTriplesServiceServer()
 }

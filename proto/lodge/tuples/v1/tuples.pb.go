@@ -4,19 +4,19 @@
 // 	protoc        (unknown)
 // source: lodge/tuples/v1/tuples.proto
 
-// Tuples at one party: what it holds, what is reserved, and its own shares for
-// its own clients. Every party enforces alone that a tuple goes to at most one
-// reservation, ever.
+// Tuples at one party: its stock, the reservations, and its own shares for its
+// own clients. Every party enforces independently that a tuple goes to at most
+// one reservation, ever.
 //
 // Retries: unavailable, timed_out, busy and rate_limited may be retried as they
 // are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
+// their detail's "next" says. Calls marked "idempotent" may be repeated after
+// any error; the others only after busy and rate_limited, which have no effect.
 // Besides its own, any call may end with unauthenticated, forbidden (role or
 // permission), invalid_request, too_large, busy (too many streams),
 // rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// unavailable, cancelled, disk_low (a disk is full), check_failed (the records
+// are damaged) and internal.
 
 package tuplesv1
 
@@ -320,8 +320,8 @@ func (Answer) EnumDescriptor() ([]byte, []int) {
 	return file_lodge_tuples_v1_tuples_proto_rawDescGZIP(), []int{4}
 }
 
-// Class says what a tuple is and whose: tuples of one class are as good as each
-// other.
+// Class describes a tuple and its tenant: tuples of one class are
+// interchangeable.
 type Class struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Tenant string                 `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
@@ -335,9 +335,10 @@ type Class struct {
 	// Products that were made without a sacrifice, as all were before protocol
 	// version 5.
 	NoSacrifice bool `protobuf:"varint,7,opt,name=no_sacrifice,json=noSacrifice,proto3" json:"no_sacrifice,omitempty"`
-	// Only for KIND_MASKS, which are no tuples: the quorum that spends them, as
-	// places in the present roster, ascending, without members that have left. The
-	// parties of a quorum alone have its masks, and no reservation takes any.
+	// Only for KIND_MASKS, which do not count as tuples: the quorum that spends
+	// them, as places in the present roster, ascending, without members that have
+	// left. The parties of a quorum alone have its masks, and no reservation
+	// takes any.
 	Quorum        []uint32    `protobuf:"varint,8,rep,packed,name=quorum,proto3" json:"quorum,omitempty"`
 	Form          v1.MaskForm `protobuf:"varint,9,opt,name=form,proto3,enum=lodge.job.v1.MaskForm" json:"form,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -460,11 +461,11 @@ type Batch struct {
 	Lost uint64 `protobuf:"varint,13,opt,name=lost,proto3" json:"lost,omitempty"`
 	// Why it was revoked.
 	Reason string `protobuf:"bytes,14,opt,name=reason,proto3" json:"reason,omitempty"`
-	// Of what the keys of its epoch are: "passive" or "proved".
+	// The kind of the keys of its epoch: "passive" or "proved".
 	KeygenSecurity string `protobuf:"bytes,15,opt,name=keygen_security,json=keygenSecurity,proto3" json:"keygen_security,omitempty"`
-	// Made by other parties than those of the present roster, or masks of a quorum
-	// of which a member has left: of what is left, nothing is reserved, fetched or
-	// spent, and free is empty.
+	// Made by other parties than those of the present roster, or masks of a
+	// quorum of which a member has left: the remaining tuples cannot be reserved,
+	// fetched or spent, and free is empty.
 	Stranded      bool `protobuf:"varint,16,opt,name=stranded,proto3" json:"stranded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -726,8 +727,9 @@ func (x *Range) GetCount() uint64 {
 	return 0
 }
 
-// Reservation holds tuples for one client at each party. Everything but what
-// is marked "here" is the same at all parties, and its digest is compared.
+// Reservation holds tuples for one client at each party. All fields except
+// those marked "here" are the same at all parties, and the parties compare
+// their digest.
 type Reservation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 1 to 64 of a-z, 0-9 and '-'.
@@ -748,7 +750,7 @@ type Reservation struct {
 	Digest []byte `protobuf:"bytes,10,opt,name=digest,proto3" json:"digest,omitempty"`
 	// Here.
 	State ReservationState `protobuf:"varint,11,opt,name=state,proto3,enum=lodge.tuples.v1.ReservationState" json:"state,omitempty"`
-	// Who fetched it, and when. Here.
+	// The client that fetched it, and the time. Here.
 	Client        string                 `protobuf:"bytes,12,opt,name=client,proto3" json:"client,omitempty"`
 	Delivered     *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=delivered,proto3" json:"delivered,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2203,8 +2205,8 @@ func (x *ReleaseResponse) GetOutcomes() []*Outcome {
 	return nil
 }
 
-// StoreVersion says which store a party has and how far it is, signed by that
-// party, so that a peer can show it later what it has said.
+// StoreVersion identifies a party's store and its progress, signed by that
+// party, so that a peer can later show the party its earlier statement.
 type StoreVersion struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	StoreId []byte                 `protobuf:"bytes,1,opt,name=store_id,json=storeId,proto3" json:"store_id,omitempty"`
@@ -2340,7 +2342,7 @@ type AcknowledgeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the caller may go on.
 	Accepted bool `protobuf:"varint,1,opt,name=accepted,proto3" json:"accepted,omitempty"`
-	// If not: why, and what the caller's party has said before.
+	// If not: the reason, and the earlier statement of the caller's party.
 	Reason        string        `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	Seen          *StoreVersion `protobuf:"bytes,3,opt,name=seen,proto3" json:"seen,omitempty"`
 	unknownFields protoimpl.UnknownFields

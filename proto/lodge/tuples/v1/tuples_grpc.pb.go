@@ -4,19 +4,19 @@
 // - protoc             (unknown)
 // source: lodge/tuples/v1/tuples.proto
 
-// Tuples at one party: what it holds, what is reserved, and its own shares for
-// its own clients. Every party enforces alone that a tuple goes to at most one
-// reservation, ever.
+// Tuples at one party: its stock, the reservations, and its own shares for its
+// own clients. Every party enforces independently that a tuple goes to at most
+// one reservation, ever.
 //
 // Retries: unavailable, timed_out, busy and rate_limited may be retried as they
 // are, rate_limited after the time that it names, if any; all others need what
-// their detail's "next" says. Calls marked "idempotent" may be repeated after any
-// error; the others only after busy and rate_limited, which leave nothing behind.
+// their detail's "next" says. Calls marked "idempotent" may be repeated after
+// any error; the others only after busy and rate_limited, which have no effect.
 // Besides its own, any call may end with unauthenticated, forbidden (role or
 // permission), invalid_request, too_large, busy (too many streams),
 // rate_limited, timed_out (at the latest after 30 s, unless it streams),
-// unavailable, cancelled, disk_low (a disk is full),
-// check_failed (the records are damaged) and internal.
+// unavailable, cancelled, disk_low (a disk is full), check_failed (the records
+// are damaged) and internal.
 
 package tuplesv1
 
@@ -74,18 +74,18 @@ type TuplesServiceClient interface {
 	// invalid_request (the limit). [coordinator, client with "status"]
 	ListBatches(ctx context.Context, in *ListBatchesRequest, opts ...grpc.CallOption) (*ListBatchesResponse, error)
 	// ListMacKeys of this party's tenants: their states, never their shares.
-	// Idempotent. Errors: none of its own. [coordinator, client with "status"]
+	// Idempotent. Errors: only general errors. [coordinator, client with
+	// "status"]
 	ListMacKeys(ctx context.Context, in *ListMacKeysRequest, opts ...grpc.CallOption) (*ListMacKeysResponse, error)
-	// DrawMacKey gives this party's share of a MAC key. With PURPOSE_ONLINE a
-	// client's online phase gets what it needs to go on; with PURPOSE_VERIFY the
-	// share is to be pooled with the others', after which everybody who saw them
-	// can forge: the key is burnt and its epoch retired before the share leaves,
-	// so that it can be drawn once. Idempotent with PURPOSE_ONLINE. Errors:
-	// not_found, forbidden (to verify, without "retire"), invalid_request (no
-	// purpose), burnt, conflict (not active yet), pin_mismatch (made by other
-	// parties than those of the present roster), unavailable (a peer cannot be
-	// told how far this party's store is). [client with "mac_key"; to verify,
-	// also with "retire"]
+	// DrawMacKey returns this party's share of a MAC key. PURPOSE_ONLINE is for a
+	// client's online phase; with PURPOSE_VERIFY the share is to be pooled with
+	// the others', after which everybody who saw them can forge: the key is burnt
+	// and its epoch retired before the share leaves, so that it can be drawn
+	// once. Idempotent with PURPOSE_ONLINE. Errors: not_found, forbidden (to
+	// verify, without "retire"), invalid_request (no purpose), burnt, conflict
+	// (not active yet), pin_mismatch (made by other parties than those of the
+	// present roster), unavailable (a peer cannot be told how far this party's
+	// store is). [client with "mac_key"; to verify, also with "retire"]
 	DrawMacKey(ctx context.Context, in *DrawMacKeyRequest, opts ...grpc.CallOption) (*DrawMacKeyResponse, error)
 	// ReportFailedCheck burns the MAC key and every tuple under it, because an
 	// online check that fails reveals the key. Idempotent. Errors: not_found,
@@ -93,21 +93,22 @@ type TuplesServiceClient interface {
 	// "mac_key"]
 	ReportFailedCheck(ctx context.Context, in *ReportFailedCheckRequest, opts ...grpc.CallOption) (*ReportFailedCheckResponse, error)
 	// Revoke erases batches by id, or everything under a MAC key. With dry_run it
-	// says what it would erase. Idempotent. Errors: not_found, invalid_request,
-	// too_large, unavailable (erased here; a peer cannot be told). [client with
-	// "retire"]
+	// returns the batches that it would erase. Idempotent. Errors: not_found,
+	// invalid_request, too_large, unavailable (erased here; a peer cannot be
+	// told). [client with "retire"]
 	Revoke(ctx context.Context, in *RevokeRequest, opts ...grpc.CallOption) (*RevokeResponse, error)
-	// Propose records reservations durably, each on its own, and refuses what
-	// overlaps with any other, ever. Idempotent: the same reservation again is
-	// answered with what is recorded. All but too_large come as outcomes, one for
-	// each. Errors: too_large (more than 256), not_found, conflict (the id with
-	// another body), taken, burnt, expired, quarantined, pin_mismatch (made by
-	// other parties than those of the present roster), invalid_request, disk_low.
-	// [coordinator]
+	// Propose records reservations durably, each independently, and refuses a
+	// reservation that overlaps with any other, ever. Idempotent: for the same
+	// reservation again it returns the recorded one. All but too_large come as
+	// outcomes, one for each. Errors: too_large (more than 256), not_found,
+	// conflict (the id with another body), taken, burnt, expired, quarantined,
+	// pin_mismatch (made by other parties than those of the present roster),
+	// invalid_request, disk_low. [coordinator]
 	Propose(ctx context.Context, in *ProposeRequest, opts ...grpc.CallOption) (*ProposeResponse, error)
-	// Withdraw ends reservations: one that this party has not delivered never
-	// will be. Says which. Idempotent. All but too_large come as outcomes, one
-	// for each. Errors: too_large (more than 256), not_found. [coordinator]
+	// Withdraw ends reservations: if this party has not delivered a reservation,
+	// it never will. The response says which of them. Idempotent. All but
+	// too_large come as outcomes, one for each. Errors: too_large (more than
+	// 256), not_found. [coordinator]
 	Withdraw(ctx context.Context, in *WithdrawRequest, opts ...grpc.CallOption) (*WithdrawResponse, error)
 	// Release puts the tuples of withdrawn reservations back into stock, which
 	// the coordinator asks only when no party delivered them; with discard it
@@ -299,18 +300,18 @@ type TuplesServiceServer interface {
 	// invalid_request (the limit). [coordinator, client with "status"]
 	ListBatches(context.Context, *ListBatchesRequest) (*ListBatchesResponse, error)
 	// ListMacKeys of this party's tenants: their states, never their shares.
-	// Idempotent. Errors: none of its own. [coordinator, client with "status"]
+	// Idempotent. Errors: only general errors. [coordinator, client with
+	// "status"]
 	ListMacKeys(context.Context, *ListMacKeysRequest) (*ListMacKeysResponse, error)
-	// DrawMacKey gives this party's share of a MAC key. With PURPOSE_ONLINE a
-	// client's online phase gets what it needs to go on; with PURPOSE_VERIFY the
-	// share is to be pooled with the others', after which everybody who saw them
-	// can forge: the key is burnt and its epoch retired before the share leaves,
-	// so that it can be drawn once. Idempotent with PURPOSE_ONLINE. Errors:
-	// not_found, forbidden (to verify, without "retire"), invalid_request (no
-	// purpose), burnt, conflict (not active yet), pin_mismatch (made by other
-	// parties than those of the present roster), unavailable (a peer cannot be
-	// told how far this party's store is). [client with "mac_key"; to verify,
-	// also with "retire"]
+	// DrawMacKey returns this party's share of a MAC key. PURPOSE_ONLINE is for a
+	// client's online phase; with PURPOSE_VERIFY the share is to be pooled with
+	// the others', after which everybody who saw them can forge: the key is burnt
+	// and its epoch retired before the share leaves, so that it can be drawn
+	// once. Idempotent with PURPOSE_ONLINE. Errors: not_found, forbidden (to
+	// verify, without "retire"), invalid_request (no purpose), burnt, conflict
+	// (not active yet), pin_mismatch (made by other parties than those of the
+	// present roster), unavailable (a peer cannot be told how far this party's
+	// store is). [client with "mac_key"; to verify, also with "retire"]
 	DrawMacKey(context.Context, *DrawMacKeyRequest) (*DrawMacKeyResponse, error)
 	// ReportFailedCheck burns the MAC key and every tuple under it, because an
 	// online check that fails reveals the key. Idempotent. Errors: not_found,
@@ -318,21 +319,22 @@ type TuplesServiceServer interface {
 	// "mac_key"]
 	ReportFailedCheck(context.Context, *ReportFailedCheckRequest) (*ReportFailedCheckResponse, error)
 	// Revoke erases batches by id, or everything under a MAC key. With dry_run it
-	// says what it would erase. Idempotent. Errors: not_found, invalid_request,
-	// too_large, unavailable (erased here; a peer cannot be told). [client with
-	// "retire"]
+	// returns the batches that it would erase. Idempotent. Errors: not_found,
+	// invalid_request, too_large, unavailable (erased here; a peer cannot be
+	// told). [client with "retire"]
 	Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error)
-	// Propose records reservations durably, each on its own, and refuses what
-	// overlaps with any other, ever. Idempotent: the same reservation again is
-	// answered with what is recorded. All but too_large come as outcomes, one for
-	// each. Errors: too_large (more than 256), not_found, conflict (the id with
-	// another body), taken, burnt, expired, quarantined, pin_mismatch (made by
-	// other parties than those of the present roster), invalid_request, disk_low.
-	// [coordinator]
+	// Propose records reservations durably, each independently, and refuses a
+	// reservation that overlaps with any other, ever. Idempotent: for the same
+	// reservation again it returns the recorded one. All but too_large come as
+	// outcomes, one for each. Errors: too_large (more than 256), not_found,
+	// conflict (the id with another body), taken, burnt, expired, quarantined,
+	// pin_mismatch (made by other parties than those of the present roster),
+	// invalid_request, disk_low. [coordinator]
 	Propose(context.Context, *ProposeRequest) (*ProposeResponse, error)
-	// Withdraw ends reservations: one that this party has not delivered never
-	// will be. Says which. Idempotent. All but too_large come as outcomes, one
-	// for each. Errors: too_large (more than 256), not_found. [coordinator]
+	// Withdraw ends reservations: if this party has not delivered a reservation,
+	// it never will. The response says which of them. Idempotent. All but
+	// too_large come as outcomes, one for each. Errors: too_large (more than
+	// 256), not_found. [coordinator]
 	Withdraw(context.Context, *WithdrawRequest) (*WithdrawResponse, error)
 	// Release puts the tuples of withdrawn reservations back into stock, which
 	// the coordinator asks only when no party delivered them; with discard it
