@@ -19,7 +19,7 @@ const module = "github.com/lodge-mpc/lodge/"
 
 // layers lists the engine from the bottom up. A package imports only from layers below its own.
 var layers = [][]string{
-	{"engine", "engine/kernel", "engine/intpoly", "engine/parallel", "engine/secret", "engine/longtest", "engine/hardness",
+	{"engine", "engine/kind", "engine/kernel", "engine/intpoly", "engine/parallel", "engine/secret", "engine/longtest", "engine/hardness",
 		"engine/protocol/internal/byzantine"},
 	{"engine/ring", "engine/field", "engine/sample", "engine/sigma"},
 	{"engine/codec", "engine/share", "engine/params", "engine/ot"},

@@ -3,6 +3,7 @@ package triple
 import (
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
@@ -13,7 +14,7 @@ import (
 // Nil means uniform everywhere.
 func (p *Plan) padded(s *gbfv.Scheme) (messages, error) {
 	a, _, _, err := p.layouts(s)
-	if err != nil || p.Shape.Inner%p.Dim == 0 {
+	if err != nil || p.Product.Inner%p.Dim == 0 {
 		return nil, err
 	}
 	return func(i int, slots, coeffs field.Vec, stream *sample.Stream) {
@@ -63,8 +64,8 @@ func (r *batch) reserve(c, macA, macB, macRho, squares []field.Vec) {
 	//  r.Scheme.Field.NewVec(1)}] [run=@cheats|TestScalar|TestCollect] the MAC check opens values
 	//  without a mask
 	r.material = maccheck.Material{Mask: pair(first)}
-	for k := range r.Plan.Kind.checkTriples() {
-		if r.Plan.Kind == Scalar || r.Plan.Kind == Inverse {
+	for k := range checkTriples(r.Plan.Kind) {
+		if products(r.Plan.Kind) == kind.Pairs {
 			i := first + 1 + k
 			r.material.Triples[k] = maccheck.Triple{A: at(r.a, i), B: at(r.b, i), C: at(c, i), MACB: at(macB, i)}
 			continue
@@ -91,7 +92,7 @@ func (r *batch) collect(shares ddec.Shares) (spare, error) {
 	result := &Result{Count: r.Plan.Count}
 	r.result = result
 	count := r.Plan.Count // of the elements that are sacrificed of each
-	if r.Plan.Kind.matrices() {
+	if r.Plan.matrices() {
 		la, lb, lc, err := r.Plan.layouts(r.Scheme)
 		if err != nil {
 			return spare{}, err
@@ -104,7 +105,7 @@ func (r *batch) collect(shares ddec.Shares) (spare, error) {
 		if la.Cols%la.Dim != 0 {
 			r.zeros = []maccheck.Pair{{Value: r.padding(la, r.a), MAC: r.padding(la, macA)}}
 		}
-		count *= r.Plan.Shape.Inner
+		count *= r.Plan.Product.Inner
 	} else {
 		result.A, result.B, result.C = r.flat(r.a, count), r.flat(r.b, count), r.flat(c, count)
 		result.MACA, result.MACB, result.MACC = r.flat(macA, count), r.flat(macB, count), r.flat(macC, count)

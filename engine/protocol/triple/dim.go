@@ -1,6 +1,10 @@
 package triple
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/lodge-mpc/lodge/engine/kind"
+)
 
 // maxDim is the largest block that a plan chooses by itself.
 const maxDim = 128
@@ -18,8 +22,8 @@ const worthwhile = 0.9
 // chooseDim gives the plan with the blocks that cost least for a tuple. Blocks as large as the largest side suit squares: they
 // transform every operand once. Of skewed shapes they are mostly padding. Smaller ones have less of it and put more tuples side
 // by side, in more ciphertexts, which memory bounds. plan makes the plan for a dimension; the error is that for the largest.
-func chooseDim(most int, s Shape, plan func(dim int) (*Plan, error)) (*Plan, error) {
-	largest := max(s.Rows, s.Inner, s.Cols)
+func chooseDim(most int, s kind.MatrixShape, plan func(dim int) (*Plan, error)) (*Plan, error) {
+	largest := s.Largest()
 	dim := max(1, min(1<<bits.Len(uint(largest-1)), maxDim, most))
 	best, err := plan(dim)
 	if s.Rows == s.Inner && s.Inner == s.Cols {

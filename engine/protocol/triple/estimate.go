@@ -20,7 +20,7 @@ func (p *Plan) SentBytes(s *gbfv.Scheme) int64 {
 	share := int64(codec.PolySize(s.N(), s.Q.Primes()[:p.Instance.DDecPrimes]))
 	sent += (int64(p.Decryptions()) - int64(p.Decryptions())/n) * share
 	opened := p.maskedElements()
-	if p.Kind.opens() {
+	if p.Kind.Opens() {
 		opened += p.Count
 	}
 	return sent + (n-1)*int64(opened)*int64(s.Field.Size())
@@ -37,7 +37,7 @@ func (p *Plan) Transforms() int64 {
 	)
 	primes, n := int64(len(p.Instance.Set.Q)), p.extent()
 	provers := int64(p.Instance.Use.Parties)
-	if p.Kind == Input {
+	if p.Kind.Owned() {
 		provers = 1
 	}
 	total := encryption * primes * (int64(p.Instance.U+p.Instance.V) + (provers-1)*int64(p.Instance.V))
@@ -46,12 +46,12 @@ func (p *Plan) Transforms() int64 {
 		total += encryption * primes * (int64(p.Pair.U+p.Pair.V) + int64(p.Pair.Use.Parties-1)*int64(p.Pair.V))
 	}
 	products := int64(n.proved() + n.products() + n.squares + len(p.pairing()))
-	if p.Kind.matrices() {
+	if p.matrices() {
 		// Every row of blocks meets every column of them: both parts of both operands are extended to the basis of products
 		// and transformed, once with either part of the other, and multiplied as matrices. Each sum of products goes back and
 		// has its keys switched thrice.
 		wide := 2*primes + 1
-		rows, inner, cols, d := int64(p.blocks(p.Shape.Rows)), int64(p.blocks(p.Shape.Inner)), int64(p.blocks(p.Shape.Cols)), int64(p.Dim)
+		rows, inner, cols, d := int64(p.blocks(p.Product.Rows)), int64(p.blocks(p.Product.Inner)), int64(p.blocks(p.Product.Cols)), int64(p.Dim)
 		total += rows * inner * cols * d * 4 * wide * (2 + d/32)
 		total += rows * cols * d * (4*wide + 3*relinearization)
 	}

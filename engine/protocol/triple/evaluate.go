@@ -75,8 +75,8 @@ func (r *batch) whole() portion {
 	p, n := r.Plan, r.extent
 	w := portion{inputs: span(0, n.proved()), products: span(0, n.products()+n.squares)}
 	w.shape = evaluation.Shape{Count: n.proved(), Last: n.proved(), Primes: p.Instance.DDecPrimes}
-	if p.Kind.matrices() {
-		w.shape.Rows, w.shape.Inner, w.shape.Cols = p.blocks(p.Shape.Rows), p.blocks(p.Shape.Inner), p.blocks(p.Shape.Cols)
+	if p.matrices() {
+		w.shape.Rows, w.shape.Inner, w.shape.Cols = p.blocks(p.Product.Rows), p.blocks(p.Product.Inner), p.blocks(p.Product.Cols)
 		w.shape.Dim = p.Dim
 	}
 	for _, x := range p.pairing() {
@@ -93,9 +93,9 @@ func (r *batch) portions() (list []portion) {
 	p, n := r.Plan, r.extent
 	k := p.Instance.DDecPrimes
 	first := 0 // of what is in no matrix
-	if p.Kind.matrices() {
+	if p.matrices() {
 		first = n.a + n.b
-		rows, inner, cols, d := p.blocks(p.Shape.Rows), p.blocks(p.Shape.Inner), p.blocks(p.Shape.Cols), p.Dim
+		rows, inner, cols, d := p.blocks(p.Product.Rows), p.blocks(p.Product.Inner), p.blocks(p.Product.Cols), p.Dim
 		for i := range rows {
 			for j := range cols {
 				x := portion{products: span((i*cols+j)*d, (i*cols+j+1)*d), inputs: span(i*inner*d, (i+1)*inner*d)}

@@ -82,7 +82,7 @@ func TestPortionsAreTheBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(here) != len(there) || gbfv.Hash(here) != gbfv.Hash(there) {
-			t.Errorf("%d of %v, sacrifice %v: other ciphertexts", plan.Kind, plan.Shape, plan.Sacrifice)
+			t.Errorf("%d of %v, sacrifice %v: other ciphertexts", plan.Kind, plan.Product, plan.Sacrifice)
 		}
 		for i := range copies {
 			if copies[i] != nil || proved[i] != nil {

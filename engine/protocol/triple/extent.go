@@ -1,5 +1,7 @@
 package triple
 
+import "github.com/lodge-mpc/lodge/engine/kind"
+
 // extent counts the ciphertexts of each kind. Proved are a, b, the vectors rho that only the MAC check consumes, and the
 // sacrificed f and g. Products with MACs are c and h; squares, which have no MAC, are of the vectors that check triples are
 // made of. Decrypted are c, alpha a, alpha b, alpha c, alpha rho, h, alpha f, alpha g, alpha h, and the squares. All lists are
@@ -18,19 +20,19 @@ func (p *Plan) pairing() (list []product) {
 	n := p.extent()
 	f := n.a + n.b + n.rho // the first of these
 	for i := range n.c {
-		switch p.Kind {
-		case Scalar, Inverse:
+		switch products(p.Kind) {
+		case kind.Pairs:
 			list = append(list, product{i, n.a + i, i})
-		case Square, Bit:
+		case kind.Squares:
 			list = append(list, product{i, i, i})
 		}
 	}
 	for i := range n.h {
 		x := product{f + i, f + i, n.c + i}
-		switch p.Kind {
-		case Scalar, Inverse:
+		switch products(p.Kind) {
+		case kind.Pairs:
 			x.right = n.a + i // the same b
-		case Matrix, Convolution:
+		case kind.MatrixProducts:
 			x.right = f + n.f + i
 		}
 		list = append(list, x)

@@ -33,7 +33,7 @@ func (p *Plan) Digest(id, key round.Digest, count int, transcript round.Digest) 
 	//  of a batch does not bind the broadcasts
 	fields := [][]byte{id[:], h[:], key[:], round.Uint(uint64(p.Kind)), round.Uint(uint64(count)), transcript[:]}
 	switch {
-	case p.Kind == Input:
+	case p.Kind.Owned():
 		//lodge:check triple/digest/owner [run=TestDigestOfABatch] the digest of a batch does not
 		//  bind the owner of input masks
 		fields = append(fields, round.Uint(uint64(p.Owner)))
@@ -44,7 +44,7 @@ func (p *Plan) Digest(id, key round.Digest, count int, transcript round.Digest) 
 	}
 	//lodge:check triple/digest/convolution [run=TestDigestOfABatch|TestConvolutionShapes] the
 	//  digest of a batch does not bind the shape of convolutions
-	if c := p.Convolution; p.Kind == Convolution {
+	if c := p.Shape.Convolution; p.windowed() {
 		for _, n := range []int{
 			c.Channels, c.Height, c.Width, c.Outputs, c.KernelHeight, c.KernelWidth,
 			c.StrideHeight, c.StrideWidth, c.PaddingHeight, c.PaddingWidth,
@@ -60,7 +60,7 @@ func (p *Plan) Digest(id, key round.Digest, count int, transcript round.Digest) 
 func (p *Plan) Counts() (least, most int) {
 	//lodge:check evidence/verdict/counts [tests=./services/session/evidence] [run=TestRefereeOfCounts] a
 	//  party is convicted for a batch without the tuples that opened to zero
-	if p.Kind.opens() {
+	if p.Kind.Opens() {
 		return 0, p.Count
 	}
 	return p.Count, p.Count
@@ -85,7 +85,7 @@ func (p *Plan) Shapes(s *gbfv.Scheme) map[string]round.Shape {
 		shapes[round.CommitName(sacrificeCoin)], shapes[round.OpenName(sacrificeCoin)] = digest, coin
 		elements(sacrificeName, p.maskedElements())
 	}
-	if p.Kind.opens() {
+	if p.Kind.Opens() {
 		elements(productsName, p.Count)
 	}
 	return shapes

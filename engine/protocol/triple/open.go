@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/parallel"
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
@@ -15,9 +16,6 @@ import (
 // products and what was opened, which must be zero, before anything is released. A tuple whose product is 0 is dropped.
 
 const productsName = "triple/products"
-
-// opens reports whether products are opened.
-func (k Kind) opens() bool { return k == Bit || k == Inverse }
 
 // opening waits for the shares of the products.
 type opening struct{ *batch }
@@ -109,7 +107,7 @@ func (r *batch) factors(ctx context.Context, opened field.Vec) (factors field.Ve
 	size := max(8, 1<<23/f.Bits()/f.Bits()) // some milliseconds
 	err = parallel.Try(ctx, r.Workers, (len(kept)+size-1)/size, func(i int) error {
 		part := factors.Slice(i*size, min((i+1)*size, len(kept)))
-		for k := 0; r.Plan.Kind == Bit && k < part.Len(); k++ {
+		for k := 0; r.Plan.Kind.Describe().Opening == kind.Roots && k < part.Len(); k++ {
 			//lodge:check triple/opened-squares [run=Opened|TestKinds|TestBits|TestCheats]
 			//  [redundant=the MAC check of the same batch finds such a value] a bit is made of a
 			//  value that is not a square
@@ -137,7 +135,7 @@ func (r *batch) finish(factors field.Vec, kept []int) {
 	}
 	keep(&result.A)
 	keep(&result.MACA)
-	if r.Plan.Kind == Inverse {
+	if r.Plan.Kind.Describe().Opening == kind.Inverses {
 		keep(&result.B)
 		keep(&result.MACB)
 		f.MulVec(result.B, result.B, factors)

@@ -55,8 +55,8 @@ func (p *Plan) maskedElements() int {
 	switch {
 	case !p.Sacrifice:
 		return 0
-	case p.Kind.matrices():
-		return 2 * p.Count * p.Shape.Inner
+	case p.matrices():
+		return 2 * p.Count * p.Product.Inner
 	}
 	return p.Count
 }
@@ -75,8 +75,8 @@ func (r *batch) maskFactors(s spare, coin round.Digest) (round.Transition[Result
 	total := r.Plan.maskedElements()
 	next.masked = maccheck.Pair{Value: f.NewVec(total), MAC: f.NewVec(total)}
 	r.own(next.masked)
-	if r.Plan.Kind.matrices() {
-		next.u, next.w = f.NewVec(r.Plan.Shape.Rows), f.NewVec(r.Plan.Shape.Cols)
+	if r.Plan.matrices() {
+		next.u, next.w = f.NewVec(r.Plan.Product.Rows), f.NewVec(r.Plan.Product.Cols)
 		for _, v := range []field.Vec{next.u, next.w} {
 			if err := f.Random(v, xof); err != nil {
 				return none, err
@@ -112,7 +112,7 @@ func (r sacrificing) Step(_ context.Context, in round.Inbox) (round.Transition[R
 		return round.Transition[Result]{}, err
 	}
 	var relations maccheck.Pair
-	if r.Plan.Kind.matrices() {
+	if r.Plan.matrices() {
 		relations = r.matrixRelations(opened)
 	} else {
 		relations = r.relations(opened)
@@ -174,7 +174,7 @@ func (r *sacrificing) relations(rho field.Vec) maccheck.Pair {
 
 // maskMatrices sets dst to u^T a - f of all matrices a, and after them b w - g.
 func (r *sacrificing) maskMatrices(dst, a, b, f, g field.Vec) {
-	s, count, field := r.Plan.Shape, r.Plan.Count, r.Scheme.Field
+	s, count, field := r.Plan.Product, r.Plan.Count, r.Scheme.Field
 	total := count * s.Inner
 	parallel.For(r.Workers, count, func(t int) {
 		rho := dst.Slice(t*s.Inner, (t+1)*s.Inner)
@@ -194,7 +194,7 @@ func (r *sacrificing) maskMatrices(dst, a, b, f, g field.Vec) {
 
 // matrixRelations are u^T c w - sum_j (h_j + sg_j f_j + rho_j g_j + rho_j sg_j), one for each matrix.
 func (r *sacrificing) matrixRelations(opened field.Vec) maccheck.Pair {
-	s, count, f := r.Plan.Shape, r.Plan.Count, r.Scheme.Field
+	s, count, f := r.Plan.Product, r.Plan.Count, r.Scheme.Field
 	total := count * s.Inner
 	out := maccheck.Pair{Value: f.NewVec(count), MAC: f.NewVec(count)}
 	r.own(out)

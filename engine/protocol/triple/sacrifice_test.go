@@ -29,7 +29,7 @@ func (w *network) wrong(plan *Plan, results []Result) (count int) {
 		b = w.sum(results, func(r *Result) field.Vec { return r.B })
 	}
 	if plan.Kind == Matrix {
-		s = plan.Shape
+		s = Shape(plan.Product)
 	}
 	x, sum := f.NewElement(), f.NewElement()
 	for m := range plan.Count {
@@ -214,7 +214,7 @@ func TestMalformedRotationKey(t *testing.T) {
 				t.Errorf("%v: the malformed key does nothing", shape)
 			}
 		}
-		plan, err := NewConvolutionPlan(w.set, w.field, n, convolutions[1], 4, 4)
+		plan, err := NewPlan(w.set, w.field, n, Convolution, images(convolutions[1]), 4, 1, 4)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -112,7 +112,7 @@ func Start(c Config) (round.Transition[Result], error) {
 	}
 	//lodge:check triple/owner [run=TestStartRefuses|Input] input masks are for a party outside the
 	//  session
-	if c.Plan.Owner < 0 || int(c.Plan.Owner) >= c.Session.Parties || c.Plan.Owner > 0 && c.Plan.Kind != Input {
+	if c.Plan.Owner < 0 || int(c.Plan.Owner) >= c.Session.Parties || c.Plan.Owner > 0 && !c.Plan.Kind.Owned() {
 		return round.Transition[Result]{}, errors.New("triple: a plan for input masks of no party, or for other tuples of one party")
 	}
 	r := &batch{Config: c}
@@ -122,14 +122,14 @@ func Start(c Config) (round.Transition[Result], error) {
 		Source: c.Source.Sub("proof"), Workers: c.Workers,
 	}
 	r.extent = c.Plan.extent()
-	if c.Plan.Kind == Input {
+	if c.Plan.Kind.Owned() {
 		//lodge:check triple/one-prover [run=Input] parties other than the owner learn the values of
 		//  input masks
 		proof.Only = &c.Plan.Owner
 	}
-	if c.Plan.Kind.matrices() {
+	if c.Plan.matrices() {
 		message, err := c.Plan.padded(c.Scheme)
-		if err == nil && c.Plan.Kind == Convolution {
+		if err == nil && c.Plan.windowed() {
 			message, err = r.windowed(message)
 		}
 		if err != nil {
@@ -145,7 +145,7 @@ func Start(c Config) (round.Transition[Result], error) {
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
-	if c.Plan.Kind == Input {
+	if c.Plan.Kind.Owned() {
 		return r.withPair(t)
 	}
 	return round.Then(t, r.proved), nil
@@ -186,7 +186,7 @@ func (r *batch) proved(ctx context.Context, proved popk.Result) (round.Transitio
 	digest := round.Digest(gbfv.Hash(r.list))
 	send := []round.Message{round.Broadcast(compareName, digest[:])}
 	next := compare{batch: r, digest: digest}
-	if r.Plan.Kind == Input {
+	if r.Plan.Kind.Owned() {
 		next.seeds = r.drawSeeds()
 		send = append(send, seedMessages(next.seeds)...)
 	}
@@ -261,7 +261,7 @@ func (r *batch) own(pairs ...maccheck.Pair) {
 
 // multiplied goes on when all relations to check are there.
 func (r *batch) multiplied() (round.Transition[Result], error) {
-	if r.Plan.Kind.opens() {
+	if r.Plan.Kind.Opens() {
 		return r.open()
 	}
 	return r.check(func() {})
@@ -271,7 +271,7 @@ func (r *batch) multiplied() (round.Transition[Result], error) {
 // it.
 func (r *batch) check(finish func()) (round.Transition[Result], error) {
 	result := r.result
-	if r.Plan.Kind == Convolution {
+	if r.Plan.windowed() {
 		r.images()
 	}
 	t, err := maccheck.Start(maccheck.Config{

@@ -193,31 +193,31 @@ func TestCollect(t *testing.T) {
 				where := fmt.Sprintf("%d of list %d", k, i)
 				x := f.NewElement()
 				if f.Neg(x, pair.MAC.At(k)); !f.Equal(x, pair.Value.At(k)) || f.IsZero(x) {
-					t.Fatalf("%v: value %s has the MAC of another, or none", plan.Shape, where)
+					t.Fatalf("%v: value %s has the MAC of another, or none", plan.Product, where)
 				}
 				if other, ok := seen[fmt.Sprint(x)]; ok {
-					t.Fatalf("%v: value %s is value %s", plan.Shape, where, other)
+					t.Fatalf("%v: value %s is value %s", plan.Product, where, other)
 				}
 				seen[fmt.Sprint(x)] = where
 			}
 		}
 		a, b, products := plan.Elements()
-		if plan.Kind.opens() {
+		if plan.Kind.Opens() {
 			products = 1 // which are opened and not released
 		}
 		padding := 0
 		if plan.Kind == Matrix {
-			padding = plan.Count * plan.Shape.Rows * (plan.blocks(plan.Shape.Inner)*plan.Dim - plan.Shape.Inner)
+			padding = plan.Count * plan.Product.Rows * (plan.blocks(plan.Product.Inner)*plan.Dim - plan.Product.Inner)
 		}
 		masks := 2 * plan.Count // f and h
 		if plan.Kind == Matrix {
-			masks = 3 * plan.Count * plan.Shape.Inner
+			masks = 3 * plan.Count * plan.Product.Inner
 		}
 		if !plan.Sacrifice {
 			masks = 0
 		}
 		if want := 1 + plan.Count*(a+b+products) + padding + masks; len(seen) != want || mask.Value.Len() != 1 {
-			t.Errorf("%v: %d values are checked, want %d", plan.Shape, len(seen), want)
+			t.Errorf("%v: %d values are checked, want %d", plan.Product, len(seen), want)
 		}
 		w.reservedAlone(t, plan, &r.material, seen)
 		if plan.Kind == Scalar {
@@ -242,7 +242,7 @@ func (w *network) reservedAlone(t *testing.T, plan *Plan, m *maccheck.Material, 
 	half, two := f.NewElement(), f.NewElement()
 	f.SetUint64(two, 2)
 	f.Inverse(half, two)
-	for k := range plan.Kind.checkTriples() {
+	for k := range checkTriples(plan.Kind) {
 		x := m.Triples[k]
 		secrets, mac := []field.Vec{x.A, x.B, x.C}, x.B.Clone()
 		if plan.Kind != Scalar && plan.Kind != Inverse { // a and b are the sum and the difference of two values
@@ -256,12 +256,12 @@ func (w *network) reservedAlone(t *testing.T, plan *Plan, m *maccheck.Material, 
 		for i, s := range secrets {
 			where := fmt.Sprintf("element %d of check triple %d", i, k)
 			if other, ok := seen[fmt.Sprint(s.At(0))]; ok {
-				t.Errorf("%v, kind %d: %s is value %s", plan.Shape, plan.Kind, where, other)
+				t.Errorf("%v, kind %d: %s is value %s", plan.Product, plan.Kind, where, other)
 			}
 			seen[fmt.Sprint(s.At(0))] = where
 		}
 		if f.NegVec(mac, mac); !f.EqualVec(mac, x.MACB) {
-			t.Errorf("%v, kind %d: check triple %d has the MAC of another value", plan.Shape, plan.Kind, k)
+			t.Errorf("%v, kind %d: check triple %d has the MAC of another value", plan.Product, plan.Kind, k)
 		}
 	}
 }

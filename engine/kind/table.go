@@ -1,0 +1,71 @@
+package kind
+
+// The kinds of tuples. A new kind takes the next number.
+const (
+	Scalar Kind = iota + 1
+	Matrix
+	Square
+	Random
+	Bit
+	Inverse
+	Input
+	Convolution
+)
+
+var table = [...]Descriptor{
+	Scalar: {
+		Name: "scalar", Title: "scalar triples",
+		Parts:    []Part{{Name: "a", Domain: Uniform, Vector: A}, {Name: "b", Domain: Uniform, Vector: B}, {Name: "c", Vector: C}},
+		Relation: ProductOfFactors, Products: Pairs,
+		MPSPDZ: "Triples",
+	},
+	Matrix: {
+		Name: "matrix", Title: "matrix triples", Form: Matrices,
+		Parts: []Part{
+			{Name: "a", Domain: Uniform, Vector: A, Sides: []Side{Rows, Inner}},
+			{Name: "b", Domain: Uniform, Vector: B, Sides: []Side{Inner, Columns}},
+			{Name: "c", Vector: C, Sides: []Side{Rows, Columns}},
+		},
+		Relation: MatrixProduct, Products: MatrixProducts,
+		MPSPDZ: "Matrix",
+	},
+	Square: {
+		Name: "square", Title: "squares",
+		Parts:    []Part{{Name: "a", Domain: Uniform, Vector: A}, {Name: "a2", Vector: C}},
+		Relation: SquareOfFactor, Products: Squares,
+		MPSPDZ: "Squares",
+	},
+	Random: {
+		Name: "random", Title: "random values",
+		Parts:     []Part{{Name: "a", Domain: Uniform, Vector: A}},
+		NotMPSPDZ: "MP-SPDZ makes random values from input masks, one of each party",
+	},
+	Bit: {
+		Name: "bit", Title: "bits",
+		Parts:    []Part{{Name: "a", Domain: Bits, Vector: A}},
+		Relation: ZeroOrOne, Products: Squares, Opening: Roots,
+		MPSPDZ: "Bits",
+	},
+	Inverse: {
+		Name: "inverse", Title: "inverses",
+		Parts:    []Part{{Name: "a", Domain: Uniform, Vector: A}, {Name: "a_inv", Vector: B}},
+		Relation: InverseOfFactor, Products: Pairs, Opening: Inverses,
+		MPSPDZ: "Inverses",
+	},
+	Input: {
+		Name: "input", Title: "input masks",
+		Parts:  []Part{{Name: "a", Domain: Uniform, Vector: A}},
+		Owned:  true,
+		MPSPDZ: "Inputs",
+	},
+	Convolution: {
+		Name: "convolution", Title: "convolution triples", Form: Convolutions,
+		Parts: []Part{
+			{Name: "x", Domain: Uniform, Vector: A, Sides: []Side{Channels, Height, Width}},
+			{Name: "w", Domain: Uniform, Vector: B, Sides: []Side{Outputs, Channels, KernelHeight, KernelWidth}},
+			{Name: "y", Vector: C, Sides: []Side{Outputs, OutHeight, OutWidth}},
+		},
+		Relation: ConvolutionOfFactors, Products: MatrixProducts,
+		NotMPSPDZ: "use matrix triples of the equivalent product",
+	},
+}
