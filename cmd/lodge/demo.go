@@ -14,6 +14,7 @@ import (
 	lodge "github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
 	"github.com/lodge-mpc/lodge/clients/go/verify"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/params"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
@@ -143,7 +144,7 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	default:
 		report.Dim = o.size.shape
 	}
-	if o.kind == "input" {
+	if job.Owned(job.KindOf(o.kind)) {
 		report.InputParty = &o.inputParty
 	}
 	began := time.Now()
@@ -265,10 +266,12 @@ func (r *demoReport) print(cmd *cobra.Command) error {
 	for _, p := range r.PeakRSS {
 		peak = max(peak, p)
 	}
-	what := map[string]string{
-		"scalar": "scalar triples", "matrix": r.Dim + " matrix triples", "convolution": r.Dim + " convolution triples", "square": "squares", "random": "random values", "bit": "bits",
-		"inverse": "inverses", "input": "input masks", "every": "tuples of every kind that MP-SPDZ reads, matrices aside,",
-	}[r.Kind]
+	what := "tuples of every kind that MP-SPDZ reads, matrices aside,"
+	if k := kind.Of(r.Kind); k.Known() {
+		if what = k.Describe().Title; k.Shaped() {
+			what = r.Dim + " " + what
+		}
+	}
 	if r.NoSacrifice {
 		what += ", not sacrificed,"
 	}

@@ -8,11 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/proto/wire"
 	"github.com/lodge-mpc/lodge/services/host/config"
-	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
@@ -32,7 +33,7 @@ func (o *demoOptions) check(given func(flag string) bool) error {
 	if !job.Shaped(job.KindOf(o.kind)) && given("dim") {
 		return invalid("add --kind matrix or convolution", "--dim %s: only they have dimensions", o.size.shape)
 	}
-	if o.kind != "input" && given("input-party") {
+	if !job.Owned(job.KindOf(o.kind)) && given("input-party") {
 		return invalid("add --kind input", "--input-party %d: only input masks are of one party", o.inputParty)
 	}
 	if o.noSacrifice && o.export == "" && !job.Multiplies(job.KindOf(o.kind)) {
@@ -78,27 +79,22 @@ func (o *demoOptions) defaultCount() uint64 {
 }
 
 // plan asks the engine whether the set, the field, the shape and the number of parties go together.
-func (o *demoOptions) plan(kind string, shape *jobv1.Shape, block uint32) error {
+func (o *demoOptions) plan(kindName string, shape *jobv1.Shape, block uint32) error {
 	set, err := params.Lookup(o.params)
 	if err != nil {
 		return err
 	}
-	size := triple.Shape{Rows: int(shape.GetRows()), Inner: int(shape.GetInner()), Cols: int(shape.GetColumns())}
-	convolution := plan.Convolution(shape.GetConvolution())
-	if shape.GetConvolution() != nil {
-		if size, err = convolution.Product(); err != nil {
+	k, size := kind.Of(kindName), wire.Shape(shape)
+	if k.Shaped() {
+		product, err := k.Product(size)
+		if err != nil {
 			return err
 		}
+		if product.Largest() > demoMaxDim {
+			return invalid(fmt.Sprintf("a demonstration has matrices of at most %d rows and columns", demoMaxDim), "--dim %s", o.size.shape)
+		}
 	}
-	if max(size.Rows, size.Inner, size.Cols) > demoMaxDim {
-		return invalid(fmt.Sprintf("a demonstration has matrices of at most %d rows and columns", demoMaxDim), "--dim %s", o.size.shape)
-	}
-	var p *triple.Plan
-	if shape.GetConvolution() != nil {
-		p, err = triple.NewConvolutionPlan(set, o.field, o.parties, convolution, int(block), int(block))
-	} else {
-		p, err = triple.NewPlan(set, o.field, o.parties, plan.Kinds[job.KindOf(kind)], size, int(block), int(o.count), int(block))
-	}
+	p, err := triple.NewPlan(set, o.field, o.parties, k, size, int(block), int(o.count), int(block))
 	if err != nil {
 		return invalid(fmt.Sprintf("`lodge params show %s` says what fits", o.params), "%v", err)
 	}

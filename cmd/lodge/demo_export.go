@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
-	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 	"github.com/lodge-mpc/lodge/clients/go/verify"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 )
 
@@ -25,9 +25,17 @@ func (o *demoOptions) runs() []demoRun {
 	if !o.every {
 		return []demoRun{{o.kind, o.inputParty}}
 	}
-	runs := []demoRun{{kind: mpspdz.Scalar}, {kind: mpspdz.Square}, {kind: mpspdz.Bit}, {kind: mpspdz.Inverse}}
-	for i := range o.parties {
-		runs = append(runs, demoRun{mpspdz.Input, i})
+	var runs []demoRun
+	for _, k := range kind.All() {
+		switch {
+		case k.Describe().MPSPDZ == "" || k.Shaped():
+		case k.Owned():
+			for i := range o.parties {
+				runs = append(runs, demoRun{k.String(), i})
+			}
+		default:
+			runs = append(runs, demoRun{kind: k.String()})
+		}
 	}
 	return runs
 }
@@ -41,10 +49,8 @@ func (o *demoOptions) checkExport() error {
 		return invalid("write mp-spdz", "--export %s", o.export)
 	case o.out == "":
 		return invalid("say where with --out", "--export %s without --out", o.export)
-	case o.kind == tuplefile.Random:
-		return invalid("name another --kind", "--export %s: MP-SPDZ has no file for random values", o.export)
-	case o.kind == tuplefile.ConvolutionKind:
-		return invalid("name another --kind", "--export %s: MP-SPDZ has no file for convolutions", o.export)
+	case kind.Of(o.kind).Describe().MPSPDZ == "":
+		return invalid("name another --kind", "--export %s: MP-SPDZ has no file for %s", o.export, kind.Of(o.kind).Describe().Title)
 	}
 	p, err := verify.Modulus(o.params, o.field)
 	if err != nil {

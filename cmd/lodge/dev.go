@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
@@ -166,7 +167,7 @@ func (o *devOptions) check() error {
 
 // plan asks the engine whether parties so many can make what the stock is of.
 func (o *devOptions) plan(set *params.Set, parties int) (*triple.Plan, error) {
-	return triple.NewPlan(set, o.field, parties, triple.Scalar, triple.Shape{}, 1, 1, 1)
+	return triple.NewPlan(set, o.field, parties, kind.Scalar, kind.Shape{}, 1, 1, 1)
 }
 
 // rosterFile is in a cluster's directory as soon as the cluster is.

@@ -113,8 +113,8 @@ func (q *jobOptions) request(changed func(string) bool) (*coordinatorv1.JobReque
 		return wrong("write for example 10m", "--timeout %s", q.timeout)
 	case q.noSacrifice && !job.Multiplies(r.Kind):
 		return wrong("leave it out: such jobs make no products", "--no-sacrifice with --kind %s", q.kind)
-	case changed("input-party") != (r.Kind == jobv1.Kind_KIND_INPUT):
-		if r.Kind == jobv1.Kind_KIND_INPUT {
+	case changed("input-party") != (job.Owned(r.Kind)):
+		if job.Owned(r.Kind) {
 			return wrong("name the party that is to know the values", "no --input-party")
 		}
 		return wrong("only input masks are of one party", "--input-party with --kind %s", q.kind)

@@ -55,11 +55,11 @@ func (q *classFlags) class(f *pflag.FlagSet) (*tuplesv1.Class, error) {
 	switch {
 	case !job.MakesTuples(c.Kind):
 		return nil, rpc.Errorf(rpc.Invalid, "write "+tupleKindsText, "--kind %q", q.kind)
-	case f.Changed("input-party") && c.Kind != jobv1.Kind_KIND_INPUT:
+	case f.Changed("input-party") && !job.Owned(c.Kind):
 		return nil, rpc.Errorf(rpc.Invalid, "only input masks are of one party", "--input-party with --kind %s", q.kind)
 	case q.noSacrifice && !job.Multiplies(c.Kind):
 		return nil, rpc.Errorf(rpc.Invalid, "leave it out: these tuples have no products", "--no-sacrifice with --kind %s", q.kind)
-	case !f.Changed("input-party") && c.Kind == jobv1.Kind_KIND_INPUT:
+	case !f.Changed("input-party") && job.Owned(c.Kind):
 		return nil, rpc.Errorf(rpc.Invalid, "name the party that knows the values", "no --input-party")
 	}
 	var err error
@@ -99,7 +99,7 @@ func kindText(c *tuplesv1.Class) string {
 	if s := c.GetShape(); s != nil {
 		text += " " + shapeText(s)
 	}
-	if c.GetKind() == jobv1.Kind_KIND_INPUT {
+	if job.Owned(c.GetKind()) {
 		text += fmt.Sprintf(" of %d", c.GetInputParty())
 	}
 	if c.GetNoSacrifice() {
@@ -293,7 +293,7 @@ func classJSON(c *tuplesv1.Class) classRecord {
 	if c.GetKind() == jobv1.Kind_KIND_MASKS {
 		r.Quorum, r.Form = c.GetQuorum(), job.FormName(c.GetForm())
 	}
-	if owner := c.GetInputParty(); c.GetKind() == jobv1.Kind_KIND_INPUT {
+	if owner := c.GetInputParty(); job.Owned(c.GetKind()) {
 		r.InputParty = &owner
 	}
 	return r

@@ -109,7 +109,7 @@ func (k Kind) CheckShape(s Shape) error {
 		}
 		return s.Matrix.Check()
 	case Convolutions:
-		if s.Matrix != (MatrixShape{}) {
+		if s.Matrix != (MatrixShape{}) || s.Convolution == (ConvolutionShape{}) {
 			return errors.New("a convolution has its own shape, and no rows, inner or columns")
 		}
 		return s.Convolution.Check()

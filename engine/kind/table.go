@@ -1,5 +1,7 @@
 package kind
 
+//go:generate go run ../../clients/python/tools/kinds ../../clients/python/lodge_mpc/kinds.py
+
 // The kinds of tuples. A new kind takes the next number.
 const (
 	Scalar Kind = iota + 1

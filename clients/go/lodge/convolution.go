@@ -4,7 +4,6 @@ import (
 	"iter"
 
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
-	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 )
 
 // Tensor holds its elements in row-major order: elements along the last dimension are adjacent.
@@ -51,23 +50,4 @@ func (s *Shares) Convolutions() iter.Seq[ConvolutionTriple] {
 		}
 		return ConvolutionTriple{all[0][0], all[0][1], all[0][2], all[1][0], all[1][1], all[1][2]}
 	}, tuplefile.ConvolutionKind)
-}
-
-func wireConvolution(c tuplefile.Convolution) *jobv1.Convolution {
-	return &jobv1.Convolution{
-		Channels: uint32(c.Channels), Height: uint32(c.Height), Width: uint32(c.Width),
-		Outputs: uint32(c.Outputs), KernelHeight: uint32(c.KernelHeight), KernelWidth: uint32(c.KernelWidth),
-		StrideHeight: uint32(c.StrideHeight), StrideWidth: uint32(c.StrideWidth),
-		PaddingHeight: uint32(c.PaddingHeight), PaddingWidth: uint32(c.PaddingWidth),
-	}
-}
-
-// convolutionOf returns the shape, or zero if there is none.
-func convolutionOf(c *jobv1.Convolution) tuplefile.Convolution {
-	return tuplefile.Convolution{
-		Channels: int(c.GetChannels()), Height: int(c.GetHeight()), Width: int(c.GetWidth()),
-		Outputs: int(c.GetOutputs()), KernelHeight: int(c.GetKernelHeight()), KernelWidth: int(c.GetKernelWidth()),
-		StrideHeight: int(c.GetStrideHeight()), StrideWidth: int(c.GetStrideWidth()),
-		PaddingHeight: int(c.GetPaddingHeight()), PaddingWidth: int(c.GetPaddingWidth()),
-	}
 }

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
+	"github.com/lodge-mpc/lodge/proto/wire"
 )
 
 func TestConvolutionClasses(t *testing.T) {
@@ -16,17 +15,14 @@ func TestConvolutionClasses(t *testing.T) {
 		Channels: 2, Height: 4, Width: 3, Outputs: 3, KernelHeight: 3, KernelWidth: 2, StrideHeight: 1, StrideWidth: 1, PaddingHeight: 1,
 	}
 	w, err := c.wire(Class{Kind: tuplefile.ConvolutionKind, Field: "p128", Convolution: shape})
-	if err != nil || convolutionOf(w.GetShape().GetConvolution()) != shape || w.GetShape().GetRows() != 0 {
+	if err != nil || wire.Shape(w.GetShape()).Convolution != shape || w.GetShape().GetRows() != 0 {
 		t.Errorf("%v, %v", w, err)
 	}
-	if again := wireConvolution(convolutionOf(w.GetShape().GetConvolution())); !proto.Equal(again, w.GetShape().GetConvolution()) {
-		t.Errorf("%v", again)
+	if n := (Class{Kind: tuplefile.ConvolutionKind, Convolution: shape}).elements(0); n != 2*(24+36+24) {
+		t.Errorf("a record of %d elements", n)
 	}
-	if l := layoutOf(Class{Kind: tuplefile.ConvolutionKind, Convolution: shape}, 0); l.elements() != 2*(24+36+24) {
-		t.Errorf("a record of %d elements", l.elements())
-	}
-	if l := layoutOf(Class{Kind: tuplefile.ConvolutionKind}, 0); l.elements() != 0 {
-		t.Errorf("a record of %d elements without a shape", l.elements())
+	if n := (Class{Kind: tuplefile.ConvolutionKind}).elements(0); n != 0 {
+		t.Errorf("a record of %d elements without a shape", n)
 	}
 	bad := shape
 	bad.StrideWidth = 0

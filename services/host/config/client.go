@@ -3,9 +3,9 @@ package config
 import (
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/services/host/oidc"
 	"github.com/lodge-mpc/lodge/services/host/quota"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
@@ -59,10 +59,8 @@ type Rate struct {
 	Burst          int     `yaml:"burst"`
 }
 
-// TupleKinds are the kinds that clients draw.
-var TupleKinds = slices.DeleteFunc(slices.Clone(Kinds), func(k string) bool {
-	return slices.Contains([]string{"keys", "proof", "masks", "reshare"}, k)
-})
+// TupleKinds are the kinds of tuples, which clients draw.
+var TupleKinds = kind.Names()
 
 // Limits are the quota for package quota; without one nothing is bounded.
 func (c *Client) Limits() quota.Limits {

@@ -6,7 +6,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/lodge-mpc/lodge/engine/protocol/triple"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
@@ -39,11 +38,8 @@ func (s *Service) Estimate(_ context.Context, r *triplesv1.EstimateRequest) (*tr
 	if err := s.Sessions.Gate.Fits(memory); err != nil {
 		return nil, err
 	}
-	a, b, c := x.plan.Elements()
-	tuple := 2 * (a + b + c)
-	if x.plan.Kind == triple.Input {
-		tuple++ // the value in clear, at its owner
-	}
+	k, shape := x.plan.Kind, x.plan.Shape
+	tuple := 2*k.Values(shape) + k.Clear(shape)
 	n, workers := x.scheme.N(), max(1, s.ring.Workers())
 	return &triplesv1.EstimateResponse{
 		Tuples: uint64(x.plan.Count), Dim: uint32(x.plan.Dim), TupleBytes: uint64(tuple * x.scheme.Field.Size()),

@@ -201,9 +201,8 @@ func (r *run) batch(rs round.Session, source *sample.Source) (round.Transition[t
 
 // turn waits until no older session computes products of the same kind and size.
 func (r *run) turn(ctx context.Context) (leave func(), err error) {
-	s, shape := r.spec, r.spec.GetShape()
-	class := fmt.Sprintf("%s %s %s %d %dx%dx%d %v", job.KindName(s.GetKind()), s.GetParams(), s.GetField(), s.GetDim(),
-		shape.GetRows(), shape.GetInner(), shape.GetColumns(), r.plan.Convolution)
+	s := r.spec
+	class := fmt.Sprintf("%v %s %s %d %v", r.plan.Kind, s.GetParams(), s.GetField(), s.GetDim(), r.plan.Shape)
 	return r.turns.take(ctx, class, r.age)
 }
 
@@ -211,11 +210,10 @@ func (r *run) turn(ctx context.Context) (leave func(), err error) {
 func (r *run) store(result *triple.Result, accepted []runner.Broadcast) (*session.Stored, error) {
 	b := vault.Batch{
 		ID: session.Name(r.spec.GetRef()), Epoch: r.spec.GetEpoch(), MACKey: r.macID,
-		Params: r.spec.GetParams(), Field: r.spec.GetField(), Kind: job.KindName(r.spec.GetKind()), Dim: uint32(r.plan.Dim),
-		Rows: r.spec.GetShape().GetRows(), Inner: r.spec.GetShape().GetInner(), Columns: r.spec.GetShape().GetColumns(), Convolution: vault.ConvolutionOf(r.spec.GetShape().GetConvolution()),
+		Params: r.spec.GetParams(), Field: r.spec.GetField(), Kind: r.plan.Kind.String(), Dim: uint32(r.plan.Dim),
 		InputParty: r.spec.GetInputParty(), NoSacrifice: r.spec.GetNoSacrifice(), Count: uint64(result.Count), TupleBytes: uint64(tupleBytes(r.scheme.Field, r.plan, result)),
 		Tenant: r.spec.GetTenant(), Digest: result.Digest, SessionID: r.id, Created: session.Now(),
-	}
+	}.Shaped(r.plan.Shape)
 	var err error
 	if b.Verdict, err = verdictOf(accepted, r.parties); err != nil {
 		return nil, err

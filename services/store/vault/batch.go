@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
@@ -75,7 +76,7 @@ func (b *Batch) UnmarshalJSON(record []byte) error {
 		return err
 	}
 	*b = Batch(f)
-	b.NoSacrifice = b.NoSacrifice && b.Kind != "random" && b.Kind != "input"
+	b.NoSacrifice = b.NoSacrifice && kind.Of(b.Kind).Multiplies()
 	return nil
 }
 

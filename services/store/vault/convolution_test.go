@@ -2,24 +2,24 @@ package vault
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
-	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/engine/kind"
 )
 
-// A shape comes back from the wire and from records as it was, and records of other tuples have none.
-func TestConvolutionsOnTheWireAndInRecords(t *testing.T) {
-	wire := &jobv1.Convolution{}
-	fields := wire.ProtoReflect().Descriptor().Fields()
-	for i := range fields.Len() {
-		value := (&jobv1.Convolution{Channels: uint32(i + 1)}).ProtoReflect().Get(fields.ByName("channels"))
-		wire.ProtoReflect().Set(fields.Get(i), value)
-	}
-	c := ConvolutionOf(wire)
-	if !proto.Equal(c.Proto(), wire) {
-		t.Errorf("%v became %v", wire, c.Proto())
+// A shape comes back from records as it was, and records of other tuples have none.
+func TestShapesInRecords(t *testing.T) {
+	whole := kind.Shape{Convolution: kind.ConvolutionShape{Channels: 1, Height: 2, Width: 3, Outputs: 4, KernelHeight: 5, KernelWidth: 6,
+		StrideHeight: 7, StrideWidth: 8, PaddingHeight: 9, PaddingWidth: 10}}
+	c := Class{}.Shaped(whole).Convolution
+	for _, s := range []kind.Shape{whole, {Matrix: kind.MatrixShape{Rows: 1, Inner: 2, Cols: 3}}, {}} {
+		if got := (Class{}).Shaped(s).Shape(); got != s {
+			t.Errorf("%v became %v", s, got)
+		}
+		if got := (Batch{}).Shaped(s); got.Class().Shape() != s {
+			t.Errorf("%v became %v", s, got.Class())
+		}
 	}
 	b := Batch{ID: "a", Kind: "convolution", Convolution: c}
 	record, err := json.Marshal(&b)
@@ -30,8 +30,12 @@ func TestConvolutionsOnTheWireAndInRecords(t *testing.T) {
 	if err := json.Unmarshal(record, &again); err != nil || again.Class() != b.Class() || again.Convolution != c {
 		t.Errorf("%+v, %v", again, err)
 	}
-	if ConvolutionOf(nil) != (Convolution{}) || (&Batch{}).Class() == b.Class() {
-		t.Error("no convolution is one")
+	if want := `"convolution":{"channels":1,"height":2,"width":3,"outputs":4,"kernel_height":5,"kernel_width":6,"stride_height":7,"stride_width":8,` +
+		`"padding_height":9,"padding_width":10}`; !strings.Contains(string(record), want) {
+		t.Errorf("%s, without %s", record, want)
+	}
+	if (&Batch{}).Class() == b.Class() {
+		t.Error("a class does not say which convolution it is")
 	}
 	if record, err = json.Marshal(&Batch{ID: "a", Kind: "scalar"}); err != nil || len(record) == 0 || says(record, "convolution") {
 		t.Errorf("%s, %v", record, err)
