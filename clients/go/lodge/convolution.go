@@ -30,24 +30,9 @@ type ConvolutionTriple struct {
 
 // Convolutions returns the tuples of kind convolution. See Err.
 func (s *Shares) Convolutions() iter.Seq[ConvolutionTriple] {
-	c := s.Reservation.Class.Convolution
+	arrays := s.arrays()
 	return each(s, func(v []Element) ConvolutionTriple {
-		next := func(shape ...int) Tensor {
-			size := 1
-			for _, n := range shape {
-				size *= n
-			}
-			t := Tensor{shape, v[:size]}
-			v = v[size:]
-			return t
-		}
-		var all [2][3]Tensor
-		for i := range all {
-			all[i] = [3]Tensor{
-				next(c.Channels, c.Height, c.Width), next(c.Outputs, c.Channels, c.KernelHeight, c.KernelWidth),
-				next(c.Outputs, c.OutHeight(), c.OutWidth()),
-			}
-		}
-		return ConvolutionTriple{all[0][0], all[0][1], all[0][2], all[1][0], all[1][1], all[1][2]}
+		x := arrays(v)
+		return ConvolutionTriple{x[0], x[1], x[2], x[3], x[4], x[5]}
 	}, tuplefile.ConvolutionKind)
 }

@@ -74,6 +74,22 @@ func TestConvolutionsOfAStream(t *testing.T) {
 			t.Errorf("element %d is number %d of the record, want %d", i, e[0], want)
 		}
 	}
+	for _, of := range []struct {
+		kind                  string
+		party, values, clears int
+	}{{tuplefile.Scalar, 0, 3, 0}, {tuplefile.Input, 0, 1, 1}, {tuplefile.Input, 1, 1, 0}} {
+		class := Class{Kind: of.kind}
+		record := make([]byte, class.elements(of.party))
+		s := &Shares{Reservation: &Reservation{Count: 1, Class: class}, ElementBytes: 1, TupleBytes: len(record), chunk: record, done: true, stop: func() {}}
+		for x := range s.Tuples() {
+			if len(x.Values) != of.values || len(x.MACs) != of.values || len(x.Clear) != of.clears || len(x.MACs[0].Elements) != 1 {
+				t.Errorf("%v at party %d: %v", of.kind, of.party, x)
+			}
+		}
+		if s.Err() != nil {
+			t.Error(s.Err())
+		}
+	}
 	if _, err := read(tuplefile.Matrix); !errors.Is(err, &Error{Code: Invalid}) {
 		t.Errorf("matrices as convolutions: %v", err)
 	}
