@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Estimate says what a session would make and take here. It refuses what Start would refuse.
+// Estimate returns the tuples that a session would make and the resources that it would need at
+// this party. It returns the errors of Start.
 func (s *Service) Estimate(_ context.Context, r *triplesv1.EstimateRequest) (*triplesv1.EstimateResponse, error) {
 	spec := proto.CloneOf(r.GetSpec())
 	if spec.GetProtocol() != jobv1.Protocol_PROTOCOL_TRIPLES {
@@ -48,6 +49,6 @@ func (s *Service) Estimate(_ context.Context, r *triplesv1.EstimateRequest) (*tr
 	}, nil
 }
 
-// secondsPerStep is about what a transform of N coefficients takes on one core, with what is computed beside it,
-// divided by N log2 N.
+// secondsPerStep is the approximate time of a transform of N coefficients on one core, including
+// the work around it, divided by N log2 N.
 const secondsPerStep = 3e-9

@@ -70,7 +70,7 @@ func (r *run) Memory() (uint64, error) {
 	case errors.As(err, &known):
 		return 0, err
 	case err != nil:
-		next, dim := "`lodge params show` says what fits", r.spec.GetDim()
+		next, dim := "`lodge params show` lists the possible sizes", r.spec.GetDim()
 		if r.choose {
 			dim = 0
 		}
@@ -136,10 +136,11 @@ func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, err
 	return r.store(&result, s.Broadcasts(verdict.Name))
 }
 
-// protocol is what sessions of triples are called in their terms.
+// protocol is the name of the protocol in the terms of its sessions.
 const protocol = plan.Triples
 
-// terms is the hash of what the protocol computes with: the instance, and the key under which parties prove and decrypt.
+// terms returns the hash of the inputs of the protocol: the instance, and the key under which
+// parties prove and decrypt.
 func (r *run) terms() round.Digest {
 	return plan.Terms(protocol, r.plan.Instance, r.keys.PublicHash)
 }
@@ -161,8 +162,8 @@ func (r *run) findMACKey() (round.Digest, error) {
 	return round.Hash("lodge mac key", []byte(r.held.ID), r.held.Digest[:]), nil
 }
 
-// withFreshKey makes a MAC key first. A key that only some parties hold is retired, unless another session uses it: what was
-// released under it stays valid at the parties that hold it.
+// withFreshKey makes a MAC key first. A key that only some parties hold is retired, unless another
+// session uses it: tuples released under it stay valid at the parties that hold it.
 func (r *run) withFreshKey(rs round.Session, source *sample.Source) (round.Transition[triple.Result], error) {
 	if err := r.claim.make(); err != nil {
 		return round.Transition[triple.Result]{}, session.Refuse(rpc.FromError(err))
@@ -264,10 +265,10 @@ func Locked(v *vault.Vault, b vault.Batch, of *session.Registry) *session.Stored
 	}
 }
 
-// clears is the number of values in clear beside this party's shares of a tuple.
+// clears returns the number of plaintext values that follow this party's shares of a tuple.
 func clears(r *triple.Result) int { return min(1, len(r.Clear.W)) }
 
-// tupleBytes is the length of what this party has of a tuple.
+// tupleBytes returns the length of this party's record of a tuple.
 func tupleBytes(f *field.Field, p *triple.Plan, r *triple.Result) int {
 	a, b, c := p.Elements()
 	return (2*(a+b+c) + clears(r)) * f.Size()

@@ -15,7 +15,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
-// Only a failure of this party's own check counts as one here; what peers say needs their signature.
+// Only a failure of this party's own check counts as one here; messages of peers need their
+// signature.
 func TestOnlyTheOwnCheckFails(t *testing.T) {
 	for _, c := range []struct {
 		err  error

@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
-// maxItems bounds what one call of the coordinator or of a peer asks.
+// maxItems bounds the items in one call of the coordinator or of a peer.
 const maxItems = 256
 
 // each does something about many reservations at the same time, so that the store commits them together.

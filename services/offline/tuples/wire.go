@@ -47,8 +47,8 @@ func classOf(c *tuplesv1.Class) vault.Class {
 	}.Shaped(wire.Shape(c.GetShape()))
 }
 
-// maxFree spans of a batch are listed, in at most 24 bytes each: enough for sixteen reservations of as many ranges as
-// there may be. What is free after them is listed when they are taken.
+// maxFree spans of a batch are listed, in at most 24 bytes each: enough for sixteen reservations of
+// as many ranges as there may be. Later free spans are listed once these are taken.
 const maxFree = 16 * vault.MaxRanges
 
 // wireBatch is a batch under an epoch; stranded says that its shares must not leave.
@@ -82,7 +82,7 @@ func (s *Service) wire(r *vault.Reservation) *tuplesv1.Reservation {
 	return out
 }
 
-// reservationOf reads what the coordinator proposes.
+// reservationOf reads the coordinator's proposal.
 func reservationOf(r *tuplesv1.Reservation) vault.Reservation {
 	out := vault.Reservation{
 		ID: r.GetId(), Class: classOf(r.GetClass()), Epoch: r.GetEpoch(), MACKey: r.GetMacKeyId(), Owner: r.GetOwner(),
