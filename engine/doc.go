@@ -4,6 +4,7 @@
 // The map, from the bottom up (a package imports only packages in lower layers; see
 // imports_test.go):
 //
+//	kind      the table of the kinds of tuples; every package may import it
 //	intpoly   polynomials with multi-word signed integer coefficients
 //	kernel    modular arithmetic on slices of words
 //	ring      R_q = Z_q[X]/(X^N+1) in RNS: NTT, automorphisms, basis extension, scaling

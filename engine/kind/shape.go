@@ -114,6 +114,7 @@ func (k Kind) CheckShape(s Shape) error {
 		}
 		return s.Convolution.Check()
 	}
+	//lodge:check kind/unshaped [run=TestFormats] single elements have a shape
 	if s != (Shape{}) {
 		return fmt.Errorf("tuples of kind %v have no shape", k)
 	}
@@ -137,6 +138,7 @@ func (s MatrixShape) Largest() int { return max(s.Rows, s.Inner, s.Cols) }
 
 // Check returns an error unless every side is from 1 to MaxSide.
 func (s MatrixShape) Check() error {
+	//lodge:check kind/matrix-sides [run=TestFormats|TestMatrixShapes] a matrix has no rows, or too many
 	if min(s.Rows, s.Inner, s.Cols) < 1 || s.Largest() > MaxSide {
 		return fmt.Errorf("a product of %d x %d and %d x %d matrices: every side must be from 1 to %d",
 			s.Rows, s.Inner, s.Inner, s.Cols, MaxSide)
@@ -190,9 +192,11 @@ func (s ConvolutionShape) Product() (MatrixShape, error) {
 		{"height", s.Height, s.KernelHeight, s.StrideHeight, s.PaddingHeight},
 		{"width", s.Width, s.KernelWidth, s.StrideWidth, s.PaddingWidth},
 	} {
+		//lodge:check kind/padding [run=TestConvolutionShapes] windows lie outside the image
 		if side.padding < 0 || side.padding >= side.kernel {
 			return none("a padding of %d with a kernel of %s %d: it must be less than the kernel", side.padding, side.name, side.kernel)
 		}
+		//lodge:check kind/kernel-fits [run=TestConvolutionShapes] a kernel is larger than the padded image
 		if side.kernel > side.size+2*side.padding {
 			return none("a kernel of %s %d does not fit into %d with a padding of %d", side.name, side.kernel, side.size, side.padding)
 		}

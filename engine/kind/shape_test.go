@@ -47,3 +47,17 @@ func TestConvolutionShapes(t *testing.T) {
 		}
 	}
 }
+
+// Every side of a product of matrices is bounded on both ends.
+func TestMatrixShapes(t *testing.T) {
+	for _, s := range []MatrixShape{{Inner: 1, Cols: 1}, {Rows: 1, Inner: -1, Cols: 1}, {Rows: 1, Inner: 1, Cols: MaxSide + 1}} {
+		if s.Check() == nil {
+			t.Errorf("%v passes", s)
+		}
+	}
+	for _, s := range []MatrixShape{{Rows: 1, Inner: 1, Cols: 1}, {Rows: MaxSide, Inner: MaxSide, Cols: MaxSide}} {
+		if err := s.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -10,8 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// padded gives the messages of matrix factors: uniform, but zero in the columns of a beyond the inner dimension.
-// Nil means uniform everywhere.
+// padded returns the messages of matrix factors: uniform, but zero in the columns of a beyond the
+// inner dimension. Nil means uniform everywhere.
 func (p *Plan) padded(s *gbfv.Scheme) (messages, error) {
 	a, _, _, err := p.layouts(s)
 	if err != nil || p.Product.Inner%p.Dim == 0 {
@@ -39,12 +39,14 @@ func fillRandom(f *field.Field, v field.Vec, stream *sample.Stream) {
 	}
 }
 
-// spare is what is sacrificed: f, g and h, element i of each for element i of what they mask. Only matrices have g.
+// spare holds the sacrificed vectors f, g and h; element i of each belongs to element i of the
+// factors and products. Only matrices have g.
 type spare struct{ f, g, h maccheck.Pair }
 
-// reserve takes what the MAC check consumes out of the slots that are reserved for it, the first of which masks the check. The
-// others make check triples: a triple is one by itself, and two random values with their squares make one. The reserved slots
-// follow those of the tuples that are released, sacrificed and opened, or are in vectors that hold nothing else.
+// reserve takes the material of the MAC check out of the slots that are reserved for it. The first
+// slot masks the check. The others make check triples: each from a triple, or from two random
+// values with their squares. The reserved slots follow those of the tuples that are released,
+// sacrificed and opened, or are in vectors that hold nothing else.
 func (r *batch) reserve(c, macA, macB, macRho, squares []field.Vec) {
 	n, first, values, macs := r.extent, r.Plan.Count, r.a, macA
 	skipped := 0 // vectors before the first that was squared
@@ -77,8 +79,8 @@ func (r *batch) reserve(c, macA, macB, macRho, squares []field.Vec) {
 	byzantine.Apply(r.Session.Hooks, "triple/material", &r.material)
 }
 
-// collect arranges the shares as values and MACs of tuples, takes out what the MAC check consumes and the padding that must
-// be zero, and gives what is sacrificed.
+// collect arranges the shares as values and MACs of tuples. It separates the material of the MAC
+// check and the padding that must be zero, and returns the sacrificed vectors.
 func (r *batch) collect(shares ddec.Shares) (spare, error) {
 	n := r.extent
 	cut := func(k int) []field.Vec {
@@ -117,7 +119,8 @@ func (r *batch) collect(shares ddec.Shares) (spare, error) {
 	return spare{pair(r.f, macF), pair(r.g, macG), pair(h, macH)}, nil
 }
 
-// flat joins the first count elements of vectors, which it erases. Nothing gives nothing.
+// flat joins the first count elements of vectors, which it erases. Without vectors the result is
+// empty.
 func (r *batch) flat(vectors []field.Vec, count int) field.Vec {
 	if len(vectors) == 0 {
 		return r.Scheme.Field.NewVec(0)

@@ -12,13 +12,15 @@ import (
 // Convolution triples are a random image, random kernels, and the convolution of the two, as a layer of a neural network
 // computes it: Y[o][i][j] = sum over c, k, l of W[o][c][k][l] X[c][i s + k - p][j s + l - p], with zeros around X.
 //
-// They are matrix triples: Y is the product of W, a row for each output, and of the columns that the windows of X are
-// (im2col). Every party draws its share of X, writes the columns down, zeros where a window reaches beyond the image, and
-// encrypts them as the second factor. Nothing in the proof says that it did: a party may encrypt columns that are those of no
-// image. So the differences between entries of the columns that are the same of the image, and the entries beyond it, are
-// among what must be zero, and the MAC check opens a random combination of them: it is not zero with probability 1/p at most
-// where one of them is not, and who lies about its share of it has no MAC for that (package maccheck). What is released of
-// the columns is the image, by the first entry of each of its own; with the differences the check covers them all.
+// They are matrix triples: Y is the product of W, one row for each output, and of the windows of X,
+// one column for each window (im2col). Every party draws its share of X, writes down its windows,
+// with zeros beyond the image, and encrypts them as the second factor. The proof does not show
+// this: a party may encrypt columns that are not the windows of any image. So these values must be
+// zero: the differences between all copies of one entry of the image, and the entries beyond the
+// image. The MAC check opens a random combination of them. If one of them is not zero, the
+// combination is zero with probability at most 1/p, and a party that lies about its share of the
+// combination has no MAC for it (package maccheck). The released image consists of the first copy
+// of each entry; together with the differences, the check covers all copies.
 
 // entry returns the index in the image, row-major, of the entry at (row, col) of the windows of a convolution, or
 // -1 for an entry beyond the image. Columns are windows, row-major, and rows are the entries of a kernel.
@@ -33,8 +35,8 @@ func entry(s kind.ConvolutionShape, row, col int) int {
 	return (c*s.Height+y)*s.Width + x
 }
 
-// windowed gives the messages of the factors of convolutions: of the kernels as of other matrices, and the windows of random
-// images, which are erased with the run.
+// windowed returns the messages of the factors of convolutions: the kernels, as for other matrices,
+// and the windows of random images. The images are erased with the run.
 func (r *batch) windowed(kernels messages) (messages, error) {
 	_, l, _, err := r.Plan.layouts(r.Scheme)
 	if err != nil {
@@ -82,8 +84,9 @@ func (r *batch) windowed(kernels messages) (messages, error) {
 // messages fills in a message of the proof.
 type messages func(i int, slots, coeffs field.Vec, stream *sample.Stream)
 
-// images takes the images out of their windows, puts them first, as tuples have them, and adds what the windows differ from
-// those of an image to what must be zero. The sacrifice is done with the windows.
+// images extracts the images from their windows and makes them the first part of the tuples. It
+// adds the differences of the windows from those of an image to the values that must be zero. The
+// sacrifice has used the windows.
 func (r *batch) images() {
 	x := r.result
 	kernels := maccheck.Pair{Value: x.A, MAC: x.MACA}
@@ -96,7 +99,7 @@ func (r *batch) images() {
 	r.zeros = append(r.zeros, windows)
 }
 
-// image gives the images that are in windows, and takes them off everywhere.
+// image returns the images that the windows contain, and subtracts them from every window.
 func (r *batch) image(windows field.Vec) field.Vec {
 	f, s, p := r.Scheme.Field, r.Plan.Shape.Convolution, r.Plan.Product
 	size, _, _ := s.Sizes()

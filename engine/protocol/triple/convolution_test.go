@@ -132,7 +132,7 @@ func TestConvolutionShapes(t *testing.T) {
 	}
 }
 
-// windows has a party add one to an entry of what it encrypts as windows.
+// windows lets a party add one to an entry of the windows that it encrypts.
 func (w *network) window(plan *Plan, tuple, row, col int) byzantine.Hooks {
 	l := layoutOf(1)(w.state(plan))
 	vector, slot := l.Place(tuple, row, col)
@@ -145,9 +145,10 @@ func (w *network) window(plan *Plan, tuple, row, col int) byzantine.Hooks {
 	})
 }
 
-// Windows that are those of no image, with entries that differ where the image has one, or are not zero beyond it, end the
-// batch before the MAC key is used on it. Who lies about its share of the combination that shows it has no MAC. Without the
-// check they are released, and are no convolution.
+// Windows that are those of no image, with entries that differ where the image has one, or are not
+// zero beyond it, end the batch before the MAC key is used on it. A party that lies about its share
+// of the combination has no MAC for it. Without the check these tuples, which are not convolutions,
+// are released.
 func TestWindowsOfNoImage(t *testing.T) {
 	s := ConvolutionShape{2, 4, 4, 3, 3, 3, 1, 1, 1, 1}
 	for _, n := range []int{2, 3} {
@@ -186,7 +187,7 @@ func TestWindowsOfNoImage(t *testing.T) {
 	}
 }
 
-// A share of a window that is not what was encrypted, or of its MAC, stops the batch, wherever it is.
+// A wrong share of any window, or of its MAC, stops the batch.
 func TestEveryWindowIsChecked(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 4)
 	plan := w.convolution(t, ConvolutionShape{2, 3, 3, 3, 2, 2, 1, 1, 1, 1})

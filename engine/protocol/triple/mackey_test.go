@@ -193,7 +193,8 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// What a peer does to a MAC key, and the check that names it. (What it can do inside the proof is tried in package popk.)
+// Cheats of a peer on a MAC key, and the checks that detect them. (Package popk tests cheats inside
+// the proof.)
 func TestCheatsInAMACKey(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		w, culprit := newNetwork(t, "insecure-8", "p128", n, 1), round.Party(n-1)

@@ -11,9 +11,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// Bits and inverses are made of products that all parties open: of a^2, whose root s gives the bit (a/s + 1)/2, and of
-// a b, which gives the inverse b/(a b) of a. The MAC check of the batch opens a combination of the differences between the
-// products and what was opened, which must be zero, before anything is released. A tuple whose product is 0 is dropped.
+// Bits and inverses are made of products that all parties open: a^2, whose root s gives the bit
+// (a/s + 1)/2, and a b, which gives the inverse b/(a b) of a. The differences between the products
+// and the opened values must be zero: the MAC check of the batch opens a combination of them before
+// any share is released. A tuple whose product is 0 is dropped.
 
 const productsName = "triple/products"
 
@@ -45,7 +46,7 @@ func (r opening) Step(ctx context.Context, in round.Inbox) (round.Transition[Res
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
-	// The products less what was opened, and their MACs, are zero. They take the place of the products.
+	// The products minus the opened values, and their MACs, are zero. They replace the products.
 	zero := maccheck.Pair{Value: r.result.C, MAC: r.result.MACC}
 	r.own(zero)
 	r.subtract(zero, opened)
@@ -60,7 +61,7 @@ func (r opening) Step(ctx context.Context, in round.Inbox) (round.Transition[Res
 	return r.check(func() { r.finish(factors, kept) })
 }
 
-// addUp gives the sum of this party's shares of values and of those that the others broadcast.
+// addUp returns the sum of this party's shares and of the shares that the other parties broadcast.
 func (r *batch) addUp(in round.Inbox, name string, own field.Vec) (field.Vec, error) {
 	f := r.Scheme.Field
 	sum, t := own.Clone(), f.NewVec(own.Len())
@@ -78,7 +79,8 @@ func (r *batch) addUp(in round.Inbox, name string, own field.Vec) (field.Vec, er
 	return sum, nil
 }
 
-// subtract takes a public vector off shared values, and alpha times it off their MACs.
+// subtract subtracts a public vector from shared values, and alpha times the vector from their
+// MACs.
 func (r *batch) subtract(from maccheck.Pair, public field.Vec) {
 	f := r.Scheme.Field
 	if r.Session.Self == 0 {
@@ -90,8 +92,9 @@ func (r *batch) subtract(from maccheck.Pair, public field.Vec) {
 	t.Wipe()
 }
 
-// factors gives what the shares of tuples are multiplied with, for those that are kept: 1/s for the roots s of squares, or the
-// inverses of products. It takes long, and comes before the MAC check begins to cost the MAC key.
+// factors returns the factors of the shares of the kept tuples: 1/s for the roots s of squares, or
+// the inverses of products. It is slow, so it runs before the MAC check, whose failure would cost
+// the MAC key.
 func (r *batch) factors(ctx context.Context, opened field.Vec) (factors field.Vec, kept []int, err error) {
 	f := r.Scheme.Field
 	for i := range opened.Len() {
@@ -112,7 +115,7 @@ func (r *batch) factors(ctx context.Context, opened field.Vec) (factors field.Ve
 			//  [redundant=the MAC check of the same batch finds such a value] a bit is made of a
 			//  value that is not a square
 			if !roots.Sqrt(part.At(k), part.At(k)) {
-				return &round.Abort{Check: maccheck.CheckZero, Reason: "an opened square is none"}
+				return &round.Abort{Check: maccheck.CheckZero, Reason: "an opened value is not a square"}
 			}
 		}
 		f.InverseVec(part, part)
@@ -121,8 +124,8 @@ func (r *batch) factors(ctx context.Context, opened field.Vec) (factors field.Ve
 	return factors, kept, err
 }
 
-// finish makes the shares of bits, (a/s + 1)/2, or of inverses, b/(a b). Which root of a square s is depends on the square
-// alone.
+// finish computes the shares of bits, (a/s + 1)/2, or of inverses, b/(a b). The square determines
+// which of its roots s is.
 func (r *batch) finish(factors field.Vec, kept []int) {
 	f, result := r.Scheme.Field, r.result
 	result.Count = len(kept)

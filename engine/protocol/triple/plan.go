@@ -30,8 +30,8 @@ type Plan struct {
 	pairs   int // number of pairs of vectors that are sacrificed for matrices: each matrix takes one slot for each inner index
 	// reserved is the number of slots that the MAC check consumes, and slots the number of slots of a ciphertext.
 	reserved, slots int
-	// Pair is the instance of the proof of vectors that all parties make for owned tuples, because the owner
-	// must not know what the MAC check consumes; nil for other kinds.
+	// Pair is the instance of the proof of vectors that all parties make for owned tuples, because
+	// the owner must not know the material of the MAC check; nil for other kinds.
 	Pair  *params.Instance
 	Count int // tuples that the batch yields
 	// Sacrifice is set if the products are verified against their factors, in case that malformed evaluation keys
@@ -39,10 +39,11 @@ type Plan struct {
 	Sacrifice bool
 }
 
-// NewPlan plans a batch that yields count tuples, or as many as the largest batch yields if that is less.
-// For kinds with a shape, a batch always yields as many as fit side by side. keyDim is the dimension of the
-// rotation keys; dim is the size of blocks, or 0 to choose the cheapest. The error is a *params.DoesNotFit or
-// a *params.UnknownError, or says what is wrong with the request. Products are sacrificed; see Trusting.
+// NewPlan plans a batch that yields count tuples, or as many as the largest batch yields if that is
+// less. For kinds with a shape, a batch always yields all tuples that fit side by side. keyDim is
+// the dimension of the rotation keys; dim is the size of blocks, or 0 to choose the cheapest. The
+// error is a *params.DoesNotFit or a *params.UnknownError, or describes an invalid request.
+// Products are sacrificed; see Trusting.
 func NewPlan(set *params.Set, fieldName string, parties int, k kind.Kind, shape kind.Shape, dim, count, keyDim int) (*Plan, error) {
 	spec, err := set.Field(fieldName)
 	if err != nil {

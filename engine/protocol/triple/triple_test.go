@@ -28,7 +28,7 @@ type network struct {
 	earlier []*gbfv.Ciphertext
 	// label tells the randomness of batches apart
 	label string
-	// labels do so for one party alone
+	// labels do so for only one party
 	labels map[round.Party]string
 	// evaluators compute for parties that have one
 	evaluators map[round.Party]evaluation.Evaluator

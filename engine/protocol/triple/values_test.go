@@ -113,7 +113,7 @@ func TestEveryReleasedValueIsChecked(t *testing.T) {
 	t.Run("matrix, trusting", func(t *testing.T) { matrix(t, w.trusting(t, m)) })
 }
 
-// So does the mask of the check, which is never released, and its MAC.
+// The same holds for the mask of the check, which is never released, and its MAC.
 func TestTheMaskIsChecked(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 4)
 	scalar, matrix := w.plan(t, Scalar, Shape{}, 0, 1), w.plan(t, Matrix, Shape{4, 4, 4}, 4, 1)
@@ -140,7 +140,8 @@ func TestEveryPaddingIsChecked(t *testing.T) {
 	}
 }
 
-// What is handed to the check: all values beside their MACs, all padding, and a mask that is not released.
+// The inputs of the check: all values with their MACs, all padding, and a mask that is not
+// released.
 func TestCollect(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 4)
 	f := w.scheme.Field
@@ -152,7 +153,7 @@ func TestCollect(t *testing.T) {
 	} {
 		r := w.state(plan)
 		n := r.extent
-		// Every slot has a value of its own, and a decrypted one beside it is its MAC: the negative value.
+		// Every slot has a different value, and its decrypted MAC is the negative value.
 		next := uint64(0)
 		fill := func(count int) (list []field.Vec) {
 			for range count {
@@ -227,7 +228,7 @@ func TestCollect(t *testing.T) {
 			}
 			for i, v := range shares {
 				if !f.EqualVec(v, f.NewVec(v.Len())) {
-					t.Errorf("decrypted shares %d are still there beside the result", i)
+					t.Errorf("decrypted shares %d were not erased", i)
 				}
 			}
 		}
@@ -266,7 +267,7 @@ func (w *network) reservedAlone(t *testing.T, plan *Plan, m *maccheck.Material, 
 	}
 }
 
-// A batch is named by its session, its instance, its key, its kind and size, and all that was broadcast.
+// The digest of a batch binds its session, instance, key, kind and size, and all broadcasts.
 func TestDigestOfABatch(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 4)
 	scalar, matrix := w.plan(t, Scalar, Shape{}, 0, 1), w.plan(t, Matrix, Shape{4, 4, 4}, 4, 1)
