@@ -1,5 +1,5 @@
 # One image for all of Lodge: `docker build -t lodge:dev .`, then `docker run lodge:dev party --config FILE` and the like.
-# docs/guides/compose.md says how to check that the binary in it is the one that this tree makes.
+# docs/guides/compose.md explains how to verify that the image contains the binary of this tree.
 
 FROM golang:1.26 AS build
 WORKDIR /src
@@ -8,7 +8,7 @@ RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 ARG TARGETOS
 ARG TARGETARCH
-# The commit, which `lodge version` shows. The binary depends on it, on the tree and on the version of Go, and on nothing else.
+# The commit, for `lodge version`. The binary depends only on the commit, the tree and the version of Go.
 ARG REVISION=
 ARG SOURCE_DATE_EPOCH=0
 ENV CGO_ENABLED=0 GOFLAGS=-mod=readonly

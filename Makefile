@@ -115,7 +115,7 @@ fuzz: ## run every fuzz target for FUZZTIME (5s) each
 	FUZZTIME=$(or $(FUZZTIME),5s) .ci/fuzz
 
 bench: ## measure kernels, operations and whole protocols on this machine; options: ARGS="--filter ntt --text"
-	go run ./cmd/lodge bench $(or $(PART),all) $(ARGS)
+	go run ./cmd/lodge-bench $(or $(PART),all) $(ARGS)
 
 figures: ## measure everything and write the pages with figures; two hours on an idle machine with 2 cores and 16 GB
 	.ci/figures $(ARGS)

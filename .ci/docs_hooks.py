@@ -1,4 +1,4 @@
-"""MkDocs hooks: rewrite links from a page to a repository file outside docs/ into links to the repository's web site."""
+"""MkDocs hooks: order the navigation, and rewrite links that leave docs/ into links to the repository's web site."""
 
 import re
 from pathlib import Path
@@ -8,6 +8,33 @@ from mkdocs.exceptions import PluginError
 
 ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"(\]\()(\.\./[^)#\s]+)(#[^)\s]*)?(\))")
+
+# The sections of the site in order. Pages that are not named here follow in alphabetical order.
+SECTIONS = {
+    "start": ("Start", "quickstart concepts glossary"),
+    "guides": (
+        "Guides",
+        "triples matrices threshold multikey linear stock keys mp-spdz compose kubernetes evaluators accusations",
+    ),
+    "operations": ("Operations", "README first-install operate jobs access store"),
+    "reference": ("Reference", "configuration errors metrics parameters export-format formats"),
+    "security": ("Security", "README"),
+    "internals": ("Internals", "architecture"),
+    "measurements": ("Measurements", "README benchmarks benchmarks-papers performance"),
+}
+
+
+def on_config(config: Any, **_: Any) -> Any:
+    """Builds the navigation from the folders of docs/. A page outside the sections fails the build."""
+    docs = Path(config["docs_dir"])
+    nav: list[Any] = [{"Home": "index.md"}]
+    for folder, (title, first) in SECTIONS.items():
+        pages = sorted(path.stem for path in (docs / folder).glob("*.md"))
+        ordered = [page for page in first.split() if page in pages]
+        ordered += [page for page in pages if page not in ordered]
+        nav.append({title: [f"{folder}/{page}.md" for page in ordered]})
+    config["nav"] = nav
+    return config
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:

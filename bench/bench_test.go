@@ -36,7 +36,8 @@ func names(rows []Row) (list []string) {
 	return list
 }
 
-// Every row gives the results that it announces, with times above 0, and leaves the path and the threads as they were.
+// Every row gives the results that it announces, with times above 0, and leaves the path and the
+// threads as they were.
 func TestRows(t *testing.T) {
 	o := options(t, "insecure-8-64", "insecure-6")
 	rows := append(o.Kernels(), o.Operations()...)
@@ -185,7 +186,8 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// Run drops what the filter does not match, does not run such rows, and refuses rows that break their promise.
+// Run omits rows and results that do not match the filter, and rejects rows whose results differ
+// from their names.
 func TestRun(t *testing.T) {
 	row := func(announced []string, results ...string) Row {
 		return Row{Names: announced, Run: func(context.Context) (list []Result, err error) {
@@ -245,11 +247,11 @@ func TestFormats(t *testing.T) {
 	b.Reset()
 	list[0].section, list[1].section = "Kernels", "Whole protocols"
 	list = append(list, Result{Name: "mul_s14_64", Unit: "ms", Value: 5.66, What: "a product", section: "Operations"})
-	if err := WritePage(&b, "", ThisMachine(), "`lodge bench all`", list); err != nil {
+	if err := WritePage(&b, "", ThisMachine(), "`lodge-bench all`", list); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"# Benchmarks\n", "Command: `lodge bench all`.", "## Kernels\n", "| a transform | `ntt_n14_50bit` | 20 us | 0.50x |", "| 536.9 MB |",
+		"# Benchmarks\n", "Command: `lodge-bench all`.", "## Kernels\n", "| a transform | `ntt_n14_50bit` | 20 us | 0.50x |", "| 536.9 MB |",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the page has no %q:\n%s", want, b.String())

@@ -19,7 +19,8 @@ type Compared struct {
 	Unit   string   `json:"unit"`
 	Paper  *float64 `json:"paper"` // nil: the paper has no number
 	Value  *float64 `json:"value"` // nil: see Missing
-	// Ratio is the published figure over ours: above 1, ours is faster or smaller. It is nil for parameters.
+	// Ratio is the published figure over ours: above 1, ours is faster or smaller. It is nil for
+	// parameters.
 	Ratio   *float64 `json:"paper_over_value"`
 	With    string   `json:"with,omitempty"`    // the parameters of our measurement
 	Missing string   `json:"missing,omitempty"` // why there is no figure of ours
@@ -28,9 +29,9 @@ type Compared struct {
 	title, machine, set string
 }
 
-// RunPapers measures the rows and returns all of their cells. A row that needs more memory than is available, or that fails,
-// has a reason in place of its figures, so that one row does not end hours of others; only an ended context ends the run.
-// It calls say before each row.
+// RunPapers measures the rows and returns all of their cells. A row that needs more memory than is
+// available, or that fails, has a reason in place of its figures, so that one row does not end
+// hours of others; only an ended context ends the run. It calls say before each row.
 func RunPapers(ctx context.Context, rows []PaperRow, available func() uint64, say func(line string)) ([]Compared, error) {
 	var left time.Duration
 	for _, r := range rows {
@@ -148,7 +149,8 @@ func byTable(list []Compared) (tables [][]Compared) {
 	return tables
 }
 
-// note returns the footnote of a cell: the reason why the measured figure is missing, or its parameters.
+// note returns the footnote of a cell: the reason why the measured figure is missing, or its
+// parameters.
 func note(c Compared) string {
 	switch {
 	case c.Missing != "":
@@ -206,7 +208,8 @@ func short(r *float64) string {
 	return fmt.Sprintf("%.2gx", *r)
 }
 
-// wrap writes a text in lines of the width; those after the first are indented as far as the prefix is long.
+// wrap writes a text in lines of the width; those after the first are indented as far as the prefix
+// is long.
 func wrap(b *strings.Builder, prefix, text string) {
 	line := prefix
 	for i, word := range strings.Fields(text) {
@@ -223,7 +226,8 @@ func wrap(b *strings.Builder, prefix, text string) {
 	b.WriteString(line + "\n")
 }
 
-// WritePlan writes the rows with estimates of memory and time, or the reason why a row would not be measured.
+// WritePlan writes the rows with estimates of memory and time, or the reason why a row would not be
+// measured.
 func WritePlan(w io.Writer, rows []PaperRow, available uint64) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-47s %10s %9s\n", "", "memory", "time")
@@ -249,8 +253,9 @@ func WritePlan(w io.Writer, rows []PaperRow, available uint64) error {
 	return err
 }
 
-// WriteComparisonPage writes the tables in Markdown, with the machine and the command of each. Tables of the old page that
-// the list does not have stay as they are. An empty old page is allowed.
+// WriteComparisonPage writes the tables in Markdown, with the machine and the command of each.
+// Tables of the old page that the list does not have stay as they are. An empty old page is
+// allowed.
 func WriteComparisonPage(w io.Writer, old string, m Machine, command string, list []Compared) error {
 	headings, sections := split(old)
 	for _, cells := range byTable(list) {
@@ -287,7 +292,7 @@ func comparison(cells []Compared) string {
 
 const comparisonPreamble = `# Published figures
 
-The tables of the papers that Lodge implements: each published figure next to Lodge's. ` + "`lodge bench paper`" + ` prints them. ` + "`--table`" + ` selects tables, ` + "`--dry-run`" + ` estimates memory and time, and ` + "`--write docs/measurements/benchmarks-papers.md`" + ` replaces the measured tables of this page and keeps the others. ` + "`make figures`" + ` writes the whole page.
+The tables of the papers that Lodge implements: each published figure next to Lodge's. ` + "`lodge-bench paper`" + ` prints them. ` + "`--table`" + ` selects tables, ` + "`--dry-run`" + ` estimates memory and time, and ` + "`--write docs/measurements/benchmarks-papers.md`" + ` replaces the measured tables of this page and keeps the others. ` + "`make figures`" + ` writes the whole page.
 
 The published figures were measured on other machines, some of them with weaker parameters and in other languages. The list under each heading names the differences. Times of Lodge are CPU time on one thread unless the table says otherwise. A dash in the column of the paper means that the paper has no number there.
 

@@ -12,7 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// fixture has the inputs for measuring the operations of one set. It is created for the first measurement.
+// fixture has the inputs for measuring the operations of one set. It is created for the first
+// measurement.
 type fixture struct {
 	options *Options
 	set     *params.Set

@@ -3,8 +3,9 @@ package bench
 // goal is the project's limit for a result: an upper or a lower one.
 type goal struct{ most, least float64 }
 
-// goals are those that are not given where a result is measured, for the default numbers of parties. Those of scalar triples
-// with S14-64 are from before products were sacrificed, which costs about half as much again.
+// goals are those that are not given where a result is measured, for the default numbers of
+// parties. Those of scalar triples with S14-64 are from before products were sacrificed, which
+// costs about half as much again.
 var goals = map[string]goal{
 	"mul_s14_64":                         {most: 10},
 	"matmul_d128_s14_64":                 {most: 4},
@@ -39,7 +40,8 @@ var goals = map[string]goal{
 	"multikey_nand_k32_speedup_2_cores": {least: 1.8},
 }
 
-// AddGoals adds goals to the results that do not have one yet. The ratio is 1 or less if the goal is met.
+// AddGoals adds goals to the results that do not have one yet. The ratio is 1 or less if the goal
+// is met.
 func AddGoals(list []Result) {
 	for i, r := range list {
 		g, ok := goals[r.Name]

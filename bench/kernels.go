@@ -82,7 +82,7 @@ func newPair(logN int, primes []uint64) (*pair, error) {
 	return p, nil
 }
 
-// sure makes a call that cannot fail one that may.
+// sure adapts a function that cannot fail.
 func sure(f func()) func() error { return func() error { f(); return nil } }
 
 func (o *Options) transforms(bits int) []Row {
@@ -134,7 +134,8 @@ func (o *Options) pointwise() (rows []Row) {
 	return rows
 }
 
-// matmulMAC measures the plain product that the homomorphic matrix product consists of: d x d by d x 2d.
+// matmulMAC measures the plain product that the homomorphic matrix product consists of: d x d by d
+// x 2d.
 func (o *Options) matmulMAC(name string, bits int) Row {
 	d := defaultDim
 	if o.Dimension > 0 {
@@ -263,7 +264,8 @@ func (o *Options) samplers() []Row {
 // fieldNames are the sizes of fields in the order of their bits.
 var fieldNames = []string{"p64", "p128", "p256", "p512", "p1024", "p2048", "p4096"}
 
-// fields are multiplication, packing and unpacking for each size of field, in the first set that has it.
+// fields are multiplication, packing and unpacking for each size of field, in the first set that
+// has it.
 func (o *Options) fields() (rows []Row) {
 	for _, name := range fieldNames {
 		if o.Field != "" && name != o.Field {

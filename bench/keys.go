@@ -29,8 +29,8 @@ func (k *jointKeys) secret(s *gbfv.Scheme) ring.NTT {
 	return sum
 }
 
-// newKeys runs key generation for all parties in this process, as quickly as it goes: without proofs, which change nothing
-// of what is measured on the keys.
+// newKeys runs key generation for all parties in this process. It omits the proofs, which do not
+// affect the measurements.
 func newKeys(ctx context.Context, s *gbfv.Scheme, parties, dim int) (*jointKeys, error) {
 	results, err := runKeygen(ctx, s, parties, dim, keygen.Passive, runtime.GOMAXPROCS(0), &stopwatch{})
 	if err != nil {
@@ -60,11 +60,13 @@ func runKeygen(ctx context.Context, s *gbfv.Scheme, parties, dim int, security s
 	return lockstep(ctx, machines, w)
 }
 
-// stopwatch is the CPU time that parties take to step, and to take the frames of others as they come.
+// stopwatch is the CPU time that parties take to step, and to take the frames of others as they
+// come.
 type stopwatch struct{ steps, frames float64 }
 
-// keyProofs measures making and checking the proofs of proved key generation: a party's own work, sampling and encryption
-// included, against what it takes to check those of one peer. Rotation keys are few here: both grow as their number.
+// keyProofs measures the proofs of proved key generation: a party's own work, including sampling
+// and encryption, and the verification of one peer's proofs. It uses few rotation keys, because
+// both costs are proportional to their number.
 func (f *fixture) keyProofs() Row {
 	const dim = 8
 	names := []string{"keygen_prove_" + f.options.slug(f.set), "keygen_verify_" + f.options.slug(f.set)}
@@ -91,7 +93,8 @@ func (f *fixture) keyProofs() Row {
 	}}
 }
 
-// lockstep runs honest parties to their results: in each round every party sends what it has, and then every party steps.
+// lockstep runs honest parties to their results: in each round every party sends its messages, and
+// then every party steps.
 func lockstep[R any](ctx context.Context, machines []*round.Machine[R], w *stopwatch) ([]R, error) {
 	for {
 		var results []R

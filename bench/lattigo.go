@@ -7,8 +7,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// rival is Lattigo's scale-invariant BGV (BFV) with the degree and primes of a set, one special prime of 60 bits for key
-// switching, and plaintexts modulo 65537. Its plaintexts are smaller than ours, its operations of the same kind.
+// rival is Lattigo's scale-invariant BGV (BFV) with the degree and primes of a set, one special
+// prime of 60 bits for key switching, and plaintexts modulo 65537. Its plaintexts are smaller than
+// ours, its operations of the same kind.
 type rival struct {
 	params    bgv.Parameters
 	encryptor *rlwe.Encryptor

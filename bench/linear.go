@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// LinearShapes are the shapes that products of two-party linear algebra are measured with, and what is wanted of them.
+// LinearShapes lists the measured shapes of two-party linear algebra with their targets.
 type LinearShapes struct {
 	Vectors  []LinearVector
 	Proved   []LinearVector // whose owners prove their inputs; in the cheapest packing
@@ -19,7 +19,8 @@ type LinearShapes struct {
 	Products []LinearProduct
 }
 
-// LinearVector is a matrix times a shared vector, in both packings of the paper. Seconds and Bytes are wanted of each.
+// LinearVector is a matrix times a shared vector, in both packings of the paper. Seconds and Bytes
+// are wanted of each.
 type LinearVector struct {
 	Set        string
 	Rows, Cols int
@@ -66,10 +67,11 @@ func AllLinear() LinearShapes {
 
 const linearSection = "Two-party linear algebra"
 
-// errLinear says that a product is not what it is in the clear.
+// errLinear reports a product that differs from the one in plaintext.
 var errLinear = errors.New("a product is wrong")
 
-// LinearAlgebra lists the measurements of two-party linear algebra. Each product is held against the same in the clear first.
+// LinearAlgebra lists the measurements of two-party linear algebra. It first compares each product
+// with the one in plaintext.
 func (o *Options) LinearAlgebra() (rows []Row) {
 	add := func(names []string, run func(ctx context.Context) ([]Result, error)) {
 		rows = append(rows, Row{Section: linearSection, Names: names, Run: run})
@@ -120,8 +122,9 @@ func linearNames(name string) []string {
 	return []string{name, name + "_owner", name + "_evaluator", name + "_bytes", name + "_up", name + "_down", name + "_memory"}
 }
 
-// linearWork is a product in three steps, which are called in this order and each any number of times: the owner of the key
-// encrypts its inputs, the evaluator computes on them, the owner opens the answers.
+// linearWork is a product in three steps, which are called in this order and each any number of
+// times: the owner of the key encrypts its inputs, the evaluator computes on them, the owner opens
+// the answers.
 type linearWork struct {
 	what                    string
 	encrypt, evaluate, open func() error

@@ -42,7 +42,8 @@ func (o *Options) timed(name, unit, what string, prepare func(ctx context.Contex
 	}}
 }
 
-// time measures the CPU time of an operation on one thread; the value is in seconds for a unit of work.
+// time measures the CPU time of an operation on one thread; the value is in seconds for a unit of
+// work.
 func (o *Options) time(ctx context.Context, op operation) (Result, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	best := kernel.Selected()
@@ -78,12 +79,13 @@ type contender struct {
 	per  float64
 }
 
-// repeat calls the contender n times. It gives the CPU-seconds for a unit of work, and the seconds of a call.
+// repeat calls the contender n times. It gives the CPU-seconds for a unit of work, and the seconds
+// of a call.
 func (c *contender) repeat(n int) (unit, call float64, err error) {
 	if err := kernel.Select(c.path); err != nil {
 		return 0, 0, err
 	}
-	runtime.GC() // of what others left
+	runtime.GC() // the garbage of earlier measurements
 	began, used := time.Now(), cpuSeconds()
 	for range n {
 		if err := c.call(); err != nil {
@@ -98,12 +100,12 @@ func (c *contender) repeat(n int) (unit, call float64, err error) {
 	return unit, max(call, 1e-9), nil
 }
 
-// patience is how many times longer than asked a measurement may take so that first calls, which make the heap grow and
-// fill caches, need not count.
+// patience is how many times longer than asked a measurement may take so that first calls, which
+// make the heap grow and fill caches, need not count.
 const patience = 10
 
-// compare lets the contenders take turns for about the given time, in turns of equal lengths after a first call of
-// each, which counts only where calls take much longer than that.
+// compare lets the contenders take turns for about the given time, in turns of equal lengths after
+// a first call of each, which counts only where calls take much longer than that.
 func compare(ctx context.Context, d time.Duration, list []contender) ([]run, error) {
 	runs := make([]run, len(list))
 	first := make([]float64, len(list)) // seconds of a call
@@ -140,8 +142,8 @@ func compare(ctx context.Context, d time.Duration, list []contender) ([]run, err
 	return runs, nil
 }
 
-// cpuSeconds is the CPU time of this process, garbage collection included: what else runs on the machine counts for
-// little in it.
+// cpuSeconds is the CPU time of this process, garbage collection included: what else runs on the
+// machine counts for little in it.
 func cpuSeconds() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -159,7 +161,7 @@ func Median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
-// medianRatio is the median of a/b over turns, in which a and b ran one after the other.
+// medianRatio returns the median of a/b over the turns.
 func medianRatio(a, b []float64) float64 {
 	q := make([]float64, min(len(a), len(b)))
 	for i := range q {

@@ -16,17 +16,18 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// GateSets are a set for so many parties, and that of the paper which it is held against.
+// GateSets pairs a set for a number of parties with the paper's set that it is compared with.
 type GateSets struct {
 	Parties    int
 	Set, Paper string
-	// Among is how many parties have keys where a gate of two of them is measured, with the paper's set; 0: it is not.
+	// Among is the number of parties with keys when a gate of two of them is measured, with the
+	// paper's set. 0 measures none.
 	Among int
-	// Memory says that the memory of an evaluator is measured.
+	// Memory measures the memory of an evaluator.
 	Memory bool
 }
 
-// AllGates are all that there are: those of 128 bits, and one for tests.
+// AllGates lists the sets of 128 bits and one for tests.
 func AllGates() []GateSets {
 	const test = "insecure-M8-32"
 	return []GateSets{
@@ -39,8 +40,9 @@ func AllGates() []GateSets {
 	}
 }
 
-// What is wanted of gates: of a set of 128 bits at most so many times what the paper's takes, of two parties at most so many
-// times as much beside others that have keys, and bytes of an evaluator of 16 parties.
+// Targets of gates: the largest ratio of the time with a set of 128 bits to the time with the
+// paper's set, the largest ratio for a gate of two parties when more parties have keys, and the
+// bytes of an evaluator of 16 parties.
 const (
 	wantOfPaper    = 1.6
 	wantAmongMany  = 1.1
@@ -50,14 +52,14 @@ const (
 const (
 	gatesSection = "Multi-key gates"
 	speedupFrom  = 4  // parties: with fewer, two goroutines have too few parts to share
-	togetherTo   = 16 // parties: keys of more, with two sets, are more than memory
-	keyThreads   = 2  // that make keys, which is not measured
-	// Keys of 32 parties with twice as much garbage beside them are more than the machines have that this is run on.
+	togetherTo   = 16 // parties: the keys of more parties, with two sets, exceed the memory
+	keyThreads   = 2  // for key generation, which is not measured
+	// Keys of 32 parties and twice as much garbage exceed the memory of our machines.
 	gateGCPercent = 20
 )
 
-// Multikey lists the measurements of gates, beside tfhe-go's own routine with the same parameters. Its keys are one party's,
-// as many times as there are parties, which changes nothing about the work.
+// Multikey lists the measurements of gates, and of tfhe-go's routine with the same parameters. Its
+// keys are one party's, once for each party, which does not affect the cost.
 func (o *Options) Multikey() (rows []Row) {
 	for _, c := range o.Gates {
 		name := fmt.Sprintf("multikey_nand_k%d", c.Parties)
@@ -84,7 +86,8 @@ func (o *Options) Multikey() (rows []Row) {
 	return rows
 }
 
-// gateBench has an evaluator with keys of parties, and two bits, each under all keys of some of them.
+// gateBench has an evaluator with the keys of all parties, and two bits under the keys of some of
+// them.
 type gateBench struct {
 	scheme  *multikey.Scheme
 	e       *multikey.Evaluator
@@ -120,7 +123,8 @@ func (b *gateBench) register(ctx context.Context, parties int) error {
 	return nil
 }
 
-// bit is an encryption under the keys of the first parties: the conjunction of the bit with others that are true.
+// bit is an encryption under the keys of the first parties: the conjunction of the bit with others
+// that are true.
 func (b *gateBench) bit(ctx context.Context, value bool, parties int) (*multikey.Ciphertext, error) {
 	c := b.secrets[0].Encrypt([]bool{value}, b.source.Sub("bit")).Ciphertext(0)
 	for i, s := range b.secrets[1:parties] {
@@ -132,7 +136,8 @@ func (b *gateBench) bit(ctx context.Context, value bool, parties int) (*multikey
 	return c, nil
 }
 
-// nand is a gate of bits of so many parties on so many goroutines, which is right.
+// nand computes a gate of bits under the keys of several parties on several goroutines, and checks
+// the result.
 func (b *gateBench) nand(ctx context.Context, parties int) (func(workers int) error, error) {
 	x, err := b.bit(ctx, true, parties)
 	if err != nil {
@@ -162,8 +167,8 @@ func (o *Options) on(ctx context.Context, threads int, calls ...func() error) ([
 	return compare(ctx, o.Duration, list)
 }
 
-// gates measures the gates of so many parties: tfhe-go's and ours with the paper's set, and ours with the set of 128 bits; in
-// turns as far as memory goes.
+// gates measures gates for a number of parties: tfhe-go's and Lodge's with the paper's set, and
+// Lodge's with the set of 128 bits. They run in turn if the memory suffices.
 func (o *Options) gates(ctx context.Context, name string, c GateSets) ([]Result, error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(gateGCPercent))
 	var own func(workers int) error
@@ -199,8 +204,9 @@ func (o *Options) gates(ctx context.Context, name string, c GateSets) ([]Result,
 	return append(list, faster), err
 }
 
-// gatesOfPaper measures tfhe-go's gate and ours with the paper's set, and, where memory has room for more keys, ours with the set of
-// 128 bits, which is then own. Otherwise its keys are let go before others are made: those of 32 parties are gigabytes.
+// gatesOfPaper measures tfhe-go's gate and ours with the paper's set, and, where memory has room
+// for more keys, ours with the set of 128 bits, which is then own. Otherwise its keys are let go
+// before others are made: those of 32 parties are gigabytes.
 func (o *Options) gatesOfPaper(ctx context.Context, c GateSets, own *func(workers int) error) (times []float64, err error) {
 	defer debug.FreeOSMemory()
 	set, err := multikey.Lookup(c.Paper)
@@ -226,7 +232,7 @@ func (o *Options) gatesOfPaper(ctx context.Context, c GateSets, own *func(worker
 	return times, err
 }
 
-// newGate is a gate of bits of so many parties, each of whom has keys of a set.
+// newGate returns a gate of bits under the keys of several parties.
 func newGate(ctx context.Context, set string, parties int) (func(workers int) error, error) {
 	b, err := newGateBench(ctx, set, parties)
 	if err != nil {
@@ -253,7 +259,7 @@ func speedup(ctx context.Context, d time.Duration, call func(workers int) error)
 	return medianRatio(one, two), nil
 }
 
-// libraryGate is tfhe-go's gate of so many parties with the parameters of a set.
+// libraryGate returns tfhe-go's gate for a number of parties with the parameters of a set.
 func libraryGate(set *multikey.Set, parties int) func() error {
 	gadget := func(g multikey.Gadget) tfhe.GadgetParametersLiteral[uint64] {
 		return tfhe.GadgetParametersLiteral[uint64]{Base: 1 << g.LogBase, Level: g.Digits}
@@ -305,7 +311,7 @@ func (o *Options) amongMany(g GateSets) Row {
 	}}
 }
 
-// gateMemory measures what an evaluator keeps resident, with a gate computed.
+// gateMemory measures the resident memory of an evaluator that has computed a gate.
 func (o *Options) gateMemory(g GateSets) Row {
 	name := fmt.Sprintf("multikey_memory_k%d", g.Parties)
 	return Row{Section: gatesSection, Names: []string{name}, Memory: gateMemory(g.Set, g.Parties), Run: func(ctx context.Context) ([]Result, error) {

@@ -15,7 +15,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/popk"
 )
 
-// proved is how many ciphertexts one proof is about: as many as in the largest batch of scalar triples.
+// proved is how many ciphertexts one proof is about: as many as in the largest batch of scalar
+// triples.
 var proved = params.DefaultU(1, 16)
 
 // Operations lists the measurements of whole operations, by set.
@@ -101,7 +102,7 @@ func (f *fixture) mul() (func() error, error) {
 	}, nil
 }
 
-// client is what a proof of so many ciphertexts is made and checked with.
+// client holds the inputs of a proof for a number of ciphertexts.
 func (f *fixture) client(u int) (popk.ClientConfig, error) {
 	i, err := popk.ClientInstance(f.set, f.options.FieldOf(f.set), f.options.PartyCount(), u)
 	return popk.ClientConfig{
@@ -170,7 +171,8 @@ func (f *fixture) decryptions() []Row {
 	}
 }
 
-// matmul measures the homomorphic matrix product on one thread, on the plain path too, and on two threads.
+// matmul measures the homomorphic matrix product on one thread, on the plain path too, and on two
+// threads.
 func (f *fixture) matmul(d int) Row {
 	name := fmt.Sprintf("matmul_d%d_%s", d, f.options.slug(f.set))
 	names := []string{name, name + "_plain", name + "_speedup_2_cores"}
@@ -208,8 +210,8 @@ func (f *fixture) matmul(d int) Row {
 // memory estimates the bytes for a product of d x d matrices.
 func (f *fixture) memory(d int) uint64 { return productMemory(f.set, d, f.options.PartyCount()) }
 
-// multiply returns a call that computes the homomorphic product of a batch into p.out. It computes the product once before it
-// returns, so that the heap has its final size, and verifies the result.
+// multiply returns a call that computes the homomorphic product of a batch into p.out. It computes
+// the product once before it returns, so that the heap has its final size, and verifies the result.
 func (f *fixture) multiply(ctx context.Context, p *product) (func(workers int) error, error) {
 	e := gbfv.NewEvaluator(f.scheme, f.keys.public.Keys(f.scheme))
 	call := func(workers int) (err error) {
@@ -223,9 +225,10 @@ func (f *fixture) multiply(ctx context.Context, p *product) (func(workers int) e
 	return call, p.check(f, p.out)
 }
 
-// speedup is the wall time of a call with one worker over that with two, the median of at least 3 turns. Go has two
-// threads for both, so that the garbage collector does not share the only one of the first; it runs before each call, so
-// that none pays for what another left. The two change places every turn, as a machine may slow down while it is busy.
+// speedup is the wall time of a call with one worker over that with two, the median of at least 3
+// turns. Go has two threads for both, so that the garbage collector does not share the only one of
+// the first; it runs before each call, so that none pays for what another left. The two change
+// places every turn, as a machine may slow down while it is busy.
 func (f *fixture) speedup(ctx context.Context, workers *int, call func() error) (Result, error) {
 	const least = 3
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
@@ -250,8 +253,8 @@ func (f *fixture) speedup(ctx context.Context, workers *int, call func() error) 
 	return Result{Unit: "x", Value: medianRatio(times[0], times[1])}, nil
 }
 
-// evaluationKeys counts the bytes of all joint keys as parties encode them, uniform halves as their seed. It comes last
-// and gives up what the operations of the set were measured on, which is large.
+// evaluationKeys counts the bytes of all joint keys as parties encode them, uniform halves as their
+// seed. It comes last and releases the inputs of the set's other operations, which are large.
 func (f *fixture) evaluationKeys(d int) Row {
 	name := fmt.Sprintf("evk_wire_bytes_d%d%s", d, f.options.Suffix(f.set))
 	return Row{Names: []string{name}, Memory: f.memory(d), Run: func(ctx context.Context) ([]Result, error) {

@@ -11,8 +11,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// Options say what to measure. Zero values of Field, Dimension and Parties take the default of each row, and results then
-// have the names that scripts rely on; other values are part of the names where they change the work.
+// Options say what to measure. Zero values of Field, Dimension and Parties take the default of each
+// row, and results then have the names that scripts rely on; other values are part of the names
+// where they change the work.
 type Options struct {
 	Sets      []*params.Set // parameter sets of operations and whole protocols
 	Threshold []*lwe.Set    // sets of threshold keys
@@ -43,7 +44,8 @@ func (o *Options) PartyCount() int {
 	return defaultParties
 }
 
-// KeyParties is the number of parties that generate keys, that wait for their first batch, and that keep a stock.
+// KeyParties is the number of parties that generate keys, that wait for their first batch, and that
+// keep a stock.
 func (o *Options) KeyParties() int {
 	if o.Parties > 0 {
 		return o.Parties
@@ -82,7 +84,8 @@ func (o *Options) resolves(set *params.Set, dim int) error {
 	return err
 }
 
-// Check returns an error if a set does not have the field, or its noise does not fit the dimension and the parties.
+// Check returns an error if a set does not have the field, or its noise does not fit the dimension
+// and the parties.
 func (o *Options) Check() error {
 	if o.Dimension > MaxDim {
 		return fmt.Errorf("bench: dimension %d is larger than %d", o.Dimension, MaxDim)
@@ -119,7 +122,8 @@ func (o *Options) dimWhat() string {
 	return fmt.Sprintf(", d = %d", o.Dimension)
 }
 
-// Suffix ends the names of a set's results: the set unless it is the headline set, and the field unless it is the default.
+// Suffix ends the names of a set's results: the set unless it is the headline set, and the field
+// unless it is the default.
 func (o *Options) Suffix(set *params.Set) string {
 	return o.SetSuffix(set) + o.fieldSuffix()
 }
@@ -140,7 +144,8 @@ func (o *Options) slug(set *params.Set) string {
 // slug is a set's name in names of results.
 func slug(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") }
 
-// Headline is the set whose figures carry no name of a set, where names are those of the project's goals.
+// Headline is the set whose figures carry no name of a set, where names are those of the project's
+// goals.
 const Headline = "S14-64"
 
 // Lines describe the parameter sets, by name, and the time that rows take.
@@ -160,8 +165,8 @@ func (o *Options) Lines() (lines [][2]string) {
 	return append(lines, [2]string{"time", fmt.Sprintf("%v for a row, or one call; ten times as long for whole protocols, or one batch", o.Duration)})
 }
 
-// GatesFor returns the sets for gates of exactly this number of parties: the smallest sets that allow it. For 0 parties it
-// returns all sets.
+// GatesFor returns the sets for gates of exactly this number of parties: the smallest sets that
+// allow it. For 0 parties it returns all sets.
 func GatesFor(all []GateSets, parties int) []GateSets {
 	if parties == 0 {
 		return all

@@ -8,7 +8,7 @@ import (
 )
 
 // preamble is the head of the page; ~ stands for a backquote.
-var preamble = strings.ReplaceAll("# Benchmarks\n\n"+`~lodge bench~ writes this page, one section for each part that it measures. The head of a section names the machine, its load and the command; to measure a part anew, run that command with ~--write docs/measurements/benchmarks.md~, and the other sections stay. ~make figures~ measures every part.
+var preamble = strings.ReplaceAll("# Benchmarks\n\n"+`~lodge-bench~ writes this page, one section for each part that it measures. The head of a section names the machine, its load and the command; to measure a part anew, run that command with ~--write docs/measurements/benchmarks.md~, and the other sections stay. ~make figures~ measures every part.
 
 - *Kernels* and *operations* run on one thread. Their times are CPU time, so that other programs count for little.
 - *Lattigo* is the time of Lattigo's own routine for the same work over Lodge's. *plain* is the time of the kernels in plain Go over that of the selected ones. Above 1, the selected kernels are faster. A dash means that there is no such routine.
@@ -24,16 +24,17 @@ Absolute times drift on shared machines. Ratios of things that ran in turn in on
 
 ~~~sh
 make figures
-lodge bench all --write docs/measurements/benchmarks.md
-lodge bench kernels --filter 'ntt|matmul' --text
+lodge-bench all --write docs/measurements/benchmarks.md
+lodge-bench kernels --filter 'ntt|matmul' --text
 ~~~
 
 Lines of ~--text~ are for benchstat, which compares two runs; ~benchstat -col /by~ compares the kernels' paths and Lattigo within one.
 
 `, "~", "`")
 
-// WritePage writes a page of results in Markdown: a section for each part, with the machine, the command and the parameters.
-// Sections of the old page without results in the list stay as they are. An empty old page is allowed.
+// WritePage writes a page of results in Markdown: a section for each part, with the machine, the
+// command and the parameters. Sections of the old page without results in the list stay as they
+// are. An empty old page is allowed.
 func WritePage(w io.Writer, old string, m Machine, command string, list []Result) error {
 	headings, sections := split(old)
 	for _, part := range parts(list) {
@@ -87,8 +88,8 @@ func parts(list []Result) (all [][]Result) {
 	return all
 }
 
-// section returns the text of a section: the machine and command, and a table with a column for each comparison that any
-// result has.
+// section returns the text of a section: the machine and command, and a table with a column for
+// each comparison that any result has.
 func section(about string, list []Result) string {
 	var b strings.Builder
 	b.WriteString(about + "\n")

@@ -21,7 +21,8 @@ import (
 type Processes interface {
 	// SentBytes returns the bytes that a party sends for the first MAC key and for a matrix triple.
 	SentBytes(ctx context.Context, set *params.Set, field string, dim int) (macKey, triple float64, err error)
-	// Decryptions returns the wall time in seconds of a threshold decryption among 2t+1 parties, and of making its mask.
+	// Decryptions returns the wall time in seconds of a threshold decryption among 2t+1 parties,
+	// and of making its mask.
 	Decryptions(ctx context.Context, set *lwe.Set, threshold int) (decrypt, mask float64, err error)
 }
 
@@ -75,8 +76,9 @@ func (o *Options) Papers(filter *regexp.Regexp, p Processes, tiny bool) (rows []
 	return rows
 }
 
-// withFlags prepares a row. A field or dimension that was asked for takes the place of the row's where the measurement is of
-// matrices or slots; the published figure stands for the row's own only.
+// withFlags prepares a row. A field or dimension that was asked for takes the place of the row's
+// where the measurement is of matrices or slots; the published figure stands for the row's own
+// only.
 func (o *Options) withFlags(p *papers, t *table, r *tableRow) []PaperRow {
 	changed := *r
 	if r.missing == "" && o.Field != "" && r.of.field != "" && r.of.field != o.Field {
@@ -136,8 +138,8 @@ func (s subject) tiny() subject {
 	return s
 }
 
-// release drops shared keys that a subject does not use, and returns free memory to the system, so that the memory that is
-// available to the next row is known.
+// release drops shared keys that a subject does not use, and returns free memory to the system, so
+// that the memory that is available to the next row is known.
 func (p *papers) release(s subject) {
 	if p.keys != nil && (p.keys.set.Name != s.set || p.keys.keys.public.Dim < s.dim) {
 		p.keys = nil
@@ -156,7 +158,8 @@ type measured struct {
 	seconds float64 // rough estimate of all that it takes
 }
 
-// measurement finds the measurement of a subject by the name that its table gives. An error says why there is none.
+// measurement finds the measurement of a subject by the name that its table gives. An error says
+// why there is none.
 func (p *papers) measurement(name string, s subject) (*measured, error) {
 	switch name {
 	case "parameters", "keys", "mul", "matmul", "triple", "bytes":
@@ -238,7 +241,8 @@ func polyGrowth(set *params.Set) float64 { return float64(set.N()*len(set.Q)) / 
 
 func log2(n int) float64 { return float64(new(big.Int).SetInt64(int64(n)).BitLen() - 1) }
 
-// fixture is one of a set and a field. Fields of a set share its keys, of which those for the largest dimension are kept.
+// fixture is one of a set and a field. Fields of a set share its keys, of which those for the
+// largest dimension are kept.
 func (p *papers) fixture(ctx context.Context, set *params.Set, spec params.FieldSpec, dim int) (*fixture, error) {
 	o := *p.options
 	o.Field = spec.Name
@@ -272,8 +276,9 @@ func (p *papers) mul(ctx context.Context, set *params.Set, spec params.FieldSpec
 	return []float64{t, t / float64(set.Slots(spec))}, nil
 }
 
-// product measures a homomorphic product of matrices and returns its time and the amortised time. With authenticate it also
-// multiplies the factors and the result with the MAC key, whose ciphertext is extended once, and returns the amortised time.
+// product measures a homomorphic product of matrices and returns its time and the amortised time.
+// With authenticate it also multiplies the factors and the result with the MAC key, whose
+// ciphertext is extended once, and returns the amortised time.
 func (p *papers) product(ctx context.Context, set *params.Set, spec params.FieldSpec, dim int, authenticate bool) ([]float64, error) {
 	f, err := p.fixture(ctx, set, spec, dim)
 	if err != nil {
@@ -313,7 +318,8 @@ func (p *papers) product(ctx context.Context, set *params.Set, spec params.Field
 	return []float64{t, t / float64(x.batch)}, nil
 }
 
-// decryption prepares the measurement of threshold decryption: of the protocol without services, or with party processes.
+// decryption prepares the measurement of threshold decryption: of the protocol without services, or
+// with party processes.
 func (p *papers) decryption(s subject) (*measured, error) {
 	const paperBatch, holderBytes = 20000, 450 << 20
 	name := s.set
@@ -435,8 +441,9 @@ func (p *papers) linear(name string, s subject) (*measured, error) {
 	return m, nil
 }
 
-// slotsModulo is the number of slots that a plaintext modulus t gives in degree m with the double packing, in which X^m+1 is
-// a product of l binomials: m over the order of t modulo 2m, or 0 if 2l does not divide t-1 or t is not a prime.
+// slotsModulo is the number of slots that a plaintext modulus t gives in degree m with the double
+// packing, in which X^m+1 is a product of l binomials: m over the order of t modulo 2m, or 0 if 2l
+// does not divide t-1 or t is not a prime.
 func slotsModulo(t uint64, m int) int {
 	if !new(big.Int).SetUint64(t).ProbablyPrime(20) || t < 3 {
 		return 0

@@ -16,7 +16,8 @@ import (
 
 var everything = regexp.MustCompile("")
 
-// Each published table is complete, and each of its rows has either a measurement or the reason why there is none.
+// Each published table is complete, and each of its rows has either a measurement or the reason why
+// there is none.
 func TestPublishedTables(t *testing.T) {
 	names := map[string]bool{}
 	for _, x := range tables() {
@@ -124,7 +125,8 @@ func TestPaperRows(t *testing.T) {
 	}
 }
 
-// The moduli of Crypt-CNN's table 3 give the number of slots in the table. The even modulus in the paper's text gives 0.
+// The moduli of Crypt-CNN's table 3 give the number of slots in the table. The even modulus in the
+// paper's text gives 0.
 func TestSlotsModulo(t *testing.T) {
 	for _, r := range cryptCNNTables[2].rows {
 		for i, modulus := range r.of.plain {
@@ -138,7 +140,8 @@ func TestSlotsModulo(t *testing.T) {
 	}
 }
 
-// A flag for the field or the dimension changes rows, and drops the published figure of another dimension.
+// A flag for the field or the dimension changes rows, and drops the published figure of another
+// dimension.
 func TestPaperFlags(t *testing.T) {
 	o := options(t)
 	o.Field, o.Dimension = "p256", 256
@@ -160,7 +163,8 @@ func TestPaperFlags(t *testing.T) {
 	}
 }
 
-// A row for which memory does not suffice says so, and others are measured; a row that fails does not end the run.
+// A row for which memory does not suffice says so, and others are measured; a row that fails does
+// not end the run.
 func TestPaperMemory(t *testing.T) {
 	small := func(context.Context) ([]float64, error) { return []float64{1, 2}, nil }
 	fails := func(context.Context) ([]float64, error) { return nil, errors.New("broken") }
@@ -181,7 +185,8 @@ func TestPaperMemory(t *testing.T) {
 	}
 }
 
-// Rows for which memory does not suffice are skipped with a line, and an error if no others are left.
+// Rows for which memory does not suffice are skipped with a line, and an error if no others are
+// left.
 func TestRunSkips(t *testing.T) {
 	row := func(name string, memory uint64) Row {
 		return Row{Names: []string{name}, Memory: memory, Run: func(context.Context) ([]Result, error) { return []Result{{Name: name}}, nil }}
@@ -251,7 +256,8 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-// The field and the dimension are part of the names of results that depend on them. Check returns an error for bad options.
+// The field and the dimension are part of the names of results that depend on them. Check returns
+// an error for bad options.
 func TestOptionsInNames(t *testing.T) {
 	o := options(t, Headline)
 	o.Field, o.Dimension, o.Parties = "p512", 512, 5

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Snapshot is what a process counts at one time: the value of each series, by its name and labels as Prometheus' text
-// format writes them.
+// Snapshot maps the series of a process to their values at one time. Its keys are names with labels
+// in Prometheus' text format.
 type Snapshot map[string]float64
 
 // ParseMetrics reads Prometheus' text format.
@@ -47,7 +47,8 @@ func (s Snapshot) Since(before Snapshot) Snapshot {
 // Phase is a part of a batch of triples.
 type Phase struct{ Name, What string }
 
-// Phases are all parts; a party's time in a batch is their sum. A round's step belongs to the message that it waited for.
+// Phases are all parts; a party's time in a batch is their sum. A round's step belongs to the
+// message that it waited for.
 var Phases = []Phase{
 	{"sample", "sampling, encryption, messages of decryption"},
 	{"prove", "responses of proofs"},
@@ -79,8 +80,8 @@ func phaseOf(round string) string {
 	return "other"
 }
 
-// Shares gives the share of each phase in the wall time of a party's rounds of the protocol that makes triples, in
-// percent, from what it counted meanwhile.
+// Shares returns the share of each phase in the wall time of a party's rounds of the triples
+// protocol, in percent. Its input is the difference of two snapshots.
 func Shares(counted Snapshot) map[string]float64 {
 	const compute, wall = `lodge_round_compute_seconds_sum{protocol="triples",round="`, `lodge_round_duration_seconds_sum{protocol="triples",round="`
 	seconds, total, steps := map[string]float64{}, 0.0, 0.0

@@ -7,8 +7,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/linear"
 )
 
-// This file holds the figures of the five papers, and nothing that is computed: each table once, with its number, its rows in
-// the paper's order and the subject that a measurement of ours needs. papers.go says how a subject is measured.
+// This file holds the figures of the five papers, and nothing that is computed: each table once,
+// with its number, its rows in the paper's order and the subject that a measurement of ours needs.
+// papers.go says how a subject is measured.
 
 // A table is a published table or figure.
 type table struct {
@@ -50,7 +51,8 @@ const (
 	noFigure = "the paper has no figure"
 )
 
-// setOf are the sets that stand for Params I and II: as many slots with the same b, but other primes.
+// setOf are the sets that stand for Params I and II: as many slots with the same b, but other
+// primes.
 var setOf = map[string]string{"I": "S14-64", "II": "S13-16"}
 
 var gearColumns = []column{{"unit", "s"}, {"amortised", "s"}}
@@ -183,7 +185,7 @@ var ajaxTables = []table{{
 	name: "ajax-1", source: "Ajax, table 1", title: "threshold decryption, a ciphertext of a batch of 20,000", measure: "decrypt",
 	machine: "AWS c6i.2xlarge of 8 vCPUs for each party, 1 ms and 1 Gbit/s between them",
 	differs: []string{
-		"protocol alone: CPU time of a party of the quorum on one thread, no network, the paper's form of masks and dimensions, " + ajaxSet,
+		"protocol only: CPU time of a party of the quorum on one thread, no network, the paper's form of masks and dimensions, " + ajaxSet,
 		"processes: wall time with all 2t+1 parties on this machine, loopback, mutual TLS and a durable ledger, the default set",
 		"masks of Lodge are made by oblivious transfer and checked by opening some; the paper's triples come from EMP and are semi-honest",
 		"total: with the masks, which are made beforehand",
@@ -203,7 +205,8 @@ func concat(lists ...[]tableRow) (all []tableRow) {
 	return all
 }
 
-// mkRows are the rows of one set of table 3: times of the paper, and of its parallel variant, for 2, 4, 8, ... parties.
+// mkRows are the rows of one set of table 3: times of the paper, and of its parallel variant, for
+// 2, 4, 8, ... parties.
 func mkRows(set string, times ...float64) (rows []tableRow) {
 	for i := 0; i < len(times); i += 2 {
 		k := 2 << (i / 2)
@@ -230,7 +233,7 @@ var multikeyTables = []table{
 	{
 		name: "multikey-3", source: "Multi-key TFHE, table 3", title: "time of a NAND gate of k parties", machine: "Intel Xeon Platinum 8268 at 2.9 GHz, in Julia", measure: "gate",
 		differs: []string{
-			"the paper's sets, of less than 128 bits and insecure by name; `lodge bench multikey` measures the sets of 128 bits",
+			"the paper's sets, of less than 128 bits and insecure by name; `lodge-bench multikey` measures the sets of 128 bits",
 			"binary LWE secrets have at most one 1 in each block of two coordinates, as in tfhe-go",
 			"parallel: all processors of this machine, by the clock",
 		},
@@ -272,7 +275,8 @@ func join(list []uint64) string {
 	return b.String()
 }
 
-// vectorRows are points of figure 2(a), with both packings; the paper draws most of them and gives the numbers of two.
+// vectorRows are points of figure 2(a), with both packings; the paper draws most of them and gives
+// the numbers of two.
 func vectorRows() (rows []tableRow) {
 	for _, n := range [][2]int{{100, 100}, {100, 2000}, {1000, 100}, {1000, 2000}, {4000, 100}, {4000, 1000}, {4000, 2000}} {
 		for _, p := range []linear.Packing{linear.Double, linear.Forward} {

@@ -1,8 +1,9 @@
-// Package bench measures the engine: its kernels and whole operations, each beside Lattigo's own routine and beside the
-// plain path of the kernels where there are such, all in one process and in turn. It also writes down what the command
-// `lodge bench` measures of whole protocols, as JSON, as lines for benchstat, as a table, and as a page.
+// Package bench measures the engine: its kernels and whole operations. It compares each with
+// Lattigo's routine and with the plain path of the kernels, if they exist, in turn in one process.
+// It also writes these results, and those of the whole protocols that lodge-bench measures, as
+// JSON, as lines for benchstat, as a table, and as a page.
 //
-// On a shared machine times drift, and ratios of things that ran in turn stay.
+// On a shared machine times drift, but ratios of routines that ran in turn are stable.
 package bench
 
 import (
@@ -21,8 +22,8 @@ type Result struct {
 	Name  string  `json:"name"`
 	Unit  string  `json:"unit"`
 	Value float64 `json:"value"`
-	// LattigoRatio is the time of Lattigo's routine for the same work over ours, and PlainRatio the time of the plain
-	// path over that of the selected one; nil where there is no rival.
+	// LattigoRatio is the time of Lattigo's routine for the same work over ours, and PlainRatio the
+	// time of the plain path over that of the selected one; nil where there is no rival.
 	LattigoRatio *float64 `json:"lattigo_ratio"`
 	PlainRatio   *float64 `json:"plain_ratio"`
 	// Want is the project's limit, and WantRatio the value divided by it; nil without a limit.
@@ -31,7 +32,7 @@ type Result struct {
 
 	What    string `json:"-"` // for people
 	section string // of the page
-	runs    []run  // of a time: all that was measured
+	runs    []run  // all measurements of a time
 }
 
 // Wanted returns the result with the given limit, unless the limit is 0.
@@ -43,7 +44,7 @@ func (r Result) Wanted(most float64) Result {
 	return r
 }
 
-// run is what one contender needed for one unit of work, in seconds, in each turn.
+// run holds the times of one contender for one unit of work in each turn, in seconds.
 type run struct {
 	by    string // the kernels' path, or lattigo
 	times []float64
@@ -51,14 +52,14 @@ type run struct {
 
 // Row is a measurement that yields results of known names.
 type Row struct {
-	Section string // for people: what it belongs to
+	Section string // heading of the result in tables and pages
 	Names   []string
-	Memory  uint64 // estimate of the bytes that it needs in all processes; 0: little
+	Memory  uint64 // estimated bytes of all processes; 0 if negligible
 	Run     func(ctx context.Context) ([]Result, error)
 }
 
-// Lacks compares the estimated memory with the available memory. It returns "" if the row fits or if the available memory is
-// unknown (0), and otherwise a phrase with both numbers.
+// Lacks compares the estimated memory with the available memory. It returns "" if the row fits or
+// if the available memory is unknown (0), and otherwise a phrase with both numbers.
 func Lacks(need, available uint64) string {
 	if available == 0 || need <= available {
 		return ""
@@ -66,9 +67,9 @@ func Lacks(need, available uint64) string {
 	return fmt.Sprintf("needs about %s of memory, %s are available", people(float64(need), "B"), people(float64(available), "B"))
 }
 
-// Run runs the rows with a name that the filter matches, in order, and returns the results that it matches. It skips rows
-// that need more memory than is available (see Lacks), and returns an error if it skips all. Run calls say before each row
-// and for each skipped row.
+// Run runs the rows with a name that the filter matches, in order, and returns the results that it
+// matches. It skips rows that need more memory than is available (see Lacks), and returns an error
+// if it skips all. Run calls say before each row and for each skipped row.
 func Run(ctx context.Context, rows []Row, filter *regexp.Regexp, available uint64, say func(line string)) ([]Result, error) {
 	if !slices.ContainsFunc(rows, func(r Row) bool { return matches(r.Names, filter) }) {
 		return nil, fmt.Errorf("bench: nothing is called %q; --list writes what there is", filter)
@@ -128,8 +129,8 @@ func WriteJSON(w io.Writer, list []Result) error {
 	return e.Encode(list)
 }
 
-// WriteText writes the results in the format of Go's benchmarks, which benchstat reads: a line for every turn. Rivals
-// of a time are told apart by the key "by".
+// WriteText writes the results in the format of Go's benchmarks, which benchstat reads: a line for
+// every turn. Rivals of a time are told apart by the key "by".
 func WriteText(w io.Writer, m Machine, list []Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "goos: %s\ngoarch: %s\npkg: github.com/lodge-mpc/lodge/bench\ncpu: %s\n", m.OS, m.Arch, m.CPU)
@@ -147,7 +148,8 @@ func WriteText(w io.Writer, m Machine, list []Result) error {
 	return err
 }
 
-// camel turns ntt_n14_50bit into NttN14_50bit: what follows "Benchmark" must not begin with a small letter.
+// camel turns ntt_n14_50bit into NttN14_50bit: the name after "Benchmark" must not begin with a
+// small letter.
 func camel(name string) string {
 	var b strings.Builder
 	for _, w := range strings.Split(name, "_") {

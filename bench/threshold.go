@@ -16,7 +16,7 @@ import (
 // ThresholdForms are the forms of masks.
 var ThresholdForms = []string{"paper", "exact"}
 
-// What is wanted of a party of a quorum of two, for each ciphertext, by the form of masks.
+// Targets for a party of a quorum of two, for each ciphertext, by the form of masks.
 var (
 	wantDecryptMicroseconds = map[string]float64{"paper": 6, "exact": 15}
 	wantDecryptBytes        = map[string]float64{"paper": 16, "exact": 24}
@@ -24,7 +24,8 @@ var (
 	wantMaskBytes           = map[string]float64{"paper": 20000, "exact": 4000}
 )
 
-// ThresholdWant is what is wanted of a figure of threshold keys, whose name begins with this: 0 where nothing is.
+// ThresholdWant returns the target of the figure of threshold keys whose name begins with stem, or
+// 0 if it has none.
 func ThresholdWant(stem, form string, threshold int) float64 {
 	if threshold != 1 {
 		return 0
@@ -34,8 +35,8 @@ func ThresholdWant(stem, form string, threshold int) float64 {
 	}[stem][form]
 }
 
-// Thresholds are those that a set is measured with: 1, and for the default set some larger ones; of them those for which
-// the parties are enough, if their number is given.
+// Thresholds returns the thresholds to measure a set with: 1, and larger ones for the default set.
+// If the number of parties is given, it leaves out thresholds that need more.
 func (o *Options) Thresholds(set *lwe.Set) (list []int) {
 	for _, t := range []int{1, 3, 6} {
 		if (t == 1 || set.Name == lwe.Default) && (o.Parties == 0 || 2*t+1 <= o.Parties) {
@@ -45,10 +46,11 @@ func (o *Options) Thresholds(set *lwe.Set) (list []int) {
 	return list
 }
 
-// Holders is how many parties hold a key with the threshold.
+// Holders returns the number of parties that hold a key with the threshold.
 func (o *Options) Holders(threshold int) int { return max(2*threshold+1, o.Parties) }
 
-// ThresholdSlug ends the names of a set's results: the set, and the number of holders unless it is the least.
+// ThresholdSlug returns the suffix of the names of a set's results: the set, and the number of
+// holders if it is given.
 func (o *Options) ThresholdSlug(set *lwe.Set) string { return slug(set.Name) + o.holdersSuffix() }
 
 func (o *Options) holdersSuffix() string {
@@ -58,13 +60,14 @@ func (o *Options) holdersSuffix() string {
 	return fmt.Sprintf("_n%d", o.Parties)
 }
 
-// ThresholdMessages are the messages of a batch of so many seconds a row: 20,000, or fewer when that is less than one.
+// ThresholdMessages returns the number of messages of a batch: 20,000, or fewer if a row has less
+// than a second.
 func (o *Options) ThresholdMessages(threshold int) int {
 	return max(64, int(min(1, o.Duration.Seconds())*20000)/threshold)
 }
 
-// ThresholdOperations lists the measurements of what the protocols of threshold decryption take by themselves: all
-// parties of a quorum, one after the other, on one thread.
+// ThresholdOperations lists the measurements of the protocols of threshold decryption without
+// services: all parties of a quorum run in turn on one thread.
 func (o *Options) ThresholdOperations() (rows []Row) {
 	for _, set := range o.Threshold {
 		section := len(rows)
@@ -102,8 +105,9 @@ func (o *Options) quorum(set *lwe.Set, threshold int, form string) Row {
 	}}
 }
 
-// quorumSeconds measures making masks of a form and decrypting with them: the CPU-seconds of a party of the quorum for one of
-// count, the medians of some runs. All parties run one after the other on one thread.
+// quorumSeconds measures making masks of a form and decrypting with them: the CPU-seconds of a
+// party of the quorum for one of count, the medians of some runs. All parties run in turn on one
+// thread.
 func quorumSeconds(ctx context.Context, set *lwe.Set, threshold int, form string, count, runs int) (mask, opening float64, err error) {
 	s, err := lwe.New(set)
 	if err != nil {
@@ -135,7 +139,7 @@ func quorumSeconds(ctx context.Context, set *lwe.Set, threshold int, form string
 // ThresholdRuns is how often something is measured, of which the result is the median.
 func (o *Options) ThresholdRuns() int { return max(1, min(5, int(5*o.Duration.Seconds()))) }
 
-// quorum decrypts what is no ciphertext of anything with shares of no key: what it takes does not depend on either.
+// quorum decrypts random values with random shares: the cost does not depend on either.
 type quorum struct {
 	decrypt.Params
 	random *rand.Rand
@@ -198,6 +202,6 @@ func inStep[R any](ctx context.Context, parties int, name string, w *stopwatch, 
 			return nil, err
 		}
 	}
-	runtime.GC() // of what others left
+	runtime.GC() // the garbage of earlier measurements
 	return lockstep(ctx, machines, w)
 }

@@ -1,4 +1,5 @@
-// Package charts tests the chart in charts/lodge: here what needs no other program, and with the tag charts what it renders.
+// Package charts tests the chart in charts/lodge. With the tag charts it also tests the rendered objects, which needs helm and
+// kubeconform.
 package charts
 
 import (
@@ -37,7 +38,7 @@ func object[T any](t *testing.T, path ...string) (v T) {
 	return v
 }
 
-// schema of an object: what the tests read of it.
+// schema holds the parts of an object's schema that the tests read.
 type schema struct {
 	Properties map[string]*schema
 	Ref        string `yaml:"$ref"`
@@ -47,7 +48,7 @@ type schema struct {
 	Defs       map[string]*schema `yaml:"$defs"`
 }
 
-// leaves are the paths of values that are no objects with keys, or that a path names as a whole.
+// leaves calls found with the path of every value that has no keys, or for which whole returns true.
 func leaves(v any, path string, whole func(string) bool, found func(path string, v any)) {
 	if m, ok := v.(map[string]any); ok && len(m) > 0 && !whole(path) {
 		for k, x := range m {
@@ -58,7 +59,7 @@ func leaves(v any, path string, whole func(string) bool, found func(path string,
 	found(path, v)
 }
 
-// TestValues holds that the README's table has every value with its default, and no other, and that the schema knows them.
+// The README's table has exactly the values of values.yaml with their defaults, and the schema contains them.
 func TestValues(t *testing.T) {
 	values := object[map[string]any](t, "lodge", "values.yaml")
 	s := object[*schema](t, "lodge", "values.schema.json")
@@ -82,12 +83,12 @@ func TestValues(t *testing.T) {
 		delete(rows, path)
 	})
 	if len(rows) > 0 {
-		t.Errorf("README.md has values that there are not: %v", rows)
+		t.Errorf("README.md has values that do not exist: %v", rows)
 	}
 	covers(t, s, s.Defs, values, "")
 }
 
-// covers holds that a schema is strict, and that values have all that it knows.
+// covers fails the test unless the schema is strict, and describes exactly the keys of v.
 func covers(t *testing.T, s *schema, defs map[string]*schema, v any, path string) {
 	t.Helper()
 	m, ok := v.(map[string]any)
@@ -150,10 +151,10 @@ func TestKindsInTheSchema(t *testing.T) {
 	}
 }
 
-// written are the keys of a configuration that the chart writes itself.
+// written lists the keys of a configuration that the chart writes.
 var written = []string{"name", "roster", "listen", "metrics_listen", "health_listen", "stop_after", "tls.", "signing_key", "vault.", "audit_dir", "data_dir", "party."}
 
-// TestConfig holds that the schema has the keys of configurations that the chart does not write, and no other.
+// The schema has exactly the keys of configurations that the chart does not write.
 func TestConfig(t *testing.T) {
 	defs := object[*schema](t, "lodge", "values.schema.json").Defs
 	for name, keys := range map[string][]config.Key{
@@ -174,7 +175,7 @@ func TestConfig(t *testing.T) {
 		}
 		for _, key := range have {
 			if !slices.Contains(want, key) {
-				t.Errorf("charts/lodge/values.schema.json: $defs.%s has %s, which configurations do not have", name, key)
+				t.Errorf("charts/lodge/values.schema.json: $defs.%s has %s, which is not a key of configurations", name, key)
 			}
 		}
 		if name == "evaluatorConfig" {
@@ -182,7 +183,7 @@ func TestConfig(t *testing.T) {
 		}
 		for _, f := range reflect.VisibleFields(reflect.TypeFor[config.Client]()) {
 			key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-			absent := name == "coordinatorConfig" && key == "quota" || name == "partyConfig" && key == "reservations" // only the other has it
+			absent := name == "coordinatorConfig" && key == "quota" || name == "partyConfig" && key == "reservations" // exists only in the other configuration
 			if defs[name].Properties["clients"].Items.Properties[key] == nil != absent {
 				t.Errorf("clients of %s in the schema: %s", name, key)
 			}
@@ -224,14 +225,14 @@ func paths(s *schema, defs map[string]*schema, path string) (list []string) {
 	return list
 }
 
-// TestRules holds that the chart has the alerts of dashboards/rules: a chart reads no files outside of it.
+// The chart has a copy of the alerts in dashboards/rules, because a chart cannot read files outside its directory.
 func TestRules(t *testing.T) {
 	if string(read(t, "lodge", "files", "rules.yaml")) != string(read(t, "..", "dashboards", "rules", "lodge.yaml")) {
 		t.Error("cp dashboards/rules/lodge.yaml charts/lodge/files/rules.yaml")
 	}
 }
 
-// TestParams holds that the chart knows the hashes of the parameter sets that are no tests'.
+// The chart has the hashes of the parameter sets for production.
 func TestParams(t *testing.T) {
 	want := map[string]string{}
 	for _, set := range params.Sets() {

@@ -24,7 +24,7 @@ const (
 	schemas  = "schemas/{{.ResourceKind}}{{.KindSuffix}}.json"
 )
 
-// helm runs it; what it writes to standard error is in the error.
+// helm runs helm and returns its standard output. The error contains its standard error.
 func helm(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "helm", args...)
@@ -37,7 +37,7 @@ func helm(t *testing.T, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// object of a manifest: what the tests read of it.
+// manifest holds the parts of a rendered object that the tests read.
 type manifest struct {
 	Kind     string
 	Metadata struct{ Name, Namespace string }
@@ -46,7 +46,7 @@ type manifest struct {
 	text     string
 }
 
-// render gives what the chart makes of values, after kubeconform has taken it.
+// render returns the objects that the chart renders from the values. They must pass kubeconform.
 func render(t *testing.T, args ...string) ([]manifest, error) {
 	t.Helper()
 	text, err := helm(t, append([]string{"template", "test", "lodge", "--namespace", "ns"}, args...)...)
@@ -75,7 +75,7 @@ func of(list []manifest, kind string) []manifest {
 	return slices.DeleteFunc(slices.Clone(list), func(m manifest) bool { return m.Kind != kind })
 }
 
-// loads has Lodge read the configuration that was rendered.
+// loads loads the rendered configuration as Lodge does.
 func loads(t *testing.T, list []manifest) (*config.PartyFile, *config.CoordinatorFile) {
 	t.Helper()
 	files, dir := map[string]string{}, t.TempDir()
@@ -96,7 +96,7 @@ func loads(t *testing.T, list []manifest) (*config.PartyFile, *config.Coordinato
 	if len(files) == 1 {
 		return nil, nil
 	}
-	roster := "roster=" + filepath.Join(dir, "roster.yaml") // in place of where it is in a pod
+	roster := "roster=" + filepath.Join(dir, "roster.yaml") // instead of its path in a pod
 	if _, ok := files["coordinator.yaml"]; ok {
 		f, err := config.LoadCoordinator(filepath.Join(dir, "coordinator.yaml"), roster)
 		if err != nil {
@@ -135,7 +135,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// Every example renders what the schemas take, and a configuration that Lodge takes.
+// Every example renders objects that the schemas accept, and a configuration that Lodge accepts.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob(examples + "/*.yaml")
 	if err != nil || len(files) != 6 {
@@ -188,7 +188,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// minimal is the least that a party or a coordinator needs.
+// minimal returns the arguments that a party or a coordinator needs at least.
 func minimal(role string, more ...string) []string {
 	args := []string{"--set-file", "roster=" + examples + "/roster.yaml", "--set", "role=" + role, "--set", "tls.existingSecret=tls"}
 	if role == "party" {
@@ -197,29 +197,29 @@ func minimal(role string, more ...string) []string {
 	return append(args, more...)
 }
 
-// What is missing, unknown or contradicts itself is refused, by name.
+// Missing, unknown and contradictory values are errors that name the value.
 func TestRefusals(t *testing.T) {
 	for want, args := range map[string][]string{
-		"roster: give the text":                         nil,
-		"party.name: \"p9\" is not in the roster":       minimal("party", "--set", "party.name=p9"),
-		"tls.existingSecret: name the Secret":           minimal("coordinator", "--set", "tls.existingSecret="),
-		"keys.existingSecret: name the Secret":          minimal("party", "--set", "keys.existingSecret="),
-		"existingSecret or certManager, and not both":   minimal("party", "--set", "tls.certManager.enabled=true"),
-		"params: the chart does not know the hash of X": minimal("coordinator", "--set", "coordinator.config.params[0].name=X"),
-		"ingress.annotations: say that TLS is passed":   minimal("party", "--set", "ingress.enabled=true"),
-		"gateway.parentRefs: name the Gateway":          minimal("party", "--set", "gateway.enabled=true"),
-		"evaluators.existingSecret: name the Secret":    minimal("party", "--set", "evaluators.enabled=true,evaluators.domain=a"),
-		"evaluators.domain: name who administers":       minimal("party", "--set", "evaluators.enabled=true,evaluators.existingSecret=a"),
-		"evaluators.partyIdentity: give the identity":   minimal("evaluator"),
-		"an evaluator has no store":                     minimal("evaluator", "--set", "evaluators.partyIdentity=a.example,maintenance.command={store}"),
-		"each port of a pod is for one thing":           minimal("party", "--set", "health.port=7100"),
-		"health.port and metrics.port":                  minimal("coordinator", "--set", "metrics.port=7199"),
-		"nonsense":                                      minimal("party", "--set", "nonsense=1"),
-		"max_memmory":                                   minimal("party", "--set", "party.config.policy.max_memmory=1GiB"),
-		"replicas":                                      minimal("party", "--set", "replicas=2"),
-		"listen":                                        minimal("party", "--set", "party.config.listen=:1"),
-		"role":                                          minimal("party", "--set", "role=helper"),
-		"max_memory":                                    minimal("party", "--set", "party.config.policy.max_memory=4GB"),
+		"roster: set it to the text":                     nil,
+		"party.name: \"p9\" is not in the roster":        minimal("party", "--set", "party.name=p9"),
+		"tls.existingSecret: name the Secret":            minimal("coordinator", "--set", "tls.existingSecret="),
+		"keys.existingSecret: name the Secret":           minimal("party", "--set", "keys.existingSecret="),
+		"either existingSecret or certManager, not both": minimal("party", "--set", "tls.certManager.enabled=true"),
+		"params: the chart does not know the hash of X":  minimal("coordinator", "--set", "coordinator.config.params[0].name=X"),
+		"ingress.annotations: set the annotations":       minimal("party", "--set", "ingress.enabled=true"),
+		"gateway.parentRefs: name the Gateway":           minimal("party", "--set", "gateway.enabled=true"),
+		"evaluators.existingSecret: name the Secret":     minimal("party", "--set", "evaluators.enabled=true,evaluators.domain=a"),
+		"evaluators.domain: name the administrator":      minimal("party", "--set", "evaluators.enabled=true,evaluators.existingSecret=a"),
+		"evaluators.partyIdentity: set it to":            minimal("evaluator"),
+		"an evaluator has no store":                      minimal("evaluator", "--set", "evaluators.partyIdentity=a.example,maintenance.command={store}"),
+		"the ports of a pod must differ":                 minimal("party", "--set", "health.port=7100"),
+		"health.port and metrics.port":                   minimal("coordinator", "--set", "metrics.port=7199"),
+		"nonsense":                                       minimal("party", "--set", "nonsense=1"),
+		"max_memmory":                                    minimal("party", "--set", "party.config.policy.max_memmory=1GiB"),
+		"replicas":                                       minimal("party", "--set", "replicas=2"),
+		"listen":                                         minimal("party", "--set", "party.config.listen=:1"),
+		"role":                                           minimal("party", "--set", "role=helper"),
+		"max_memory":                                     minimal("party", "--set", "party.config.policy.max_memory=4GB"),
 	} {
 		if _, err := render(t, args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, and not %q", args, err, want)
@@ -227,7 +227,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// same are values that leave the configuration as it is, and something that is rendered for each.
+// same maps values that do not change the configuration to a text in the rendered objects.
 var same = map[string]string{
 	"serviceAccount.create=false":                     "serviceAccountName: default",
 	"image.digest=sha256:" + strings.Repeat("ab", 32): "lodge@sha256:abab",
@@ -246,7 +246,7 @@ var same = map[string]string{
 	"maintenance.command={store,check}":               "name: test-lodge-maintenance-1",
 }
 
-// other are values that change the configuration, and so replace the pod.
+// other maps values that change the configuration, and therefore replace the pod, to a text in the rendered objects.
 var other = map[string]string{
 	"metrics.enabled=false":      "podManagementPolicy",
 	"fullnameOverride=other":     "name: other-pods",
@@ -258,8 +258,7 @@ var other = map[string]string{
 // attesterKey is the public key of an attester.
 const attesterKey = "7bc1b4e0dd9b1f6f0c3d8a3e6a2b2f7f93ab1f0cfbf1bf2e7d5d1b20c1f4a2c9"
 
-// TestThreshold holds that rules for threshold keys reach a party's configuration as they are written, which it takes, and
-// that others are refused.
+// Rules for threshold keys reach a party's configuration unchanged, and the configuration loads. Invalid rules are rejected.
 func TestThreshold(t *testing.T) {
 	client := "party.config.clients[0].name=app,party.config.clients[0].identity=spiffe://x/app,party.config.clients[0].permissions={decrypt,approve}"
 	rules := "party.config.allow_passive_threshold=true,party.config.threshold.rules[0].client=app,party.config.threshold.rules[0].messages_per_hour=10000000," +
@@ -279,7 +278,7 @@ func TestThreshold(t *testing.T) {
 	}
 	for want, set := range map[string]string{
 		"messages_per_hour": "party.config.threshold.rules[0].client=app,party.config.threshold.rules[0].any_ciphertexts=true",
-		"provenance":        unguarded, // which would let the client read the key
+		"provenance":        unguarded, // this would let the client read the key
 		"any_ciphertexts":   unguarded + ",party.config.threshold.rules[0].any_ciphertexts=false",
 		"approval":          rules + ",party.config.threshold.rules[0].approval=1",
 		"keys":              rules + ",party.config.threshold.rules[0].keys={9c}",
@@ -291,7 +290,7 @@ func TestThreshold(t *testing.T) {
 	}
 }
 
-// TestVariations holds what values do.
+// Each value changes the rendered objects, and only the values in other change the checksum of the configuration.
 func TestVariations(t *testing.T) {
 	for _, role := range []string{"party", "coordinator"} {
 		sum := func(list []manifest) string {

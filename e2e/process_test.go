@@ -265,7 +265,7 @@ var _ = Describe("processes that fail", Ordered, func() {
 			return err
 		})).To(Succeed())
 		Expect(len(haystack)).To(BeNumerically(">", 1000))
-		Expect(secrets.search(haystack)).To(BeEmpty(), "of what the coordinator writes, logs and is told")
+		Expect(secrets.search(haystack)).To(BeEmpty(), "in the coordinator's files, logs and messages")
 		c.start("coordinator")
 		next()
 	})

@@ -60,7 +60,7 @@ var _ = Describe("the quickstart", func() {
 				Expect(err).NotTo(HaveOccurred())
 				DeferCleanup(func() { session.Interrupt().Wait(30 * time.Second) })
 				if line == "bin/lodge dev" {
-					Eventually(session.Out, 2*time.Minute).Should(gbytes.Say("triples over p128 in stock"))
+					Eventually(session.Out, 2*time.Minute).Should(gbytes.Say(`A coordinator and 3 parties run, with keys of epoch 1 and \d+ triples over p128 in stock`))
 				} else {
 					Eventually(session, 4*time.Minute).Should(gexec.Exit(), line)
 					if session.ExitCode() != 0 && strings.Contains(line, "pip") && offline(string(session.Err.Contents())) != "" {
@@ -79,6 +79,28 @@ var _ = Describe("the quickstart", func() {
 		Expect(output).To(ContainSubstring("<1000 scalar tuples over p128"))
 		Expect(output).To(ContainSubstring("(1000, 2) uint64"))
 		Expect(output).To(ContainSubstring("c = ab: True\nthe MACs are right: True\n"))
+	})
+})
+
+// withoutFigures replaces every number and the padding before it, and the name of the parameter set.
+func withoutFigures(text string) string {
+	text = regexp.MustCompile(`with [\w-]+;`).ReplaceAllString(text, "with SET;")
+	text = regexp.MustCompile(`security: \w+`).ReplaceAllString(text, "security: S")
+	return regexp.MustCompile(`\s+[0-9.]+( [kMG]?B)?\b`).ReplaceAllString(text, " N")
+}
+
+var _ = Describe("the README", func() {
+	It("shows the output of the demo", func() {
+		text, err := os.ReadFile(filepath.Join("..", "README.md"))
+		Expect(err).NotTo(HaveOccurred())
+		_, shown, ok := strings.Cut(string(text), "```text\n")
+		Expect(ok).To(BeTrue())
+		shown, _, _ = strings.Cut(shown, "```")
+		session := run(2*time.Minute, "demo", "--params", set, "--count", "100")
+		Expect(session).To(gexec.Exit(0))
+		for line := range strings.Lines(withoutFigures("\n" + shown)) {
+			Expect(withoutFigures("\n" + string(session.Out.Contents()))).To(ContainSubstring(strings.TrimSpace(line)))
+		}
 	})
 })
 

@@ -230,7 +230,7 @@ var _ = Describe("a party whose vault is in PostgreSQL", func() {
 })
 
 var _ = Describe("a store that is put back", func() {
-	It("is quarantined: its party delivers no tuples of it, and resumes with new tuples after its operator's consent", func() {
+	It("is quarantined: its party delivers none of the restored tuples, and resumes with new tuples after its operator's consent", func() {
 		c := newCluster(3)
 		epoch := c.complete(keysJob()).GetEpoch()
 		j := c.complete(triplesJob(epoch))

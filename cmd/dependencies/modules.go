@@ -36,8 +36,8 @@ var reasons = map[string]string{
 	"go.opentelemetry.io/otel/trace":                    "traces of jobs",
 	"go.opentelemetry.io/proto/otlp":                    "traces of jobs on the wire",
 	"go.yaml.in/yaml/v3":                                "configuration",
-	"golang.org/x/crypto":                               "encryption of what is stored",
-	"golang.org/x/net":                                  "the frames of HTTP/2, to bound what a connection holds",
+	"golang.org/x/crypto":                               "encryption of stored data",
+	"golang.org/x/net":                                  "the frames of HTTP/2, to limit the memory of a connection",
 	"golang.org/x/sync":                                 "groups of goroutines",
 	"golang.org/x/sys":                                  "processors' features, system calls",
 	"golang.org/x/time":                                 "rates of clients",
@@ -250,10 +250,7 @@ func report(modules []module) string {
 
 <!-- Written by "make licences". A test compares it with go.mod, the module cache and the imports of our code. -->
 
-What is compiled into Lodge beside its own code and Go's standard library (BSD-3-Clause), on Linux. Licences are those of the
-files in the modules, by their text; only Apache-2.0, BSD, ISC, MIT and MPL-2.0 are allowed. Checksums are in go.sum. ` + "`make sbom`" + `
-writes the same for one binary, as CycloneDX. Tools for development (` + "`.ci/tools`, `.ci/requirements.txt`" + `) and the Python
-client's packages are in nothing that is built here, and not in this list.
+The modules in Lodge's binaries, other than its own code and Go's standard library (BSD-3-Clause), on Linux. Licences are identified from the files in the modules; only Apache-2.0, BSD, ISC, MIT and MPL-2.0 are allowed. Checksums are in go.sum. ` + "`make sbom`" + ` writes the list of one binary as CycloneDX. Development tools (` + "`.ci/tools`, `.ci/requirements.txt`" + `) and the packages of the Python client are not compiled in, and not listed.
 `)
 	for _, use := range []struct{ in, title string }{
 		{inLodge, "In the `lodge` binary"}, {inClients, "Further, in the Go libraries for clients"}, {inTests, "Further, in tests and tools only"},

@@ -118,19 +118,19 @@ func (o *sealer) encryptCommand() *cobra.Command {
 			}
 			return o.do(func(c *ciphertext.Client, config lodge.Config) error {
 				ctx, p := cmd.Context(), progressOf(cmd, o.json)
-				defer p.done()
+				defer p.Done()
 				if epoch == 0 {
 					if epoch, err = c.NewestEpoch(ctx); err != nil {
 						return err
 					}
 				}
-				p.show(fmt.Sprintf("fetching the public key of epoch %d from %d parties", epoch, len(config.Parties)), false)
+				p.Show(fmt.Sprintf("fetching the public key of epoch %d from %d parties", epoch, len(config.Parties)), false)
 				k, err := c.Key(ctx, epoch, fieldName)
 				if err != nil {
 					return err
 				}
 				begun := time.Now()
-				p.show(fmt.Sprintf("encrypting and proving %d values", len(values)), false)
+				p.Show(fmt.Sprintf("encrypting and proving %d values", len(values)), false)
 				encrypt := c.Encrypt
 				if at != "" {
 					party, err := o.at(config, at)
@@ -337,8 +337,8 @@ func (o *sealer) decryptCommand() *cobra.Command {
 			}
 			return o.opened(cmd.Context(), args[0], func(c *ciphertext.Client, config lodge.Config, k *ciphertext.Key, x *ciphertext.Ciphertext) error {
 				begun, p := time.Now(), progressOf(cmd, o.json)
-				defer p.done()
-				p.show(fmt.Sprintf("asking %d parties to decrypt %d values", len(config.Parties), x.Values), false)
+				defer p.Done()
+				p.Show(fmt.Sprintf("asking %d parties to decrypt %d values", len(config.Parties), x.Values), false)
 				d, err := c.Decrypt(cmd.Context(), k, x)
 				if err != nil {
 					return err
@@ -347,7 +347,7 @@ func (o *sealer) decryptCommand() *cobra.Command {
 				for _, v := range d.Values {
 					r.Values = append(r.Values, v.String())
 				}
-				p.done()
+				p.Done()
 				write := func(w io.Writer) error {
 					if o.json {
 						return writeIndented(w, r)

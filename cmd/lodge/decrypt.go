@@ -127,7 +127,7 @@ func (o *decrypter) run(cmd *cobra.Command, file string) error {
 	}
 	return o.do(func(c *threshold.Client) error {
 		begun, p := time.Now(), progressOf(cmd, o.json)
-		defer p.done()
+		defer p.Done()
 		k, err := o.key(cmd.Context(), c, x)
 		if err != nil {
 			return err
@@ -146,7 +146,7 @@ func (o *decrypter) run(cmd *cobra.Command, file string) error {
 		answers := &threshold.AnswersFile{Encoding: x.Encoding, Messages: x.Messages, Slots: x.Slots, Coefficients: x.Coefficients}
 		var opened []uint64
 		for i, q := range list {
-			p.show(fmt.Sprintf("part %d of %d: asking for %d messages in all", i+1, len(list), x.Messages), false)
+			p.Show(fmt.Sprintf("part %d of %d: asking for %d messages in all", i+1, len(list), x.Messages), false)
 			q.Paper, q.Quorum, q.Recipient = o.paper, quorum, to
 			got, err := c.Decrypt(cmd.Context(), k, q)
 			if err != nil {
@@ -156,7 +156,7 @@ func (o *decrypter) run(cmd *cobra.Command, file string) error {
 			answers.Answers = append(answers.Answers, got.Answers)
 			r.add(got, c.Parties())
 		}
-		p.done()
+		p.Done()
 		r.Seconds = time.Since(begun).Seconds()
 		if to != nil {
 			return o.sealed(cmd, r, answers)

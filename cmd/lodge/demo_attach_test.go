@@ -4,14 +4,16 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/demos"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// A demonstration on a cluster that runs makes keys of its own, retires these alone, and leaves the rest as it was.
+// A demonstration on a running cluster generates its own keys, retires only these, and leaves
+// everything else unchanged.
 func TestDemoOnACluster(t *testing.T) {
 	l := startLive(t)
 	before := read[stockList](l, "stock").Stock[0].Available
-	r := read[demoReport](l, "demo", "--field", liveField, "--count", "50")
+	r := read[demos.TriplesReport](l, "demo", "--field", liveField, "--count", "50")
 	if r.Parties != 2 || r.Params != "insecure-8" || r.Tuples < 50 || r.Verified != r.Tuples || r.RetiredEpoch != 2 {
 		t.Errorf("%+v", r)
 	}

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 
-	"github.com/spf13/cobra"
-
+	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
+	"github.com/lodge-mpc/lodge/clients/go/verify"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/demos"
 	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
@@ -18,14 +18,15 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// What the parties of a demonstration accept, as devnet writes their policies.
+// Limits of the policies that devnet writes.
 const (
 	demoMaxCount = 1 << 20 // triples
-	demoMaxDim   = 1 << 12 // rows, inner or columns
-	demoMaxJobs  = 999     // 1000 in an hour, with the one that makes keys
+	demoMaxDim   = 1 << 12 // of rows, inner or columns
+	demoMaxJobs  = 999     // 1000 in an hour, including the one for keys
 )
 
-// check refuses, before anything is started, what cannot succeed, and sets the default count.
+// check rejects demonstrations that cannot succeed, before any process starts, and sets the default
+// count.
 func (o *demoOptions) check(given func(flag string) bool) error {
 	if !job.MakesTuples(job.KindOf(o.kind)) {
 		return invalid("write "+demoKinds, "--kind %s", o.kind)
@@ -57,7 +58,7 @@ func (o *demoOptions) check(given func(flag string) bool) error {
 		return invalid(fmt.Sprintf("a demonstration makes at most %d tuples", demoMaxCount), "--count %d", o.count)
 	}
 	for _, run := range o.runs() {
-		if err := o.plan(run.kind, shape, block); err != nil {
+		if err := o.plan(run.Kind, shape, block); err != nil {
 			return err
 		}
 	}
@@ -67,7 +68,8 @@ func (o *demoOptions) check(given func(flag string) bool) error {
 	return checkOut(o.out)
 }
 
-// defaultCount is one batch of matrices, ten thousand tuples of another kind, or a thousand of each kind.
+// defaultCount returns one batch of matrices, ten thousand tuples of another kind, or a thousand of
+// each kind.
 func (o *demoOptions) defaultCount() uint64 {
 	switch {
 	case o.every:
@@ -78,7 +80,8 @@ func (o *demoOptions) defaultCount() uint64 {
 	return 10000
 }
 
-// plan asks the engine whether the set, the field, the shape and the number of parties go together.
+// plan returns an error if the engine cannot make the tuples with the set, field, shape and number
+// of parties.
 func (o *demoOptions) plan(kindName string, shape *jobv1.Shape, block uint32) error {
 	set, err := params.Lookup(o.params)
 	if err != nil {
@@ -96,7 +99,7 @@ func (o *demoOptions) plan(kindName string, shape *jobv1.Shape, block uint32) er
 	}
 	p, err := triple.NewPlan(set, o.field, o.parties, k, size, int(block), int(o.count), int(block))
 	if err != nil {
-		return invalid(fmt.Sprintf("`lodge params show %s` says what fits", o.params), "%v", err)
+		return invalid(fmt.Sprintf("`lodge params show %s` lists the fields and shapes of the set", o.params), "%v", err)
 	}
 	if o.noSacrifice && p.Kind.Multiplies() {
 		if p, err = p.Trusting(); err != nil {
@@ -116,7 +119,7 @@ func checkParties(n int) error {
 	return nil
 }
 
-// checkOut makes the directory for the shares, which must be empty and take files.
+// checkOut makes the directory for the shares. It must be empty and writable.
 func checkOut(dir string) error {
 	if dir == "" {
 		return nil
@@ -138,10 +141,45 @@ func checkOut(dir string) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// ended is the error to end a demonstration with.
-func ended(cmd *cobra.Command, err error) error {
-	if err != nil && errors.Is(cmd.Context().Err(), context.Canceled) {
-		return errInterrupted
+// runs lists the kinds to make: one, or all that MP-SPDZ reads except matrices.
+func (o *demoOptions) runs() []demos.Run {
+	if !o.every {
+		return []demos.Run{{Kind: o.kind, Owner: o.inputParty}}
 	}
-	return err
+	var runs []demos.Run
+	for _, k := range kind.All() {
+		switch {
+		case k.Describe().MPSPDZ == "" || k.Shaped():
+		case k.Owned():
+			for i := range o.parties {
+				runs = append(runs, demos.Run{Kind: k.String(), Owner: i})
+			}
+		default:
+			runs = append(runs, demos.Run{Kind: k.String()})
+		}
+	}
+	return runs
+}
+
+// checkExport rejects tuples that cannot be exported.
+func (o *demoOptions) checkExport() error {
+	switch {
+	case o.export == "":
+		return nil
+	case o.export != "mp-spdz":
+		return invalid("write mp-spdz", "--export %s", o.export)
+	case o.out == "":
+		return invalid("say where with --out", "--export %s without --out", o.export)
+	case kind.Of(o.kind).Describe().MPSPDZ == "":
+		return invalid("name another --kind", "--export %s: MP-SPDZ has no file for %s", o.export, kind.Of(o.kind).Describe().Title)
+	}
+	p, err := verify.Modulus(o.params, o.field)
+	if err != nil {
+		return err
+	}
+	if p.BitLen() > mpspdz.MaxPrimeBits {
+		return invalid(fmt.Sprintf("stock builds of MP-SPDZ take primes of up to %d bits", mpspdz.MaxPrimeBits), "--export %s: the prime of %s has %d bits",
+			o.export, o.field, p.BitLen())
+	}
+	return nil
 }

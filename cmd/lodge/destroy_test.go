@@ -25,7 +25,7 @@ func TestDestroyingCommands(t *testing.T) {
 		t.Errorf("%+v", page)
 	}
 	l.refuses(rpc.Invalid, "write one of locked, available", "batches", "list", "--party", "p0", "--state", "happy")
-	l.refuses(rpc.Forbidden, "no one here is named", "batches", "list", "--party", "p0", "--identity", filepath.Join(l.net.Dir, "clients", "client-p1.pem"))
+	l.refuses(rpc.Forbidden, "no identity of the certificate is known here", "batches", "list", "--party", "p0", "--identity", filepath.Join(l.net.Dir, "clients", "client-p1.pem"))
 	l.shows([]string{"epochs", "list", "--party", "p0"}, "1      active  triples  insecure-8  proved")
 	key := batches[0].MACKey
 	l.shows([]string{"mac-keys", "list", "--party", "p0"}, key, "active")

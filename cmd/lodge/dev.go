@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
@@ -29,7 +30,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// devOptions say what cluster `lodge dev` runs.
+// devOptions are the flags of `lodge dev`.
 type devOptions struct {
 	dir, params, field string
 	parties, port      int
@@ -39,13 +40,15 @@ type devOptions struct {
 	given              func(flag string) bool
 }
 
-// devReport is what `lodge dev` says when its cluster can be used.
+// devReport is printed when the cluster of `lodge dev` is ready.
 type devReport struct {
 	Dir       string   `json:"dir"`
 	Clients   []string `json:"clients"` // configurations
 	Epoch     uint64   `json:"epoch"`
 	Available uint64   `json:"available"` // tuples
 	Seconds   float64  `json:"seconds"`
+
+	parties int // for the text
 }
 
 func devCommand() *cobra.Command {
@@ -92,30 +95,31 @@ func (o *devOptions) run(cmd *cobra.Command) (err error) {
 	if err := lock.sign(); err != nil {
 		return err
 	}
-	c := &cluster{dir: net.Dir, keep: true, net: net, progress: newProgress(cmd.ErrOrStderr())}
-	defer c.stop()
-	c.progress.say("starting a coordinator and %d parties", len(net.Parties))
-	if err := c.serve(ctx, false); err != nil {
+	p := terminal.NewProgress(cmd.ErrOrStderr())
+	p.Say("starting a coordinator and %d parties", len(net.Parties))
+	c, err := cluster.Open(ctx, p, net)
+	if err != nil {
 		return o.interrupted(ctx, err)
 	}
+	defer c.Stop()
 	tending, end := context.WithCancel(ctx)
 	tended := make(chan struct{})
 	var down error
 	go func() {
 		defer close(tended)
-		down = c.tend(tending, devRestarts)
+		down = c.Tend(tending, devRestarts)
 	}()
 	defer func() {
 		end()
 		<-tended // before the processes are stopped
 	}()
-	r := devReport{Dir: o.dir, Clients: net.Clients}
+	r := devReport{Dir: o.dir, Clients: net.Clients, parties: len(net.Parties)}
 	if err := o.fill(ctx, c, &r); err != nil {
 		return o.interrupted(ctx, err)
 	}
 	r.Seconds = time.Since(start).Seconds()
-	c.progress.say("ready")
-	c.progress.done()
+	c.Progress.Say("ready")
+	c.Progress.Done()
 	if err := o.print(cmd, &r); err != nil {
 		return err
 	}
@@ -123,24 +127,24 @@ func (o *devOptions) run(cmd *cobra.Command) (err error) {
 	return down
 }
 
-// fill sees to keys and stock.
-func (o *devOptions) fill(ctx context.Context, c *cluster, r *devReport) (err error) {
-	set := c.net.Params
+// fill makes keys and stock if there are none.
+func (o *devOptions) fill(ctx context.Context, c *cluster.Cluster, r *devReport) (err error) {
+	set := c.Net.Params
 	made := false
-	if r.Epoch, made, err = c.epoch(ctx, set, o.dim); err != nil {
+	if r.Epoch, made, err = keyEpoch(ctx, c, set, o.dim); err != nil {
 		return err
 	}
 	if o.dim > 0 && !made {
-		c.progress.note("--dim %d is for new keys, and epoch %d is there: lodge jobs submit --kind keys --dim %[1]d --cluster %[3]s", o.dim, r.Epoch, o.dir)
+		c.Progress.Note("--dim %d is for new keys, and epoch %d is there: lodge jobs submit --kind keys --dim %[1]d --cluster %[3]s", o.dim, r.Epoch, o.dir)
 	}
-	r.Available, err = c.stockUp(ctx, &stockv1.Policy{
+	r.Available, err = stockUp(ctx, c, &stockv1.Policy{
 		Class: &tuplesv1.Class{Tenant: devnet.Tenant, Kind: jobv1.Kind_KIND_SCALAR, Params: set, Field: o.field},
 		Low:   o.stock / 2, High: o.stock, Batch: min(o.stock, 1<<20),
 	})
 	return err
 }
 
-// interrupted makes the end that was asked for no failure.
+// interrupted returns no error after an interrupt, which is the normal end.
 func (o *devOptions) interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -148,7 +152,7 @@ func (o *devOptions) interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// check refuses what no cluster can be.
+// check rejects invalid flags.
 func (o *devOptions) check() error {
 	switch last := math.MaxUint16 - o.parties; {
 	case o.parties < 2 || o.parties > config.MaxParties:
@@ -165,15 +169,16 @@ func (o *devOptions) check() error {
 	return err
 }
 
-// plan asks the engine whether parties so many can make what the stock is of.
+// plan returns an error if the engine cannot make the triples of the stock with this number of
+// parties.
 func (o *devOptions) plan(set *params.Set, parties int) (*triple.Plan, error) {
 	return triple.NewPlan(set, o.field, parties, kind.Scalar, kind.Shape{}, 1, 1, 1)
 }
 
-// rosterFile is in a cluster's directory as soon as the cluster is.
+// rosterFile exists in every directory of a cluster.
 const rosterFile = "roster.yaml"
 
-// open takes up the cluster in the directory, or writes one.
+// open opens the cluster in the directory, or writes a new one.
 func (o *devOptions) open() (*devnet.Cluster, error) {
 	_, err := os.Stat(filepath.Join(o.dir, rosterFile))
 	if err == nil {
@@ -190,10 +195,10 @@ func (o *devOptions) open() (*devnet.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return devnet.Write(o.dir, devnet.Options{Parties: o.parties, Port: o.port, Params: []string{o.params}, Dev: true, Insecure: s.Insecure, MaxMemory: demoMemory})
+	return devnet.Write(o.dir, devnet.Options{Parties: o.parties, Port: o.port, Params: []string{o.params}, Dev: true, Insecure: s.Insecure, MaxMemory: cluster.DefaultMemory})
 }
 
-// fits refuses flags that a cluster which is there does not follow.
+// fits rejects flags that contradict the existing cluster.
 func (o *devOptions) fits(net *devnet.Cluster) error {
 	differs := func(flag string, wanted, is any) error {
 		return rpc.Errorf(rpc.Conflict, fmt.Sprintf("remove %s, or leave out --%s", o.dir, flag), "--%s %v, and the cluster in %s has %v", flag, wanted, o.dir, is)
@@ -215,11 +220,12 @@ func (o *devOptions) fits(net *devnet.Cluster) error {
 	return err
 }
 
-// epoch is the newest epoch of keys for triples; if there is none, the parties make one.
-func (c *cluster) epoch(ctx context.Context, set string, dim uint32) (newest uint64, made bool, err error) {
+// keyEpoch returns the newest epoch of keys for triples. If there is none, the parties generate
+// keys.
+func keyEpoch(ctx context.Context, c *cluster.Cluster, set string, dim uint32) (newest uint64, made bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
-	r, err := keygenv1.NewKeygenServiceClient(c.clients[0]).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+	r, err := keygenv1.NewKeygenServiceClient(c.Clients[0]).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
 	if err != nil {
 		return 0, false, rpc.FromError(err)
 	}
@@ -231,23 +237,24 @@ func (c *cluster) epoch(ctx context.Context, set string, dim uint32) (newest uin
 	if newest > 0 {
 		return newest, false, nil
 	}
-	j, err := c.job(ctx, &coordinatorv1.JobRequest{
-		Kind: jobv1.Kind_KIND_KEYS, Params: set, Dim: dim, Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Timeout: durationpb.New(time.Hour),
+	j, err := c.Job(ctx, &coordinatorv1.JobRequest{
+		Kind: jobv1.Kind_KIND_KEYS, Params: set, Dim: dim, Purpose: jobv1.Purpose_PURPOSE_TRIPLES,
 	})
 	return j.GetEpoch(), true, err
 }
 
-// stockUp sets a policy and waits until there is something in stock, which it gives.
-func (c *cluster) stockUp(ctx context.Context, p *stockv1.Policy) (available uint64, err error) {
+// stockUp sets a stock policy, waits until the stock is not empty, and returns the number of
+// available tuples.
+func stockUp(ctx context.Context, c *cluster.Cluster, p *stockv1.Policy) (available uint64, err error) {
 	if p.GetHigh() == 0 {
 		return 0, nil
 	}
 	p.Low = max(1, p.GetLow())
-	client := stockv1.NewStockServiceClient(c.operator)
+	client := stockv1.NewStockServiceClient(c.Operator)
 	if _, err := client.SetPolicy(ctx, &stockv1.SetPolicyRequest{Policy: p}); err != nil {
 		return 0, rpc.FromError(err)
 	}
-	c.progress.say("the parties make %s triples over %s", job.KindName(p.GetClass().GetKind()), p.GetClass().GetField())
+	c.Progress.Say("the parties make %s triples over %s", job.KindName(p.GetClass().GetKind()), p.GetClass().GetField())
 	stream, err := client.WatchStock(ctx, &stockv1.WatchStockRequest{})
 	if err != nil {
 		return 0, rpc.FromError(err)
@@ -265,7 +272,7 @@ func (c *cluster) stockUp(ctx context.Context, p *stockv1.Policy) (available uin
 				return s.GetAvailable(), nil
 			}
 			if s.GetHeldBack() != "" {
-				c.progress.say("nothing is made: %s", s.GetHeldBack())
+				c.Progress.Say("nothing is made: %s", s.GetHeldBack())
 			}
 		}
 	}
@@ -286,6 +293,6 @@ A coordinator and %d parties run, with keys of epoch %d and %d triples over %s i
   what there is               lodge stock%[7]s
   other kinds                 lodge jobs submit --help
   shares in Python and Go     docs/start/quickstart.md, with %[5]s/clients/%[6]s.yaml for party 0
-`, len(r.Clients)-2, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0), at)
+`, r.parties, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0), at)
 	return err
 }

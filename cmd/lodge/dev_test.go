@@ -13,13 +13,11 @@ import (
 	"testing"
 	"time"
 
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
-
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// screen is what a command has written so far.
+// screen collects the output of a command.
 type screen struct {
 	t    *testing.T
 	mu   sync.Mutex
@@ -38,7 +36,7 @@ func (s *screen) String() string {
 	return s.text.String()
 }
 
-// shows waits until all of these have been written.
+// shows waits until all of the texts have been written.
 func (s *screen) shows(want ...string) {
 	s.t.Helper()
 	until := time.Now().Add(20 * time.Second)
@@ -52,7 +50,8 @@ func (s *screen) shows(want ...string) {
 	}
 }
 
-// What no cluster can be is refused before there is a directory, and what the cluster that is there is not, too.
+// Invalid flags are rejected before the directory is made. Flags that contradict the existing
+// cluster are rejected too.
 func TestDevRefuses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net")
 	dev := func(want string, args ...string) {
@@ -96,7 +95,8 @@ func TestDevRefuses(t *testing.T) {
 	}
 }
 
-// While one runs another is refused, and changes nothing; the next one goes on with what there is.
+// While one lodge dev runs, another one is rejected and changes nothing. The next one continues
+// with the same cluster.
 func TestDev(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net")
 	args := []string{"dev", "--dir", dir, "--field", liveField, "--stock", "100", "--json"}
@@ -135,78 +135,8 @@ func TestDev(t *testing.T) {
 	}
 }
 
-// A process that is killed comes back, one that cannot come back is given up, and the others serve all the time.
-func TestTend(t *testing.T) {
-	net, err := devnet.Write(filepath.Join(t.TempDir(), "net"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Insecure: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	said := &screen{t: t}
-	c := &cluster{dir: net.Dir, keep: true, net: net, progress: newProgress(said)}
-	defer c.stop()
-	if err := c.serve(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
-	coordinator, p0, p1 := c.procs[0], c.procs[1], c.procs[2]
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	tended := make(chan error, 1)
-	go func() { tended <- c.tend(ctx, restarts{settled: time.Hour, pause: time.Millisecond, quick: 3}) }()
-
-	if err := p0.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	said.shows("p0 was killed (signal 9); starting it again\n")
-	answers := func(i int) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		_, err := healthpb.NewHealthClient(c.clients[i]).Check(ctx, &healthpb.HealthCheckRequest{})
-		return err
-	}
-	for until := time.Now().Add(10 * time.Second); answers(0) != nil; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("p0 does not come back: %v\n%s", answers(0), said)
-		}
-	}
-	if err := errors.Join(os.Remove(p1.file), p1.cmd.Process.Kill()); err != nil {
-		t.Fatal(err)
-	}
-	said.shows("p1 was killed (signal 9); starting it again\n", "p1 has ended (exit status 1): lodge: ",
-		"party.yaml: no such file or directory", ", 3 times in a row: it stays down, and the others go on; see "+p1.log)
-	select {
-	case <-coordinator.done:
-		t.Error("the coordinator has ended")
-	case err := <-tended:
-		t.Errorf("nobody tends: %v", err)
-	default:
-	}
-	if err := answers(0); err != nil {
-		t.Error(err)
-	}
-	if strings.Contains(p1.lastLine(), "level=") {
-		t.Errorf("the last words of p1 are of an earlier run: %s", p1.lastLine())
-	}
-	cancel()
-	if err := <-tended; err != nil {
-		t.Error(err)
-	}
-}
-
-// When nothing is left, there is nothing to go on with.
-func TestTendNothing(t *testing.T) {
-	dir, said := t.TempDir(), &screen{t: t}
-	c := &cluster{dir: dir, keep: true, progress: newProgress(said)}
-	defer c.stop()
-	if err := c.start("p0", "party", filepath.Join(dir, "nowhere.yaml"), anyCPU); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.tend(t.Context(), restarts{settled: time.Hour, pause: time.Millisecond, quick: 2}); err == nil || !strings.Contains(err.Error(), dir) {
-		t.Error(err)
-	}
-	said.shows("2 times in a row")
-}
-
-// Without --cluster the variable counts, and without that what `lodge dev` left here.
+// Without --cluster the environment variable applies, and without that the directory of `lodge
+// dev`.
 func TestClusterDir(t *testing.T) {
 	t.Chdir(t.TempDir())
 	want := func(flag, want string) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,41 +12,29 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/mkdecrypt"
 )
 
-// multikeyRows are the rows of the tables of docs/guides/multikey.md: of sets, and of their noise.
-func multikeyRows(t *testing.T) (sets, noise []string) {
+// multikeyRows returns the rows of the table of multi-key sets in docs/reference/parameters.md: every set that is not for tests.
+func multikeyRows(t *testing.T) (rows []string) {
 	t.Helper()
 	for _, set := range multikey.Sets() {
+		if set.Insecure {
+			continue
+		}
 		s, err := multikey.New(set, multikey.StandardSeed())
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, security := set.Noise(set.Parties), "none"
-		if set.LogN >= 11 {
-			f := set.Security()
-			security = fmt.Sprintf("%.1f, %.1f (%.1f)", f.Ring.Classical, f.LWE.Classical, f.Least().Quantum)
-		}
-		sets = append(sets, fmt.Sprintf("| `%s` | %d | %s | 2^%.0f | 2^%.0f | %.1f MB | %.0f MB |", set.Name, set.Parties, security,
-			n.Failure(n.Gate()), n.WorstFailure(), float64(s.KeySize())/1e6, float64(s.KeyMemory())/1e6))
-		deviation := func(v float64) float64 { return math.Log2(v) / 2 }
-		noise = append(noise, fmt.Sprintf("| `%s` | 2^%.1f | 2^%.1f | 2^%.1f | 2^%.1f |", set.Name,
-			deviation(n.Accumulator()), deviation(n.Merged()), deviation(n.Switching()), deviation(n.Rounding())))
-	}
-	return sets, noise
-}
-
-// decryptionRows are the rows of the table of joint decryption.
-func decryptionRows() (rows []string) {
-	for _, set := range multikey.Sets() {
 		p, err := mkdecrypt.Params(set, set.Parties, set.Parties)
 		if err != nil {
-			continue
+			t.Fatal(err)
 		}
-		rows = append(rows, fmt.Sprintf("| `%s` | 2^%.0f | %d bits |", set.Name, mkdecrypt.Failure(set, p), p.Kind.LogEta))
+		n := set.Noise(set.Parties)
+		rows = append(rows, fmt.Sprintf("| `%s` | %d | 2^%.0f | 2^%.0f | 2^%.0f | %d bits | %.1f MB | %.0f MB |", set.Name, set.Parties,
+			n.Failure(n.Gate()), n.WorstFailure(), mkdecrypt.Failure(set, p), p.Kind.LogEta, float64(s.KeySize())/1e6, float64(s.KeyMemory())/1e6))
 	}
 	return rows
 }
 
-// netlistRows are the rows of the table of examples of netlists.
+// netlistRows returns the rows of the table of example netlists.
 func netlistRows(t *testing.T) (rows []string) {
 	t.Helper()
 	set, err := multikey.Lookup(multikey.Default)
@@ -93,19 +80,21 @@ func netlistRows(t *testing.T) (rows []string) {
 	return rows
 }
 
-// The tables of docs/guides/multikey.md are what the engine computes.
+// TestMultikeyDocument checks the multi-key tables of docs/reference/parameters.md and docs/guides/multikey.md against the
+// engine.
 func TestMultikeyDocument(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "multikey.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sets, noise := multikeyRows(t)
-	for _, rows := range [][]string{sets, noise, netlistRows(t), decryptionRows()} {
-		if want := strings.Join(rows, "\n"); !strings.Contains(string(b), want+"\n\n") {
-			t.Errorf("multikey.md does not have\n%s", want)
+	for page, wants := range map[string][]string{
+		"reference/parameters.md": {strings.Join(multikeyRows(t), "\n") + "\n\n", "The default is " + multikey.Default + "."},
+		"guides/multikey.md":      {strings.Join(netlistRows(t), "\n") + "\n\n"},
+	} {
+		b, err := os.ReadFile(filepath.Join("..", "..", "docs", filepath.FromSlash(page)))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if want := "The default is " + multikey.Default + "."; !strings.Contains(string(b), want) {
-		t.Errorf("multikey.md does not have %q", want)
+		for _, want := range wants {
+			if !strings.Contains(string(b), want) {
+				t.Errorf("%s lacks\n%s", page, want)
+			}
+		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// What docs/guides/threshold.md says to do can be done, in its order, on a cluster that has nothing yet; and values are decrypted to
-// what they were.
+// TestThresholdDocument runs the commands of docs/guides/threshold.md in their order on a new cluster, and checks the
+// decrypted values.
 func TestThresholdDocument(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "threshold.md"))
 	if err != nil {
@@ -51,18 +51,13 @@ func TestThresholdDocument(t *testing.T) {
 	}
 }
 
-// The configuration that docs/guides/threshold.md shows is one, and its keys are those that the table explains.
+// TestThresholdConfiguration loads the configuration that docs/guides/threshold.md shows.
 func TestThresholdConfiguration(t *testing.T) {
-	text, plain, shown := configured(t, "threshold.md", 1, func(c *devnet.Cluster) string { return c.Parties[0] }, config.LoadParty)
+	_, plain, shown := configured(t, "threshold.md", 1, func(c *devnet.Cluster) string { return c.Parties[0] }, config.LoadParty)
 	if plain.AllowPassiveThreshold || len(plain.Threshold.Rules) != 0 {
 		t.Error("a party allows threshold keys by itself")
 	}
 	if r, ok := shown.Threshold.Rule(devnet.App, 2, [32]byte{}); !shown.AllowPassiveThreshold || !ok || r.MessagesPerHour != 10000 || len(shown.Threshold.Attesters) != 1 {
 		t.Errorf("%+v", shown.Threshold)
-	}
-	for _, key := range []string{"client", "epochs", "keys", "provenance", "any_ciphertexts", "max_total", "messages_per_hour", "max_messages", "approvals", "allow_paper_form", "allow_flooding", "allow_multikey", "reshare.holders", "reshare.min_threshold"} {
-		if !strings.Contains(text, "| `"+key+"` |") {
-			t.Errorf("nothing is said of %s", key)
-		}
 	}
 }

@@ -22,22 +22,6 @@ lodge audit show cluster/p0/audit --json`,
 lodge audit verify cluster/p0/audit --head HASH`,
 	"batches list": `lodge batches list --cluster cluster --party p0
 lodge batches list --cluster cluster --party p0 --epoch 1 --state available`,
-	"bench all": `lodge bench all --json
-lodge bench all --write docs/measurements/benchmarks.md`,
-	"bench kernels": `lodge bench kernels --filter 'ntt|matmul' --text
-lodge bench kernels --list`,
-	"bench linear":   `lodge bench linear --filter vector`,
-	"bench multikey": `lodge bench multikey --set M11-4-128`,
-	"bench operations": `lodge bench operations --set S14-64 --duration 5s
-lodge bench operations --field p512 --dim 256 --dry-run`,
-	"bench paper": `lodge bench paper --dry-run
-lodge bench paper --table matrigear-7,multikey-3
-lodge bench paper --write docs/measurements/benchmarks-papers.md`,
-	"bench protocol": `lodge bench protocol --parties 3
-lodge bench protocol --filter scalar --json`,
-	"bench stock": `lodge bench stock
-lodge bench stock --list`,
-	"bench threshold": `lodge bench threshold --parties 3`,
 	"config check": `lodge config check cluster/p0/party.yaml cluster/coordinator/coordinator.yaml cluster/roster.yaml
 lodge config check cluster/p0/party.yaml --set policy.max_memory=8GiB --json`,
 	"config keys": `lodge config keys party

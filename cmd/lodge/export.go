@@ -14,6 +14,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
@@ -57,19 +58,19 @@ func exportMPSPDZCommand() *cobra.Command {
 				return invalid("name directories of shares with --from, or with --reservation what to draw from a party, not both", "neither or both of --from and --reservation")
 			}
 			p, start := progressOf(cmd, at.json), time.Now()
-			var t *transfer
+			var t *terminal.Transfer
 			o.Progress = func(done, total int64) {
 				if t == nil {
-					t = newTransfer(p, 0, total)
+					t = terminal.NewTransfer(p, 0, total)
 				}
-				t.at(done)
+				t.At(done)
 			}
 			export := func() (*mpspdz.Report, error) { return mpspdz.Export(cmd.Context(), from, out, o) }
 			if len(reservations) > 0 {
 				export = func() (*mpspdz.Report, error) { return at.exportReservations(cmd, reservations, out, o) }
 			}
 			report, err := export()
-			p.done()
+			p.Done()
 			if err != nil && cmd.Context().Err() != nil {
 				err = errInterrupted
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
@@ -123,7 +124,7 @@ func (c *partyClient) manifest(ctx context.Context, id string, withKey bool) (m 
 }
 
 // fetch draws a reservation into a directory.
-func (c *partyClient) fetch(ctx context.Context, id, dir string, withKey bool, p *progress) (_ *fetchReport, err error) {
+func (c *partyClient) fetch(ctx context.Context, id, dir string, withKey bool, p *terminal.Progress) (_ *fetchReport, err error) {
 	if _, err := os.Lstat(filepath.Join(dir, tuplefile.ManifestName)); err == nil {
 		next := "name a new directory"
 		if withKey {
@@ -160,7 +161,7 @@ func (c *partyClient) fetch(ctx context.Context, id, dir string, withKey bool, p
 }
 
 // copyTo streams the tuples after the first have into w.
-func (c *partyClient) copyTo(ctx context.Context, w io.Writer, p *progress, id string, have, record, total int64) error {
+func (c *partyClient) copyTo(ctx context.Context, w io.Writer, p *terminal.Progress, id string, have, record, total int64) error {
 	if have*record == total {
 		return nil
 	}
@@ -173,7 +174,7 @@ func (c *partyClient) copyTo(ctx context.Context, w io.Writer, p *progress, id s
 		return err
 	}
 	defer s.Close()
-	defer p.done()
-	_, err = io.Copy(io.MultiWriter(w, newTransfer(p, have*record, total)), s)
+	defer p.Done()
+	_, err = io.Copy(io.MultiWriter(w, terminal.NewTransfer(p, have*record, total)), s)
 	return err
 }

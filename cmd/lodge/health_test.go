@@ -12,6 +12,7 @@ import (
 
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
 	"github.com/lodge-mpc/lodge/services/coordinator"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
@@ -42,12 +43,12 @@ func withHealth(t *testing.T, file string) string {
 // A party and a coordinator are ready when they serve; a party in quarantine lives and is not ready; nothing answers for
 // one that does not run.
 func TestHealth(t *testing.T) {
-	cluster, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true})
+	net, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, log := &live{t: t, net: cluster}, slog.New(slog.DiscardHandler)
-	file := cluster.Parties[0]
+	l, log := &live{t: t, net: net}, slog.New(slog.DiscardHandler)
+	file := net.Parties[0]
 	runParty := func(ctx context.Context) error {
 		f, err := config.LoadParty(file)
 		if err != nil {
@@ -84,8 +85,8 @@ func TestHealth(t *testing.T) {
 	l.stop[0]()
 	refused(rpc.Unavailable, "see that the process runs", "--config", file)
 
-	place := vault.Place{Dir: filepath.Join(cluster.Dir, "p0", "vault")}
-	key, err := vault.LoadKey(filepath.Join(cluster.Dir, "p0", "vault.key"))
+	place := vault.Place{Dir: filepath.Join(net.Dir, "p0", "vault")}
+	key, err := vault.LoadKey(filepath.Join(net.Dir, "p0", "vault.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func TestHealth(t *testing.T) {
 	l.run(runParty)
 	becomes("--config", file, "--live")
 	l.eventually(func() bool { // it serves, and so its log and status can be asked why
-		conn, err := dial(cluster, devnet.ClientName(0), cluster.Roster.Parties[0].Address, cluster.Roster.Parties[0].Identity)
+		conn, err := cluster.Dial(net, devnet.ClientName(0), net.Roster.Parties[0].Address, net.Roster.Parties[0].Identity)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,13 +110,13 @@ func TestHealth(t *testing.T) {
 	})
 	refused(rpc.Unavailable, "not ready", "--config", file)
 
-	withHealth(t, cluster.Coordinator)
+	withHealth(t, net.Coordinator)
 	l.run(func(ctx context.Context) error {
-		f, err := config.LoadCoordinator(cluster.Coordinator)
+		f, err := config.LoadCoordinator(net.Coordinator)
 		if err != nil {
 			return err
 		}
 		return coordinator.Run(ctx, f, "test", log)
 	})
-	becomes("--config", cluster.Coordinator)
+	becomes("--config", net.Coordinator)
 }

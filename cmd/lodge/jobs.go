@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
@@ -178,12 +180,12 @@ func (o *operator) watchCommand() *cobra.Command {
 
 // watch shows a job until it ends, and its last state. With JSON every change is one line.
 func (o *operator) watch(cmd *cobra.Command, c *client, id string) error {
-	p := newProgress(cmd.ErrOrStderr())
-	defer p.done()
+	p := terminal.NewProgress(cmd.ErrOrStderr())
+	defer p.Done()
 	var last *coordinatorv1.Job
 	err := c.untilOver(cmd.Context(), p, id, false, func(j *coordinatorv1.Job) error {
 		if last = j; !o.json {
-			p.job(j)
+			p.Job(j)
 			return nil
 		}
 		if job.Final(j.GetState()) {
@@ -191,7 +193,7 @@ func (o *operator) watch(cmd *cobra.Command, c *client, id string) error {
 		}
 		return writeLine(cmd.OutOrStdout(), jobJSON(j))
 	})
-	p.done()
+	p.Done()
 	if err != nil {
 		return err
 	}
@@ -205,7 +207,7 @@ func (o *operator) watch(cmd *cobra.Command, c *client, id string) error {
 
 // untilOver calls each with a job at every change, until it has ended. Once the job is known it outlives a restart of the
 // coordinator.
-func (c *client) untilOver(ctx context.Context, p *progress, id string, known bool, each func(*coordinatorv1.Job) error) error {
+func (c *client) untilOver(ctx context.Context, p *terminal.Progress, id string, known bool, each func(*coordinatorv1.Job) error) error {
 	heard, over := time.Now(), false
 	for !over {
 		err := c.follow(ctx, id, func(j *coordinatorv1.Job) error {
@@ -219,7 +221,7 @@ func (c *client) untilOver(ctx context.Context, p *progress, id string, known bo
 		case !errors.Is(err, &rpc.Error{Code: rpc.Unavailable}) || time.Since(heard) > lostTime || !known:
 			return err
 		default:
-			p.say("the coordinator cannot be reached; trying again")
+			p.Say("the coordinator cannot be reached; trying again")
 			time.Sleep(200 * time.Millisecond)
 		}
 	}
@@ -251,9 +253,9 @@ func unlessCompleted(j *coordinatorv1.Job) error {
 	case jobv1.JobState_JOB_STATE_CANCELLED:
 		return rpc.Errorf(rpc.Cancelled, "submit it again", "job %s: %s", j.GetId(), oneLine(j.GetReason()))
 	case jobv1.JobState_JOB_STATE_TIMED_OUT:
-		return rpc.Errorf(rpc.TimedOut, "see to the parties that were waited for, or submit it with a longer --timeout", "%s", oneLine(jobFailed(j).Error()))
+		return rpc.Errorf(rpc.TimedOut, "see to the parties that were waited for, or submit it with a longer --timeout", "%s", oneLine(cluster.JobError(j).Error()))
 	}
-	return rpc.Errorf(jobError(j.GetFailure()), "see to the cause and submit it again; a failed job leaves nothing behind", "%s", oneLine(jobFailed(j).Error()))
+	return rpc.Errorf(jobError(j.GetFailure()), "see to the cause and submit it again; a failed job leaves nothing behind", "%s", oneLine(cluster.JobError(j).Error()))
 }
 
 // jobError is the code of a job that failed: the refusal of a party where that is the cause, else the outcome.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/job"
@@ -155,10 +156,10 @@ func (s *submission) written() error {
 
 // wait watches the jobs one after another until they have ended, and writes their last states, with JSON as one record.
 func (s *submission) wait() error {
-	p := newProgress(s.cmd.ErrOrStderr())
-	defer p.done()
+	p := terminal.NewProgress(s.cmd.ErrOrStderr())
+	defer p.Done()
 	made, failed, err := s.watchAll(p)
-	p.done()
+	p.Done()
 	if s.json {
 		hold(s.cmd)
 		return errors.Join(s.written(), cmp.Or(err, failed))
@@ -178,17 +179,17 @@ func (s *submission) wait() error {
 
 // watchAll watches the jobs, and submits more while what they made is too little: where nobody could say before how many
 // tuples one job makes. It goes on after a job that failed, and gives how the first of those did; err is of the watching.
-func (s *submission) watchAll(p *progress) (made uint64, failed, err error) {
+func (s *submission) watchAll(p *terminal.Progress) (made uint64, failed, err error) {
 	for i, said := 0, 0; i < len(s.jobs); i++ {
 		for ; said < len(s.jobs) && !s.json; said++ {
 			fmt.Fprintln(s.cmd.ErrOrStderr(), "submitted", s.jobs[said].GetId())
 		}
-		if p.before = ""; len(s.jobs) > 1 {
-			p.before = fmt.Sprintf("job %d of %d, ", i+1, len(s.jobs))
+		if p.Prefix = ""; len(s.jobs) > 1 {
+			p.Prefix = fmt.Sprintf("job %d of %d, ", i+1, len(s.jobs))
 		}
 		err := s.c.untilOver(s.cmd.Context(), p, s.jobs[i].GetId(), true, func(j *coordinatorv1.Job) error {
 			if s.jobs[i] = j; !s.json {
-				p.job(j)
+				p.Job(j)
 			}
 			return nil
 		})

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/session/job"
@@ -25,15 +25,8 @@ func stateName(s jobv1.JobState) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "JOB_STATE_"))
 }
 
-// oneLine makes text of other processes safe to print on one line of a terminal.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, text)
-}
+// oneLine makes text of another process safe to print on one line of a terminal.
+func oneLine(text string) string { return terminal.OneLine(text) }
 
 // printJobs writes a table of jobs.
 func printJobs(w io.Writer, jobs []*coordinatorv1.Job, now time.Time) error {

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/params"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
@@ -38,15 +41,9 @@ func (o *operator) submitCommand() *cobra.Command {
 		Short: "Submit a job, or as many as make --count tuples, and print the ids",
 		Long: "Submit a job. Keys come first: every other job names the epoch that a job of kind keys has made. Where --count\n" +
 			"is more tuples than one job makes, as many jobs are submitted as make them; --dry-run says how many.\n\n" +
-			"  keys    an epoch of keys; --dim for matrix products of up to that block\n" +
-			"  scalar  at least --count scalar triples\n" +
-			"  matrix  at least --count matrix triples of --shape; the epoch must have keys for the block --dim\n" +
-			"  square, random, bit, inverse\n" +
-			"          --count tuples: a value and its square, a value, 0 or 1, a value and its inverse\n" +
-			"  input   --count random values that --input-party knows\n" +
-			"  convolution\n" +
-			"          at least --count images of --shape with --kernel and what they give, such as --shape 3x32x32 --kernel 16x3x3 --padding 1\n" +
-			"  proof   a joint proof of plaintext knowledge of --count ciphertexts\n\n" +
+			"  keys         an epoch of keys; --dim for matrix products of up to that block\n" +
+			kindLines() +
+			"  proof        a joint proof of plaintext knowledge of --count ciphertexts\n\n" +
 			"Threshold keys, and what belongs to them, are made by `lodge keys generate`, `lodge keys masks` and `lodge keys reshare`.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,6 +61,15 @@ func (o *operator) submitCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&q.dryRun, "dry-run", false, "say what the jobs would make and take, and submit nothing; not with keys and proofs")
 	_ = cmd.MarkFlagRequired("kind")
 	return cmd
+}
+
+// kindLines lists the kinds of tuples for the help.
+func kindLines() string {
+	var b strings.Builder
+	for _, k := range kind.All() {
+		fmt.Fprintf(&b, "  %-11v  at least --count tuples: %s\n", k, k.Describe().Help)
+	}
+	return b.String()
 }
 
 // flags adds the flags of a job to a command.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/clients/go/threshold"
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
@@ -68,15 +69,15 @@ func (o *operator) fetchKeys(cmd *cobra.Command, c *threshold.Client, epoch uint
 		return err
 	}
 	begun, p := time.Now(), progressOf(cmd, o.json)
-	defer p.done()
-	var bar *transfer
+	defer p.Done()
+	var bar *terminal.Transfer
 	err = c.FetchKeys(cmd.Context(), k, out, evaluation, func(done, of int64) {
 		if bar == nil {
-			bar = newTransfer(p, done, of)
+			bar = terminal.NewTransfer(p, done, of)
 		}
-		bar.at(done)
+		bar.At(done)
 	})
-	p.done()
+	p.Done()
 	if err != nil {
 		return err
 	}

@@ -194,7 +194,7 @@ func (o *operator) showRotation(cmd *cobra.Command, q *rotating, plan *keysPlan,
 // followRotation has the coordinator replace an epoch, or finds that it does, and shows how far it is until it ends.
 func (o *operator) followRotation(cmd *cobra.Command, c *client, q *coordinatorv1.RotateKeysRequest) (*coordinatorv1.Rotation, error) {
 	p := progressOf(cmd, o.json)
-	defer p.done()
+	defer p.Done()
 	ask, cancel := context.WithTimeout(cmd.Context(), callTime)
 	asked, err := c.RotateKeys(ask, q)
 	cancel()
@@ -210,9 +210,9 @@ func (o *operator) followRotation(cmd *cobra.Command, c *client, q *coordinatorv
 			return nil, rpc.Errorf(rpc.Internal, "see to the cause, and run the same command again", "epoch %d is not replaced: %s", q.GetEpoch(), oneLine(r.GetReason()))
 		case coordinatorv1.RotationState_ROTATION_STATE_MAKING:
 			// The job may end with the coordinator, which then has another: what the rotation says is what counts.
-			_ = c.untilOver(cmd.Context(), p, r.GetJobId(), true, func(j *coordinatorv1.Job) error { p.job(j); return nil })
+			_ = c.untilOver(cmd.Context(), p, r.GetJobId(), true, func(j *coordinatorv1.Job) error { p.Job(j); return nil })
 		default:
-			p.show(fmt.Sprintf("moving to epoch %d %s", r.GetSuccessor(), oneLine(r.GetReason())), false)
+			p.Show(fmt.Sprintf("moving to epoch %d %s", r.GetSuccessor(), oneLine(r.GetReason())), false)
 		}
 		if cmd.Context().Err() != nil {
 			return nil, rpc.Errorf(rpc.Cancelled, "the same command shows it again", "the rotation of epoch %d goes on", q.GetEpoch())
@@ -224,7 +224,7 @@ func (o *operator) followRotation(cmd *cobra.Command, c *client, q *coordinatorv
 		case !errors.Is(err, &rpc.Error{Code: rpc.Unavailable}) || time.Since(heard) > lostTime:
 			return nil, c.explain(err)
 		default:
-			p.say("the coordinator cannot be reached; trying again")
+			p.Say("the coordinator cannot be reached; trying again")
 		}
 		time.Sleep(rotationStep)
 	}

@@ -12,6 +12,7 @@ import (
 
 	linearclient "github.com/lodge-mpc/lodge/clients/go/linear"
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/engine/linear"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
@@ -154,9 +155,9 @@ func (o *multiplier) print(cmd *cobra.Command, r *linearReport) error {
 }
 
 // show shows the progress of a product.
-func show(p *progress) func(linearclient.Progress) {
+func show(p *terminal.Progress) func(linearclient.Progress) {
 	return func(x linearclient.Progress) {
-		p.note("%s of %s sent, %d of %d answers", amount(float64(x.Sent)), amount(float64(x.ToSend)), x.Answers, x.Expect)
+		p.Note("%s of %s sent, %d of %d answers", amount(float64(x.Sent)), amount(float64(x.ToSend)), x.Answers, x.Expect)
 	}
 }
 
@@ -189,7 +190,7 @@ func (o *multiplier) multiplyCommand() *cobra.Command {
 				return invalid("name matrices of r x k and k x c", "%s is of shape %v and %s of %v", args[0], leftShape, args[1], rightShape)
 			}
 			began, p := time.Now(), progressOf(cmd, o.json)
-			defer p.done()
+			defer p.Done()
 			product := &linearclient.Product{
 				Set: scheme.Name, Rows: leftShape[0], Inner: leftShape[1], Cols: rightShape[1], Left: left, Right: right,
 				MaxLeft: maxLeft, MaxRight: maxRight, Progress: show(p),
@@ -201,7 +202,7 @@ func (o *multiplier) multiplyCommand() *cobra.Command {
 			}); err != nil {
 				return err
 			}
-			p.done()
+			p.Done()
 			shape := []int{product.Rows, product.Cols}
 			if err := writeArray(out, shape, got.Entries); err != nil {
 				return err

@@ -45,7 +45,7 @@ func (x *end) ends(cmd *cobra.Command, set string) (linearclient.Ends, func(), e
 	copy(e.Run[:], id)
 	p := progressOf(cmd, x.json)
 	e.Progress = show(p)
-	return e, p.done, newShare(x.out)
+	return e, p.Done, newShare(x.out)
 }
 
 // finish runs an end, and writes its share of the product.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -18,8 +19,16 @@ func main() {
 	defer stop()
 	if err := execute(ctx, rootCommand(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "lodge:", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
+}
+
+// exitCode returns 2 if the user must run another program, and otherwise 1.
+func exitCode(err error) int {
+	if errors.Is(err, errMoved) {
+		return 2
+	}
+	return 1
 }
 
 // rootCommand is `lodge` with all of its subcommands. A command that fails returns an error, which main prints once.

@@ -142,11 +142,11 @@ func (o *operator) mkEvaluate(cmd *cobra.Command, q *evaluating) error {
 		return err
 	}
 	progress := progressOf(cmd, o.json)
-	defer progress.done()
+	defer progress.Done()
 	groups, j, err := p.Evaluate(cmd.Context(), r, func(j *multikeyv1.EvaluationJob) {
-		progress.show(fmt.Sprintf("%s: %d of %d gates, %d bootstraps in all", evaluationState(j), j.GetDone(), j.GetCost().GetGates(), j.GetCost().GetBootstraps()), false)
+		progress.Show(fmt.Sprintf("%s: %d of %d gates, %d bootstraps in all", evaluationState(j), j.GetDone(), j.GetCost().GetGates(), j.GetCost().GetBootstraps()), false)
 	})
-	progress.done()
+	progress.Done()
 	if err != nil {
 		return plain(err)
 	}

@@ -76,9 +76,9 @@ func (o *operator) mkRegistryFetch(cmd *cobra.Command, name, out string) error {
 	}
 	defer c.conn.Close()
 	progress := progressOf(cmd, o.json)
-	defer progress.done()
-	k, err := p.Keys(cmd.Context(), multikey.KeyID(id), func(chunks, of int) { progress.show(fmt.Sprintf("%d of %d chunks", chunks, of), false) })
-	progress.done()
+	defer progress.Done()
+	k, err := p.Keys(cmd.Context(), multikey.KeyID(id), func(chunks, of int) { progress.Show(fmt.Sprintf("%d of %d chunks", chunks, of), false) })
+	progress.Done()
 	if err != nil {
 		return plain(err)
 	}

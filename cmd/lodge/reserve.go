@@ -78,7 +78,7 @@ func (o *operator) reserve(cmd *cobra.Command, q *stockv1.ReserveRequest, timeou
 		q.IdempotencyKey = rand.Text()
 	}
 	p := progressOf(cmd, o.json)
-	defer p.done()
+	defer p.Done()
 	until := time.Now().Add(timeout)
 	for {
 		limit := callTime
@@ -102,7 +102,7 @@ func (o *operator) reserve(cmd *cobra.Command, q *stockv1.ReserveRequest, timeou
 		case time.Now().Add(reservePause).After(until):
 			q.Wait = false // the last call says what is missing, or reserves
 		default:
-			p.show("waiting for tuples", true)
+			p.Show("waiting for tuples", true)
 			time.Sleep(reservePause)
 		}
 	}

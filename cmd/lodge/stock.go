@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/engine/params"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
@@ -156,9 +157,9 @@ func (o *operator) watchStock(cmd *cobra.Command, epoch uint64) error {
 		return err
 	}
 	defer c.conn.Close()
-	w, p := cmd.OutOrStdout(), newProgress(cmd.ErrOrStderr())
-	defer p.done()
-	screen := isTerminal(w)
+	w, p := cmd.OutOrStdout(), terminal.NewProgress(cmd.ErrOrStderr())
+	defer p.Done()
+	screen := terminal.Is(w)
 	var heard time.Time
 	for {
 		stream, err := c.stock.WatchStock(cmd.Context(), &stockv1.WatchStockRequest{Epoch: epoch})
@@ -188,7 +189,7 @@ func (o *operator) watchStock(cmd *cobra.Command, epoch uint64) error {
 		case !errors.Is(err, &rpc.Error{Code: rpc.Unavailable}) && !errors.Is(err, io.EOF) || time.Since(heard) > lostTime:
 			return err
 		}
-		p.say("the coordinator cannot be reached; trying again")
+		p.Say("the coordinator cannot be reached; trying again")
 		time.Sleep(200 * time.Millisecond)
 	}
 }

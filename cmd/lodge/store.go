@@ -161,9 +161,9 @@ func (o *storeFlags) checkCommand() *cobra.Command {
 			}
 			defer func() { err = errors.Join(err, v.Close()) }()
 			p := progressOf(cmd, o.json)
-			show := func(done, total int) { p.show(fmt.Sprintf("read %d of %d", done, total), false) }
+			show := func(done, total int) { p.Show(fmt.Sprintf("read %d of %d", done, total), false) }
 			r.Checked, err = v.Check(r.Deep, show, func(f vault.Finding) { r.List = append(r.List, f) })
-			p.done()
+			p.Done()
 			if err == nil {
 				err = r.checkAudit(v, o.auditDir)
 			}

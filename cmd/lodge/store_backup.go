@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
@@ -61,8 +62,8 @@ func (c *counted) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func newCounted(p *progress, what string) *counted {
-	return &counted{show: func(n int64) { p.show(fmt.Sprintf("%s %.1f MB", what, float64(n)/1e6), false) }}
+func newCounted(p *terminal.Progress, what string) *counted {
+	return &counted{show: func(n int64) { p.Show(fmt.Sprintf("%s %.1f MB", what, float64(n)/1e6), false) }}
 }
 
 // backup leaves the file under its name only when all of it is there and reads back.
@@ -89,7 +90,7 @@ func (o *storeFlags) backup(cmd *cobra.Command, r *backupReport) (err error) {
 		}
 	}()
 	p := progressOf(cmd, o.json)
-	defer p.done()
+	defer p.Done()
 	written := newCounted(p, "written")
 	if _, err := v.Backup(io.MultiWriter(f, written)); err != nil {
 		return err
@@ -147,7 +148,7 @@ func (o *storeFlags) restore(cmd *cobra.Command, file string, r *restoreReport) 
 	}
 	defer in.Close()
 	p := progressOf(cmd, o.json)
-	defer p.done()
+	defer p.Done()
 	stream := io.TeeReader(in, newCounted(p, "read"))
 	opt := vault.RestoreOptions{KeepDecryption: r.KeepDecryption, NewAuditLog: r.NewAuditLog, Check: o.dry}
 	if o.dry {

@@ -96,7 +96,7 @@ func TestJobsWithToken(t *testing.T) {
 	}
 	token("sub-ci") // with the operator's certificate
 	both := []string{"jobs", "list", "--cluster", cluster, "--token-file", file, "--identity", filepath.Join(cluster, "clients", "operator.pem")}
-	if _, err := runLodge(t, both...); !errors.Is(err, &rpc.Error{Code: rpc.Forbidden}) || !strings.Contains(err.Error(), "the token is not") {
+	if _, err := runLodge(t, both...); !errors.Is(err, &rpc.Error{Code: rpc.Forbidden}) || !strings.Contains(err.Error(), "the token does not") {
 		t.Error(err)
 	}
 	if _, err := runLodge(t, "jobs", "list", "--cluster", cluster, "--token-file", ca+".none"); !errors.Is(err, &rpc.Error{Code: rpc.Unauthenticated}) {

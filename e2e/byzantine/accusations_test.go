@@ -61,7 +61,7 @@ type heldReport struct {
 	}
 }
 
-// held is what a party holds against others.
+// held returns the accusations that a party has recorded.
 func (c *cluster) held(i int) (h heldReport) {
 	c.t.Helper()
 	out, ok := c.lodge("accusations", "list", "--cluster", c.files.Dir, "--party", c.files.Roster.Parties[i].Name, "--json")

@@ -15,8 +15,8 @@ var (
 	reservationFields = new(tuplesv1.Reservation).ProtoReflect()
 )
 
-// Attack is what somebody does beside the protocol: a peer with streams and connections, or the coordinator with what it
-// asks. The tests of this package do them.
+// Attack is an attack outside the protocol's messages: by a peer with streams and connections, or by the coordinator with its
+// requests. The tests of this package perform the attacks.
 type Attack struct {
 	Name string
 	Does string
@@ -25,22 +25,22 @@ type Attack struct {
 
 // onStreams are a peer's. The fields of a hello are attacked one by one.
 var onStreams = []Attack{
-	{"no-hello", "opens 40 streams and says nothing", "the streams end, and sessions go on meanwhile"},
-	{"strange-sessions", "opens 100 streams of sessions that nobody starts",
-		"most are refused at once, and sessions go on meanwhile"},
+	{"no-hello", "opens 40 streams and stays silent", "the streams end, and sessions continue meanwhile"},
+	{"strange-sessions", "opens 100 streams of sessions that are never started",
+		"most are refused at once, and sessions continue meanwhile"},
 	{"first-a-frame", "begins a stream with a frame", "the stream is refused"},
-	{"drop-by-drop", "sends a hello one byte at a time", "the stream ends, and sessions go on meanwhile"},
-	{"length-that-lies", "announces a message of 4 GiB less a byte", "the stream is refused before anything is allocated"},
-	{"zip-bomb", "sends a compressed message that is 1,000 times as large", "the stream is refused"},
-	{"two-incarnations", "comes back to a session as another process", "check incarnation, which suspects it"},
-	{"false-farewell", "ends the session with the unsigned word that an honest party is to blame",
-		"nobody blames the honest party"},
-	{"nothing-after-hello", "says hello and nothing more", "a timeout that suspects it"},
-	{"certificate-of-coordinator", "speaks with the coordinator's certificate", "forbidden"},
-	{"certificate-of-client", "speaks with a client's certificate", "forbidden"},
-	{"certificate-of-stranger", "speaks with its own name in a certificate of another authority", "no connection"},
+	{"drop-by-drop", "sends a hello one byte at a time", "the stream ends, and sessions continue meanwhile"},
+	{"length-that-lies", "announces a message of 4 GiB minus one byte", "the stream is refused before anything is allocated"},
+	{"zip-bomb", "sends a compressed message that expands 1,000 times", "the stream is refused"},
+	{"two-incarnations", "rejoins a session as another process", "check incarnation, which suspects it"},
+	{"false-farewell", "ends the session with an unsigned claim that an honest party is to blame",
+		"no party blames the honest party"},
+	{"nothing-after-hello", "sends a hello and stays silent", "a timeout that suspects it"},
+	{"certificate-of-coordinator", "connects with the coordinator's certificate", "forbidden"},
+	{"certificate-of-client", "connects with a client's certificate", "forbidden"},
+	{"certificate-of-stranger", "connects with its own name in a certificate of another authority", "no connection"},
 	{"certificate-swapped", "serves with another party's role in the certificate", "no peer connects"},
-	{"roster-swapped", "runs with another roster", "it does not start, or no session with it does"},
+	{"roster-swapped", "runs with another roster", "it does not start, or no session with it starts"},
 }
 
 // byCoordinator are the coordinator's. The fields of a session's spec and of a reservation are attacked one by one.
@@ -48,10 +48,10 @@ var byCoordinator = []Attack{
 	{"two-names", "starts one session under the name of another", "conflict"},
 	{"activates-early", "activates a session that has no result", "conflict"},
 	{"activates-another", "activates a session with another digest", "conflict"},
-	{"activates-for-one", "activates a batch at party 0 alone, and reserves it there", "party 0 gives nothing away"},
-	{"reserves-twice", "reserves the same tuples under two names", "conflict, and nobody gives them twice"},
-	{"reserves-for-one", "reserves at party 0 alone", "party 0 gives nothing away"},
-	{"starts-for-some", "starts a session at all parties but one", "a timeout that suspects the party that was not asked"},
+	{"activates-for-one", "activates and reserves a batch only at party 0", "party 0 delivers nothing"},
+	{"reserves-twice", "reserves the same tuples under two names", "conflict, and no party delivers them twice"},
+	{"reserves-for-one", "reserves only at party 0", "party 0 delivers nothing"},
+	{"starts-for-some", "starts a session at all parties but one", "a timeout that suspects the party without a request"},
 }
 
 // fields names the fields of a message, so that each is attacked and none is forgotten.
@@ -79,7 +79,7 @@ func attacks() (list []Attack) {
 	}
 	for _, f := range fields(reservationFields) {
 		list = append(list, Attack{"reservation-" + f, "has party 0 reserve with another " + f + " than the others",
-			"nobody gives anything away, unless the reservation is the same all the same"})
+			"no party delivers, unless the change does not affect the reservation"})
 	}
 	return list
 }

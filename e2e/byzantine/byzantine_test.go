@@ -42,8 +42,8 @@ func TestByzantine(t *testing.T) {
 	}
 }
 
-// newCheated is a cluster whose last party has said something in sessions of every kind. With 3 parties that was in another
-// epoch than that of the cheats, so that what it replays is of another session and of another epoch.
+// newCheated returns a cluster whose last party has taken part in sessions of every kind. With 3 parties this was in another
+// epoch than that of the cheats, so that its replays come from another session and another epoch.
 func newCheated(t *testing.T, n int) *cluster {
 	t.Helper()
 	c := newCluster(t, n)
@@ -121,7 +121,7 @@ func (c *cluster) ended(i int, st *jobv1.SessionStatus, ends cheattest.Ends) {
 		c.t.Errorf("party %d is %s, want an end for %s", i, st.GetState(), ends.Check)
 	case outcome == runner.Blamed && f.GetBlame().GetParty() != culprit:
 		c.t.Errorf("party %d blames party %d: %v", i, f.GetBlame().GetParty(), f)
-	case ends.Check == cheattest.CheckLate: // or what comes next is there in its place
+	case ends.Check == cheattest.CheckLate: // or the next message arrives instead
 		if outcome != runner.Timeout && outcome != runner.PeerAbort && f.GetCheck() != round.CheckShape {
 			c.t.Errorf("party %d: %v, want a timeout", i, f)
 		}
@@ -166,7 +166,7 @@ func TestNothingOfThisIsInLodge(t *testing.T) {
 	}
 }
 
-// --list shows every cheat in a line; a name that is none is refused.
+// --list shows every cheat in a line; an unknown name is rejected.
 func TestList(t *testing.T) {
 	var out bytes.Buffer
 	must(t, run(t.Context(), []string{"--list"}, nil, &out, &out))

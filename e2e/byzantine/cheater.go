@@ -20,7 +20,7 @@ import (
 // fieldName is that of the sessions in which this party cheats.
 const fieldName = "p128"
 
-// cheater is what the party does beside what every party does.
+// cheater holds the party's cheats.
 type cheater struct {
 	scheme *gbfv.Scheme
 	signer ed25519.PrivateKey
@@ -73,7 +73,7 @@ func (c *cheater) deviation() *party.Deviation {
 	return &party.Deviation{Sessions: runner.Deviation{Session: c.begin, Signing: c.signing}, Sends: c.sends}
 }
 
-// begin puts the present cheat into a session, or remembers what is said in it.
+// begin installs the present cheat in a session, or records the session's messages.
 func (c *cheater) begin(s *round.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +99,7 @@ func (c *cheater) begin(s *round.Session) {
 	})
 }
 
-// signing remembers what a message is signed with, for another version of it.
+// signing records the signed envelope of a message, to sign a second version of the message.
 func (c *cheater) signing(e exchange.Envelope) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// cluster is parties in processes of their own, the last of which cheats when told to. The test is their coordinator.
+// cluster runs parties as separate processes; the last one cheats on request. The test acts as the coordinator.
 type cluster struct {
 	t       testing.TB
 	files   *devnet.Cluster

@@ -24,8 +24,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
-// A coordinator that lies gains nothing: what it asks is refused, or parties find that they were asked different things, and
-// no tuple leaves that is not reserved alike everywhere.
+// A lying coordinator gains nothing: its requests are rejected, or the parties detect that they received different requests, and
+// no tuple is delivered unless all parties have the same reservation.
 func TestLyingCoordinator(t *testing.T) { underAttack(t, lieOf, func(i int) bool { return i%16 == 0 }) }
 
 // newHonest is a cluster with two epochs and a MAC key.
@@ -175,7 +175,7 @@ func (c *cluster) asksNonsense(field string) {
 	}
 }
 
-// twoNames starts another session under the name of one that runs.
+// twoNames starts another session under the name of a running session.
 func (c *cluster) twoNames() {
 	s := c.spec(cheattest.Scalars)
 	c.complete(s)
@@ -295,7 +295,7 @@ func (c *cluster) reservation(alone bool) *tuplesv1.Reservation {
 	return nil
 }
 
-// propose has party i record a reservation, and gives what it says.
+// propose asks party i to record a reservation, and returns its response.
 func (c *cluster) propose(i int, r *tuplesv1.Reservation) *tuplesv1.Outcome {
 	c.t.Helper()
 	out, err := tuplesv1.NewTuplesServiceClient(c.conns[i]).Propose(c.context(),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,18 +50,24 @@ type family struct {
 	name, does string
 	from       int
 	threats    []int
-	sessions   []string
 	ends       []string
 	count      int
 }
 
-// cheats is the table of cheats, those that differ in the message alone in one row.
+// variants are cheats that differ only in a part of the protocol, which their names and descriptions contain.
+var variants = regexp.MustCompile(`^(challenge|long-error|long-mask|randomness-off-by-one)-([a-z0-9-]+)`)
+
+// cheats returns the table of cheats. Cheats that differ only in the message or in a part of the protocol share a row.
 func cheats() string {
 	var list []*family
 	for _, c := range cheattest.Table() {
 		name, does := c.Name, c.Does
 		if fault, message, ok := strings.Cut(name, ":"); ok {
 			name, does = fault+":*", strings.ReplaceAll(does, message, "*message*")
+		}
+		if m := variants.FindStringSubmatch(name); m != nil {
+			name = m[1] + "-*" + strings.TrimPrefix(name, m[0])
+			does = strings.Replace(does, strings.ReplaceAll(m[2], "-", " "), "*part*", 1)
 		}
 		i := slices.IndexFunc(list, func(f *family) bool { return f.name == name })
 		if i < 0 {
@@ -70,18 +77,19 @@ func cheats() string {
 		f := list[i]
 		f.count++
 		f.threats = append(f.threats, c.Threats...)
-		f.sessions = append(f.sessions, string(c.In))
 		f.ends = append(f.ends, endOf(c.OnWire()))
 	}
 	var b strings.Builder
-	b.WriteString("| cheat | the last party | parties | threats | sessions | how it ends |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| cheat | the last party | threats | result |\n|---|---|---|---|\n")
 	for _, f := range list {
 		name := "`" + f.name + "`"
 		if f.count > 1 {
 			name += fmt.Sprintf(" (%d)", f.count)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %d+ | %s | %s | %s |\n", name, f.does, f.from, joined(f.threats),
-			joined(f.sessions), joined(f.ends))
+		if f.from > 2 {
+			name += fmt.Sprintf(", %d+ parties", f.from)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, f.does, joined(f.threats), joined(f.ends))
 	}
 	return b.String()
 }
@@ -122,18 +130,18 @@ func joined[T cmp.Ordered](list []T) string {
 // attackTable is that of streams and of the coordinator, with the fields of one message in one row.
 func attackTable() string {
 	var b strings.Builder
-	b.WriteString("| attack | what it does | how it ends |\n|---|---|---|\n")
+	b.WriteString("| attack | action | result |\n|---|---|---|\n")
 	for _, list := range [][]Attack{onStreams, byCoordinator} {
 		for _, a := range list {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", a.Name, a.Does, a.Ends)
 		}
 	}
 	for _, f := range []struct{ name, of, ends string }{
-		{"hello-*", "says hello with another value of one field: " + strings.Join(fields(helloFields), ", "),
+		{"hello-*", "sends a hello with another value of one field: " + strings.Join(fields(helloFields), ", "),
 			"the stream is refused, or the session ends for check `pins`"},
-		{"spec-*", "asks party 0 for another session than the others, in one field: " + strings.Join(fields(specFields), ", "), "refused, or check `pins`; nobody has a result"},
-		{"bad-spec-*", "asks all for what cannot be, in one of these fields", "refused by all"},
-		{"reservation-*", "has party 0 reserve something else than the others, in one field: " + strings.Join(fields(reservationFields), ", "), "nobody gives anything away, unless the reservation is the same all the same"},
+		{"spec-*", "requests another session from party 0 than from the others, in one field: " + strings.Join(fields(specFields), ", "), "refused, or check `pins`; no party has a result"},
+		{"bad-spec-*", "requests an impossible session from all parties, in one of these fields", "refused by all"},
+		{"reservation-*", "reserves something else at party 0 than at the others, in one field: " + strings.Join(fields(reservationFields), ", "), "no party delivers, unless the change does not affect the reservation"},
 	} {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.name, f.of, f.ends)
 	}
@@ -142,7 +150,7 @@ func attackTable() string {
 
 func elsewhere() string {
 	var b strings.Builder
-	b.WriteString("| threat | what of it | tests |\n|---|---|---|\n")
+	b.WriteString("| threat | case | tests |\n|---|---|---|\n")
 	for _, e := range cheattest.ElsewhereTable() {
 		var tests []string
 		for _, name := range e.Tests {

@@ -17,10 +17,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/exchange"
 )
 
-// patience is how long the cheater waits for what a peer says, so that a test that went wrong ends.
+// patience limits how long the cheater waits for a peer's message, so that a failed test ends.
 const patience = 2 * time.Minute
 
-// hearing has what the peers say in the newest session, for a party that speaks last.
+// hearing records the peers' messages in the newest session, for a cheater that sends last.
 type hearing struct {
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced at every change
@@ -38,7 +38,7 @@ func newHearing() *hearing {
 	return &hearing{changed: make(chan struct{}), messages: map[heardKey][][]byte{}, partial: map[round.Party]*heardKey{}}
 }
 
-// hello begins a session when it is the first of it.
+// hello starts the records of a session at its first hello.
 func (h *hearing) hello(ref *jobv1.SessionRef) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,7 +47,7 @@ func (h *hearing) hello(ref *jobv1.SessionRef) {
 	}
 }
 
-// frame takes one frame. What is there of a message has a nil frame behind it until it is whole.
+// frame records a frame. An incomplete message is followed by a nil frame.
 func (h *hearing) frame(from round.Party, f *exchangev1.Frame) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +70,7 @@ func (h *hearing) frame(from round.Party, f *exchangev1.Frame) {
 	h.changed = make(chan struct{})
 }
 
-// wait gives what a peer says under this name, as soon as it has.
+// wait waits for a peer's message with this name, and returns its frames.
 func (h *hearing) wait(from round.Party, name string) [][]byte {
 	end := time.After(patience)
 	for {

@@ -111,13 +111,13 @@ func (l *link) own(wire uint64) uint64 {
 	return l.sent[wire-1]
 }
 
-// pass gives what goes out for one of the party's frames: a message that is not faulty as it is, one that is faulty when
-// it is whole.
+// pass returns the frames to send for one of the party's frames: an honest message unchanged, and a faulty one once
+// it is complete.
 func (l *link) pass(c *cheater, f *exchangev1.Frame) (out []*exchangev1.Frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f.GetSeq() < l.next {
-		return nil // a new stream begins with what the old one had sent
+		return nil // a new stream repeats the frames of the old one
 	}
 	l.next = f.GetSeq() + 1
 	f = proto.Clone(f).(*exchangev1.Frame)

@@ -1,13 +1,13 @@
 // Command byzantine is a party for tests: a whole Lodge party, as `lodge party` runs it, that cheats in one named way.
-// It is no part of lodge.
+// The product does not include it.
 //
 //	byzantine --list
 //	byzantine --cheat NAME --config FILE
 //	byzantine --cheat - --config FILE
 //
-// The last reads what to do from its standard input, a line for each session to come, and answers with a line: "cheat
-// NAME", "record KIND" (be honest and remember what was said, for replays of that kind of session), or "honest". The
-// answer begins with ok, and names the hooks of the cheat before that nothing has reached.
+// The last form reads one command per session from standard input: "cheat
+// NAME", "record KIND" (be honest and record the messages, for replays of that kind of session), or "honest". It responds with
+// a line that begins with ok and names the hooks of the previous cheat that were never reached.
 package main
 
 import (

@@ -34,8 +34,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
-// What a peer does with streams, connections, certificates and rosters: it is refused, or the session ends and it is the one
-// who is suspected; and parties work on.
+// Attacks of a peer with streams, connections, certificates and rosters: they are rejected, or the session ends and the peer
+// is suspected; and the parties continue to work.
 func TestHostileStreams(t *testing.T) { underAttack(t, attackOf, func(i int) bool { return i%8 == 3 }) }
 
 // attackOf is the test of an attack of a peer; nil if it is somebody else's.
@@ -115,7 +115,7 @@ func (c *cluster) hello(s *jobv1.SessionSpec) *exchangev1.Hello {
 	}
 }
 
-// say sends a hello and gives the first answer. What cannot be sent is answered all the same.
+// say sends a hello and returns the first response, even if sending failed.
 func say(st exchangev1.ExchangeService_ExchangeClient, h *exchangev1.Hello) (*exchangev1.ExchangeResponse, error) {
 	_ = st.Send(&exchangev1.ExchangeRequest{Kind: &exchangev1.ExchangeRequest_Hello{Hello: h}})
 	return st.Recv()
@@ -336,7 +336,7 @@ func (c *cluster) wants(code string, err error, want codes.Code) {
 	}
 }
 
-// prefix is what comes before a message.
+// prefix returns the bytes that precede a message.
 func prefix(compressed byte, length uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte{compressed}, length)
 }
@@ -368,7 +368,7 @@ func (c *cluster) dropByDrop() {
 			if _, err := out.Write([]byte{b}); err != nil {
 				return
 			}
-			time.Sleep(time.Second) // what is slow about it
+			time.Sleep(time.Second) // the delay of a slow peer
 		}
 	}()
 	ended := make(chan struct{})

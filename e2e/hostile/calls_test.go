@@ -336,7 +336,7 @@ func TestResponsesNobodyTakes(t *testing.T) {
 				})
 			}
 			all.Wait()
-			x.serves("beside responses that nobody takes")
+			x.serves("while responses are not received")
 			_, peak := x.memory()
 			t.Logf("memory: %d MiB before, %d MiB at the peak", before>>20, peak>>20)
 			if peak-before > ceiling {

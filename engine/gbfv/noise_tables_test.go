@@ -46,7 +46,7 @@ func writeTables(t testing.TB, path string, results []result) {
 	marginTable(t, &b, results)
 	patternTable(t, &b, results)
 	honestTable(&b, results)
-	setTables(t, &b, results)
+	defaultTable(t, &b, results)
 	fmt.Fprint(&b, tablesEnd, tail)
 	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func header(b *strings.Builder, columns ...string) {
 
 // marginTable prints the asserted margins and the observed extremes.
 func marginTable(t testing.TB, b *strings.Builder, results []result) {
-	fmt.Fprint(b, "\n### Margins over all instances with keys as honest parties make them\n\n")
+	fmt.Fprint(b, "\n### Margins over all instances with honest keys\n\n")
 	header(b, "term", "asserted at least", "smallest", "largest", "asserted at most")
 	for _, term := range terms(t) {
 		least, most := math.Inf(1), math.Inf(-1)
@@ -83,7 +83,7 @@ func patternTable(t testing.TB, b *strings.Builder, results []result) {
 	if i < 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n### Measurements by pattern: %s, %s, %d parties, scalars\n\nlog2 of the bound and of what was measured.\n\n",
+	fmt.Fprintf(b, "\n### Measurements by pattern: %s, %s, %d parties, scalars\n\nlog2 of the bound and of the measurements.\n\n",
 		results[i].set, results[i].field, results[i].parties)
 	patterns := []pattern{honest, signs, aligned, step}
 	header(b, "term", "bound", "honest", "signs", "aligned", "step")
@@ -106,7 +106,7 @@ func patternTable(t testing.TB, b *strings.Builder, results []result) {
 
 // honestTable prints how far honest batches stay below the bounds, up to depth 2.
 func honestTable(b *strings.Builder, results []result) {
-	fmt.Fprint(b, "\n### Honest batches\n\nBits under the bound when all parties are honest.\n\n")
+	fmt.Fprint(b, "\n### Honest batches\n\nDistance below the bound in bits, if all parties are honest.\n\n")
 	names := []string{"fresh", "tensor", "product", "mac.a", "mac.c", "phase"}
 	header(b, append([]string{"set", "field", "n", "d"}, names...)...)
 	for _, r := range results {
@@ -126,39 +126,37 @@ func honestTable(b *strings.Builder, results []result) {
 	}
 }
 
-// setTables prints every term of every instance.
-func setTables(t testing.TB, b *strings.Builder, results []result) {
-	for _, set := range params.Sets() {
-		own := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.set != set.Name })
-		if len(own) == 0 {
+// defaultTable prints every term of every instance of the default set.
+func defaultTable(t testing.TB, b *strings.Builder, results []result) {
+	own := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.set != params.Default })
+	if len(own) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n### All terms of %s\n\nlog2 of the bound. In brackets: the distance of the largest measurement below it, in bits.\n\n", params.Default)
+	columns := []string{"term"}
+	for _, r := range own {
+		c := fmt.Sprintf("%s n=%d", r.field, r.parties)
+		if r.dim > 1 {
+			c += fmt.Sprintf(" d=%d", r.dim)
+		}
+		if r.proved {
+			c += " proved"
+		}
+		columns = append(columns, c)
+	}
+	header(b, columns...)
+	for _, term := range terms(t) {
+		if term == "need" {
 			continue
 		}
-		fmt.Fprintf(b, "\n### %s\n\nlog2 of the bound, and in brackets how many bits the largest measurement lies under it.\n\n", set.Name)
-		columns := []string{"term"}
+		fmt.Fprintf(b, "| %s", term)
 		for _, r := range own {
-			c := fmt.Sprintf("%s n=%d", r.field, r.parties)
-			if r.dim > 1 {
-				c += fmt.Sprintf(" d=%d", r.dim)
+			if x, ok := r.rows[term]; ok {
+				fmt.Fprintf(b, " | %.1f (%.1f)", x.bound, x.margin)
+			} else {
+				fmt.Fprint(b, " | ")
 			}
-			if r.proved {
-				c += " proved"
-			}
-			columns = append(columns, c)
 		}
-		header(b, columns...)
-		for _, term := range terms(t) {
-			if term == "need" {
-				continue
-			}
-			fmt.Fprintf(b, "| %s", term)
-			for _, r := range own {
-				if x, ok := r.rows[term]; ok {
-					fmt.Fprintf(b, " | %.1f (%.1f)", x.bound, x.margin)
-				} else {
-					fmt.Fprint(b, " | ")
-				}
-			}
-			fmt.Fprint(b, " |\n")
-		}
+		fmt.Fprint(b, " |\n")
 	}
 }

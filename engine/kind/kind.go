@@ -97,7 +97,9 @@ type Descriptor struct {
 	Name string
 	// Title is the plural for people, such as "input masks".
 	Title string
-	Form  Form
+	// Help completes the line of the kind in the help of commands.
+	Help string
+	Form Form
 	// Parts are the values of a tuple, in the order of its record, which continues with their MACs. The
 	// order is that of their vectors.
 	Parts    []Part

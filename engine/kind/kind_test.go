@@ -12,7 +12,7 @@ func TestTable(t *testing.T) {
 	names, files := map[string]bool{}, map[string]bool{}
 	for _, k := range All() {
 		d := k.Describe()
-		if !word.MatchString(d.Name) || names[d.Name] || d.Title == "" || Of(d.Name) != k {
+		if !word.MatchString(d.Name) || names[d.Name] || d.Title == "" || d.Help == "" || Of(d.Name) != k {
 			t.Errorf("kind %d is named %q, %q", k, d.Name, d.Title)
 		}
 		names[d.Name] = true

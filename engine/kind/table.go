@@ -16,13 +16,13 @@ const (
 
 var table = [...]Descriptor{
 	Scalar: {
-		Name: "scalar", Title: "scalar triples",
+		Name: "scalar", Title: "scalar triples", Help: "random a and b, and their product",
 		Parts:    []Part{{Name: "a", Domain: Uniform, Vector: A}, {Name: "b", Domain: Uniform, Vector: B}, {Name: "c", Vector: C}},
 		Relation: ProductOfFactors, Products: Pairs,
 		MPSPDZ: "Triples",
 	},
 	Matrix: {
-		Name: "matrix", Title: "matrix triples", Form: Matrices,
+		Name: "matrix", Title: "matrix triples", Help: "random matrices of --shape and their product; the epoch needs keys for blocks of --dim", Form: Matrices,
 		Parts: []Part{
 			{Name: "a", Domain: Uniform, Vector: A, Sides: []Side{Rows, Inner}},
 			{Name: "b", Domain: Uniform, Vector: B, Sides: []Side{Inner, Columns}},
@@ -32,36 +32,37 @@ var table = [...]Descriptor{
 		MPSPDZ: "Matrix",
 	},
 	Square: {
-		Name: "square", Title: "squares",
+		Name: "square", Title: "squares", Help: "random values and their squares",
 		Parts:    []Part{{Name: "a", Domain: Uniform, Vector: A}, {Name: "a2", Vector: C}},
 		Relation: SquareOfFactor, Products: Squares,
 		MPSPDZ: "Squares",
 	},
 	Random: {
-		Name: "random", Title: "random values",
+		Name: "random", Title: "random values", Help: "random values",
 		Parts:     []Part{{Name: "a", Domain: Uniform, Vector: A}},
 		NotMPSPDZ: "MP-SPDZ makes random values from input masks, one of each party",
 	},
 	Bit: {
-		Name: "bit", Title: "bits",
+		Name: "bit", Title: "bits", Help: "random bits: 0 or 1",
 		Parts:    []Part{{Name: "a", Domain: Bits, Vector: A}},
 		Relation: ZeroOrOne, Products: Squares, Opening: Roots,
 		MPSPDZ: "Bits",
 	},
 	Inverse: {
-		Name: "inverse", Title: "inverses",
+		Name: "inverse", Title: "inverses", Help: "random values and their inverses",
 		Parts:    []Part{{Name: "a", Domain: Uniform, Vector: A}, {Name: "a_inv", Vector: B}},
 		Relation: InverseOfFactor, Products: Pairs, Opening: Inverses,
 		MPSPDZ: "Inverses",
 	},
 	Input: {
-		Name: "input", Title: "input masks",
+		Name: "input", Title: "input masks", Help: "random values that --input-party knows",
 		Parts:  []Part{{Name: "a", Domain: Uniform, Vector: A}},
 		Owned:  true,
 		MPSPDZ: "Inputs",
 	},
 	Convolution: {
 		Name: "convolution", Title: "convolution triples", Form: Convolutions,
+		Help: "random images of --shape, kernels of --kernel, and their convolutions",
 		Parts: []Part{
 			{Name: "x", Domain: Uniform, Vector: A, Sides: []Side{Channels, Height, Width}},
 			{Name: "w", Domain: Uniform, Vector: B, Sides: []Side{Outputs, Channels, KernelHeight, KernelWidth}},

@@ -19,7 +19,7 @@ import (
 // that no longer does.
 var decides = map[string]string{
 	"engine/kind/table.go":        "the table itself",
-	"cmd/lodge/bench_protocol.go": "the benchmark measures two kinds",
+	"cmd/lodge-bench/protocol.go": "the benchmark measures two kinds",
 }
 
 // Code outside the table reads the properties of a kind and never asks which kind it is. Otherwise a new kind

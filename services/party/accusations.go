@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/evidence"
 )
 
-// openBook opens the book about the parties of the roster, once there are connections to them.
+// openBook opens the book of accusations. It needs the connections to the peers.
 func (p *party) openBook() (*accusations.Book, error) {
 	f := p.file
 	c := accusations.Config{

@@ -136,7 +136,7 @@ func stopAndGoOn(t *testing.T, n *network) {
 	}
 }
 
-// clear clears the failures everywhere, once it was refused to those who may not, and without what it takes.
+// clear clears the failures at all parties, after attempts without permission or with wrong arguments were rejected.
 func (n *network) clear(ctx context.Context) {
 	n.t.Helper()
 	x := n.nodes[0]
@@ -236,7 +236,7 @@ func (n *network) excluded(i int, culprit string) {
 	refused(n.t, err, rpc.Excluded)
 }
 
-// Who is convicted by evidence is excluded by every other party, also by those that hear of it from a peer, and across
+// A party that evidence convicts is excluded by every other party, including those that receive the evidence from a peer, and across
 // restarts, until operators pardon it.
 func TestProvenCheatIsExcluded(t *testing.T) {
 	n := newNetwork(t, nil)
@@ -244,7 +244,7 @@ func TestProvenCheatIsExcluded(t *testing.T) {
 	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
 	culprit, file := n.cluster.Roster.Parties[2].Name, n.equivocation(2, 0)
 	running := n.spec(jobv1.Kind_KIND_SCALAR, 1)
-	if _, err := n.nodes[0].begin(n.context(), running); err != nil { // its peers never hear of it
+	if _, err := n.nodes[0].begin(n.context(), running); err != nil { // its peers do not start it
 		t.Fatal(err)
 	}
 	id := n.nodes[0].accuse(t, file)
@@ -319,8 +319,8 @@ func (n *network) evidence(ctx context.Context, i int, id string) (file []byte) 
 	return file
 }
 
-// A file counts for what it proves here and for nothing else; a peer that offers others is heard less often, and nobody
-// else is.
+// A file counts only if this party can verify it; a peer that offers other files is rate-limited, and no other peer
+// is.
 func TestBogusEvidence(t *testing.T) {
 	n := newNetwork(t, nil)
 	ctx, file := n.context(), n.equivocation(2, 1)

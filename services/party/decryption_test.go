@@ -27,7 +27,7 @@ import (
 
 const forDecryption = jobv1.Purpose_PURPOSE_DECRYPTION
 
-// all is what a call streams back, and its error.
+// all collects the messages of a stream, and its error.
 func all[T any](recv func() (T, error), each func(T)) error {
 	for {
 		m, err := recv()
@@ -46,7 +46,7 @@ func prove(ctx context.Context, conn *grpc.ClientConn, h *popkv1.ProofHeader, va
 	if err != nil {
 		return nil, nil, err
 	}
-	_ = stream.Send(&popkv1.ProveRequest{Header: h, Values: values[:len(values)/2]}) // Recv says what went wrong
+	_ = stream.Send(&popkv1.ProveRequest{Header: h, Values: values[:len(values)/2]}) // Recv returns the error
 	_ = stream.Send(&popkv1.ProveRequest{Values: values[len(values)/2:]})
 	_ = stream.CloseSend()
 	err = all(stream.Recv, func(m *popkv1.ProveResponse) {
@@ -179,7 +179,7 @@ func TestDecryption(t *testing.T) {
 
 	x := n.nodes[0]
 	if _, _, err = decrypt(ctx, x.client, st.ask(), st.ciphertext, st.proof); err == nil {
-		t.Error("another client has the ciphertext decrypted")
+		t.Error("another client decrypted the ciphertext")
 	}
 	second, _ := newStatement(t, n, x.app, 1)
 	if _, _, err = decrypt(ctx, x.app, second.ask(), second.ciphertext, second.proof); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/disk"
 )
 
-// newWork are the methods that are refused while a disk is low. Fetching what is reserved, ending reservations and
-// revoking go on: they need little, and free space.
+// newWork lists the methods that are rejected while a disk is low. Fetching reserved tuples, releasing reservations and
+// revoking tuples stay available: they need little space, and free some.
 var newWork = map[string]bool{
 	keygenv1.KeygenService_Start_FullMethodName:                   true,
 	triplesv1.TriplesService_Start_FullMethodName:                 true,
@@ -40,7 +40,7 @@ func watchDisks(f *config.PartyFile) *disk.Watch {
 	return disk.New(uint64(f.Disk.MinFree), volumes...)
 }
 
-// usable says whether this party can be used: its store is open, neither at fault nor in quarantine, its audit log can be
+// usable reports whether this party is ready: its store is open, without fault or quarantine, its audit log can be
 // written, and no disk is low.
 func (p *party) usable() bool {
 	reason, err := p.vault.Quarantined()

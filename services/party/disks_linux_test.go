@@ -20,8 +20,8 @@ import (
 // soon waits until the party's look at its disks is of now.
 func soon() { time.Sleep(1200 * time.Millisecond) }
 
-// A party whose audit disk is full gives nothing and consumes nothing: a fetch fails with disk_low, the reservation stays
-// whole, new work is refused, and the party is not ready. When there is space it goes on without a restart.
+// A party with a full audit disk delivers and consumes no tuples: a fetch fails with disk_low, the reservation stays
+// complete, new work is rejected, and the party is not ready. When there is space again it continues without a restart.
 func TestFullAuditDisk(t *testing.T) {
 	dir := disktest.Mount(t, "4m")
 	n := newNetwork(t, func(i int, f *config.PartyFile) {
@@ -76,7 +76,7 @@ func TestFullAuditDisk(t *testing.T) {
 		if data, _, err = fetch(n.context(), x.client, one, false); err != nil || len(data) == 0 {
 			t.Fatalf("round %d: there is space, and a fetch fails: %d bytes, %v", round, len(data), err)
 		}
-		// Use up what is allocated behind the log, so that the next round finds none.
+		// Use up the blocks allocated after the log, so that the next round finds none.
 		x.stop()
 		n.start(0)
 	}
@@ -99,7 +99,7 @@ func TestHeldEntryOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	disktest.Fill(t, dir, 0)
-	for range 20 { // what was allocated behind the log has space for them
+	for range 20 { // the blocks allocated after the log suffice for them
 		if data, _, err := fetch(n.context(), n.nodes[0].client, id, false); err != nil || len(data) == 0 {
 			t.Fatalf("%d bytes, %v", len(data), err)
 		}
@@ -124,7 +124,7 @@ func TestFullAuditDiskDecryption(t *testing.T) {
 	}
 	empty := disktest.Fill(t, dir, 0)
 	var err error
-	for err == nil { // until what is allocated behind the log is used up
+	for err == nil { // until the blocks allocated after the log are used up
 		_, err = x.party.audit.Append(audit.Entry{Event: audit.PolicySet, Actor: "test", Auth: audit.Local, Note: strings.Repeat("x", 1000)})
 	}
 	_, digest, err := decrypt(n.context(), x.app, s.ask(), s.ciphertext, s.proof)

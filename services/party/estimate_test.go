@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/config"
 )
 
-// Every party estimates what a session then makes and sends.
+// Every party's estimates match the session's results and traffic.
 func TestEstimates(t *testing.T) {
 	n := newNetwork(t, func(_ int, f *config.PartyFile) { f.Policy.AllowNoSacrifice = true })
 	n.keys(1, forKeys)
@@ -52,7 +52,7 @@ func TestEstimates(t *testing.T) {
 		if e.GetTupleBytes() != bytes {
 			t.Errorf("%s: %d bytes of a tuple, %d estimated", kind, bytes, e.GetTupleBytes())
 		}
-		// What estimates leave out is some kilobytes for each peer, which sets for tests do not hide.
+		// Estimates leave out a few kilobytes per peer, which are visible with test sets.
 		if least, slack := e.GetSentBytes(), e.GetSentBytes()/50+9000*uint64(len(n.nodes)-1); most+slack < least || most > least+slack {
 			t.Errorf("%s: a party sent %d bytes, %d estimated", kind, most, e.GetSentBytes())
 		}

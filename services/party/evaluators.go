@@ -9,7 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/offline/evaluator"
 )
 
-// pool makes the pool of this party's evaluators.
+// pool returns the pool of this party's evaluators.
 func (p *party) pool() (*evaluator.Pool, error) {
 	e := p.file.Evaluators
 	if len(e.Processes) == 0 {
@@ -25,7 +25,7 @@ func (p *party) pool() (*evaluator.Pool, error) {
 	}
 	return evaluator.New(evaluator.Options{
 		Check: e.Check, Processes: e.Processes, Credentials: credentials, Stall: time.Duration(e.Stall),
-		Limit:   time.Duration(p.file.Limits.Compute) / 2, // peers wait for so long, and longer
+		Limit:   time.Duration(p.file.Limits.Compute) / 2, // less than the peers' timeout
 		Workers: runtime.GOMAXPROCS(0), Metrics: p.metrics, Log: p.log,
 		Excluded: func(name, reason string) {
 			_, err := p.audit.Append(audit.Entry{Event: audit.EvaluatorExcluded, Objects: []string{"evaluator/" + name}, Note: reason})

@@ -49,7 +49,7 @@ func (l *lying) SendMsg(m any) error {
 	return l.ServerStream.SendMsg(m)
 }
 
-// farm starts evaluators of parties, with an authority of their own.
+// farm starts the parties' evaluators with a separate authority.
 type farm struct {
 	t         *testing.T
 	ca        *pki.Authority
@@ -111,7 +111,7 @@ func (m *farm) start(i int, f *config.PartyFile, cheats ...rpc.Inner) config.Eva
 	return config.Evaluator{Name: name, Address: address, Identity: identity, Domain: fmt.Sprint("site-", i)}
 }
 
-// upAt waits until a party has seen so many evaluators.
+// upAt waits until a party sees count evaluators.
 func upAt(x *node, count int) {
 	for strings.Count(x.log.String(), "evaluator is up") < count {
 		time.Sleep(5 * time.Millisecond)

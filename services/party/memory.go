@@ -10,15 +10,15 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// garbage is how much the heap grows, in percent of what is in use, before the garbage collector runs. Nearly all of it
-// is polynomials, which the engine uses again and which the collector does not look into: it costs little to run often,
-// and the memory that is not wasted serves larger batches.
+// garbage is the growth of the heap, in percent of the live heap, after which the garbage collector runs. Nearly all of the heap
+// is polynomials, which the engine reuses and the collector does not scan. Frequent runs cost little,
+// and the saved memory allows larger batches.
 const garbage = 8
 
-// room is what the heap may grow by in any case: small heaps would be collected again and again.
+// room is the least growth in bytes: otherwise small heaps would be collected all the time.
 const room = 64 << 20
 
-// pace sets how much the heap may grow, now and after each garbage collection until ctx is done.
+// pace sets the growth limit of the heap, now and after each garbage collection until ctx is done.
 func pace(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
@@ -26,19 +26,19 @@ func pace(ctx context.Context) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
 	debug.SetGCPercent(growth(live[0].Value.Uint64()))
-	// A collection finds that nothing refers to this.
+	// The next collection runs the finalizer of this unreferenced object.
 	runtime.SetFinalizer(new([16]byte), func(*[16]byte) { pace(ctx) })
 }
 
-// growth is garbage, or what gives a heap of so many bytes room.
+// growth returns the growth limit in percent for a live heap of this size: garbage, or more for a small heap.
 func growth(live uint64) int {
 	return int(max(garbage, room*100/max(live, room/8)))
 }
 
-// trimAfter is how long nothing runs before memory goes back to the machine.
+// trimAfter is the idle time after which memory is returned to the machine.
 const trimAfter = 10 * time.Second
 
-// trim calls give whenever nothing has run for a while, until ctx is done.
+// trim calls give whenever nothing has run for the time after, until ctx is done.
 func trim(ctx context.Context, running func() int, after time.Duration, give func()) {
 	tick := time.NewTicker(after)
 	defer tick.Stop()
@@ -55,7 +55,7 @@ func trim(ctx context.Context, running func() int, after time.Duration, give fun
 	}
 }
 
-// giveBack returns what the engine keeps for later to the machine, if there is any.
+// giveBack returns the engine's cached memory to the machine.
 func giveBack() {
 	if ring.Trim() > 0 {
 		debug.FreeOSMemory()

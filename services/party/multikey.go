@@ -51,7 +51,7 @@ func (p *party) serveEvaluation() {
 	multikeyv1.RegisterEvaluationServiceServer(p.server, p.evaluation)
 }
 
-// ownKeys are a party's own keys in its vault, for its registry.
+// ownKeys gives the registry access to the party's own keys in its vault.
 type ownKeys struct{ vault *vault.Vault }
 
 // Records implements registry.Source.

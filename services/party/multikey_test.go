@@ -203,7 +203,7 @@ func TestMultikeyEvaluation(t *testing.T) {
 	refused(t, err, rpc.Forbidden)
 }
 
-// A party refuses a roster whose set it does not pin, and one that is insecure where that is not allowed.
+// A party rejects a roster with a set that it does not pin, or with an insecure set that it does not allow.
 func TestContextIsPinned(t *testing.T) {
 	cluster, err := devnet.Write(t.TempDir()+"/net", devnet.Options{Parties: 2, Params: []string{"M11-4"}, Dev: true, Multikey: "insecure-M8-32"})
 	if err != nil {
@@ -222,7 +222,7 @@ func TestContextIsPinned(t *testing.T) {
 		}
 		change(f)
 		if p, err := newParty(f, "test", log); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("want one that says %q: %v", says, err)
+			t.Errorf("want an error with %q: %v", says, err)
 			if err == nil {
 				p.close()
 			}

@@ -167,7 +167,7 @@ func (n *network) context() context.Context {
 	return ctx
 }
 
-// spec is one that every party accepts, for a new job.
+// spec returns a spec for a new job that every party accepts.
 func (n *network) spec(kind jobv1.Kind, epoch uint64) *jobv1.SessionSpec {
 	n.jobs++
 	roster := n.cluster.Roster.Hash()

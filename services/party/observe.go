@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// How often metrics of the store are taken, and those that read all of it.
+// Intervals of the store's metrics, and of those that read the whole store.
 const (
 	observeEvery = 10 * time.Second
 	measureEvery = 5 * time.Minute
 )
 
-// observe has how the store is doing among the metrics, until ctx is done.
+// observe updates the metrics of the store until ctx is done.
 func (p *party) observe(ctx context.Context) {
 	tick := time.NewTicker(observeEvery)
 	defer tick.Stop()
@@ -35,7 +35,7 @@ func (p *party) observe(ctx context.Context) {
 	}
 }
 
-// measure takes the size of the store.
+// measure records the size of the store.
 func (p *party) measure() {
 	size, err := p.vault.Size()
 	if err != nil {

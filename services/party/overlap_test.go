@@ -54,8 +54,8 @@ func (x *node) active(t *testing.T) (ids []string) {
 	return ids
 }
 
-// Whatever the coordinator asks, one session at a time makes a MAC key, and the others are refused until that key is
-// active; then they run beside each other.
+// Only one session at a time makes a MAC key, and parties reject the others until that key is
+// active; then sessions run concurrently.
 func TestOneSessionMakesTheMACKey(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)
@@ -112,7 +112,7 @@ func TestAMACKeyInUseIsNotGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	user := n.spec(jobv1.Kind_KIND_SCALAR, 1)
-	if _, err := n.nodes[0].begin(n.context(), user); err != nil { // its peers never hear of it
+	if _, err := n.nodes[0].begin(n.context(), user); err != nil { // its peers do not start it
 		t.Fatal(err)
 	}
 	for _, x := range n.nodes[1:] {
@@ -125,7 +125,7 @@ func TestAMACKeyInUseIsNotGivenUp(t *testing.T) {
 		t.Errorf("%v", st)
 	}
 	if ids := n.nodes[0].active(t); len(ids) != 1 || ids[0] != k.ID {
-		t.Errorf("the key in use is gone: %v", ids)
+		t.Errorf("the key in use was erased: %v", ids)
 	}
 	n.nodes[0].cancel(t, user)
 	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
@@ -136,8 +136,8 @@ func TestAMACKeyInUseIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// Two batches are in flight under a MAC key of which one party's share is wrong. Nothing of either is stored, and the key and
-// what was released under it stay.
+// Two batches are in flight under a MAC key with one wrong share. Neither is stored, and the key and
+// the tuples released under it stay.
 func TestMACCheckFailsWithTwoInFlight(t *testing.T) {
 	n := newNetwork(t, func(_ int, f *config.PartyFile) { f.Policy.MaxConcurrent = 3 })
 	n.keys(1, forKeys)
@@ -180,15 +180,15 @@ func TestMACCheckFailsWithTwoInFlight(t *testing.T) {
 	}
 }
 
-// A session that is refused for room leaves nothing behind that refuses it later, and one that ends gives back all that
-// it took before its end is seen.
+// A session that is rejected for lack of memory can start later, and a session that ends releases all its resources
+// before its end becomes visible.
 func TestRefusedForRoomLeavesNothing(t *testing.T) {
 	n := newNetwork(t, func(_ int, f *config.PartyFile) { f.Policy.MaxConcurrent = 1 })
 	n.keys(1, forKeys)
 	x := n.nodes[0]
 	first, second := n.spec(jobv1.Kind_KIND_SCALAR, 1), n.spec(jobv1.Kind_KIND_SCALAR, 1)
 	second.Field = "p256"
-	if _, err := x.begin(n.context(), first); err != nil { // its peers never hear of it
+	if _, err := x.begin(n.context(), first); err != nil { // its peers do not start it
 		t.Fatal(err)
 	}
 	_, err := x.begin(n.context(), second)

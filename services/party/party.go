@@ -1,5 +1,5 @@
-// Package party is one party's process: its vault, its exchange with the peers, its protocol services and its
-// own clients' access to them, wired from its configuration.
+// Package party runs a party's process. It wires the vault, the exchange with the peers, the protocol services and
+// the clients' access to them, according to the configuration.
 package party
 
 import (
@@ -59,17 +59,17 @@ import (
 	"github.com/lodge-mpc/lodge/services/threshold"
 )
 
-// stopTime is how long running calls may take to end when the process stops.
+// stopTime limits how long running calls may continue when the process stops.
 const stopTime = 5 * time.Second
 
-// Run serves until ctx is done, with what is inner around its handlers.
+// Run serves until ctx is done. The inner handlers wrap its own.
 func Run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger, inner ...rpc.Inner) error {
 	return run(ctx, f, version, log, nil, inner)
 }
 
 func run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger, d *Deviation, inner []rpc.Inner) error {
 	debug.SetMemoryLimit(int64(f.Memory()))
-	h, err := health.Start(f.HealthListen, log) // it lives before its store is open, which may take its time
+	h, err := health.Start(f.HealthListen, log) // the process is alive before its store is open, which may take long
 	if err != nil {
 		return err
 	}
@@ -87,25 +87,25 @@ func run(ctx context.Context, f *config.PartyFile, version string, log *slog.Log
 	return p.serve(ctx)
 }
 
-// party holds what has to be closed.
+// party holds the parts of the process.
 type party struct {
 	file       *config.PartyFile
 	log        *slog.Logger
 	metrics    *metrics.Metrics
 	vault      *vault.Vault
 	audit      *audit.Log
-	conns      []*grpc.ClientConn // to the parties; nil for its own
-	multikey   *multikey.Context  // nil where the roster pins none
+	conns      []*grpc.ClientConn // to the parties; nil for this party
+	multikey   *multikey.Context  // nil if the roster pins no context
 	keys       *keys.Store        // the party's own multi-key keys
-	published  *registry.Registry // of all parties'; nil without a context
+	published  *registry.Registry // registry of all parties' multi-key keys; nil without a context
 	evaluation *evaluation.Service
 	tuples     *tuples.Service
 	book       *accusations.Book
 	sessions   *session.Registry
 	server     *rpc.Server
-	// evaluators compute in this party's place; nil without.
+	// evaluators compute products for this party; nil if none are configured.
 	evaluators *evaluator.Pool
-	// toEvaluators are the credentials for them, if they are others than credentials.
+	// toEvaluators are the credentials for calls to evaluators, if they differ from credentials.
 	toEvaluators *rpc.Credentials
 	health       *health.Server // nil without an address
 	disks        *disk.Watch
@@ -198,7 +198,7 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 	return p, p.register(x, version)
 }
 
-// rosterOf is the roster as the store knows it.
+// rosterOf returns the roster in the store's form.
 func rosterOf(f *config.PartyFile) vault.Roster {
 	r := vault.Roster{Hash: f.Roster.Hash(), Self: f.Index}
 	for _, k := range f.Roster.SigningKeys() {
@@ -207,7 +207,7 @@ func rosterOf(f *config.PartyFile) vault.Roster {
 	return r
 }
 
-// openAudit opens the log, which must have the entry that the vault remembers.
+// openAudit opens the audit log, which must contain the entry that the vault remembers.
 func openAudit(f *config.PartyFile, v *vault.Vault) (*audit.Log, error) {
 	o := audit.Options{Party: f.Name}
 	known, err := v.AuditHead()
@@ -223,12 +223,12 @@ func openAudit(f *config.PartyFile, v *vault.Vault) (*audit.Log, error) {
 	}
 	log, err := audit.Open(f.AuditDir, o)
 	if err != nil {
-		return nil, fmt.Errorf("%w; `lodge audit verify %s` says more; put the log back that belongs to this vault; where it is lost with a store that is restored, restore that with --new-audit-log", err, f.AuditDir)
+		return nil, fmt.Errorf("%w; `lodge audit verify %s` says more; restore the log that belongs to this vault; if the log was lost and the store is restored from a backup, restore the store with --new-audit-log", err, f.AuditDir)
 	}
 	return log, nil
 }
 
-// register puts the party's services on its server.
+// register registers the party's services on its server.
 func (p *party) register(x *exchange.Exchange, version string) error {
 	f, n := p.file, len(p.file.Roster.Parties)
 	signer, err := f.Signer()
@@ -280,7 +280,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	return nil
 }
 
-// threshold serves threshold keys.
+// threshold returns the service for threshold keys.
 func (p *party) threshold(workers int) *threshold.Service {
 	c := threshold.Config{
 		Vault: p.vault, Audit: p.audit, Policy: p.file.Threshold, Keys: p.keys, AllowPassive: p.file.AllowPassiveThreshold, Workers: workers,
@@ -298,7 +298,7 @@ func (p *party) threshold(workers int) *threshold.Service {
 	return threshold.New(p.sessions, c)
 }
 
-// links are the connections to the peers.
+// links returns the connections to the peers.
 func (p *party) links() (list []status.Peer) {
 	for i, m := range p.file.Roster.Parties {
 		if p.conns[i] != nil {
@@ -308,8 +308,8 @@ func (p *party) links() (list []status.Peer) {
 	return list
 }
 
-// contextOf prepares the context of multi-key ciphertexts, if the roster pins one. The set is pinned by its hash as all
-// others are, which says whether it may be insecure.
+// contextOf prepares the context of multi-key ciphertexts, if the roster pins one. The set is pinned by its hash like all
+// others, and an insecure set is subject to the same rule.
 func contextOf(f *config.PartyFile) (*multikey.Context, error) {
 	m := f.Roster.Multikey
 	if m == nil {
@@ -321,8 +321,8 @@ func contextOf(f *config.PartyFile) (*multikey.Context, error) {
 	return multikey.ContextOf(m)
 }
 
-// restore brings back the sessions whose results were stored and not yet activated: peers may have activated
-// theirs. The coordinator activates or cancels them. Nothing of other sessions has survived.
+// restore loads the sessions whose results were stored and not yet activated: peers may have activated
+// theirs. The coordinator activates or cancels them. No other sessions survive a restart.
 func (p *party) restore() error {
 	epochs, err := p.vault.Epochs()
 	if err != nil {
@@ -403,7 +403,7 @@ func (p *party) registry(x *exchange.Exchange) (*session.Registry, error) {
 	}), nil
 }
 
-// serve works until stop is done: then it stops being ready, begins no more sessions, and lets those that run end.
+// serve runs until stop is done. Then it reports not ready, starts no more sessions, and lets running sessions end.
 func (p *party) serve(stop context.Context) error {
 	listener, err := net.Listen("tcp", p.file.Listen)
 	if err != nil {

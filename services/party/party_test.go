@@ -282,7 +282,7 @@ func TestRestart(t *testing.T) {
 		all = append(all, n.endAll(s))
 	}
 	unfinished := n.spec(jobv1.Kind_KIND_SCALAR, 1)
-	if _, err := n.nodes[0].begin(n.context(), unfinished); err != nil { // its peers never hear of it
+	if _, err := n.nodes[0].begin(n.context(), unfinished); err != nil { // its peers do not start it
 		t.Fatal(err)
 	}
 	for i, x := range n.nodes {
@@ -323,7 +323,7 @@ func TestCancelOfARunningSession(t *testing.T) {
 	}
 }
 
-// macKeys lists what a party knows of MAC keys, by id.
+// macKeys returns the states of a party's MAC keys by id.
 func (x *node) macKeys(t *testing.T) map[string]vault.MACState {
 	t.Helper()
 	all, err := x.party.vault.MACKeys()
@@ -364,13 +364,13 @@ func TestMACKeyThatAPartyLost(t *testing.T) {
 		if _, _, err = fetch(n.context(), x.client, lost, false); i == 1 {
 			refused(t, err, rpc.Burnt)
 		} else if err != nil {
-			t.Errorf("party %d does not give what was released under the old key: %v", i, err)
+			t.Errorf("party %d does not deliver tuples released under the old key: %v", i, err)
 		}
 	}
 }
 
-// A failed MAC check drops the batch and nothing else. Three in a row retire the MAC key, of which a share may be wrong: the next
-// job makes a new one, and what was released under the old one is still given.
+// A failed MAC check drops only the batch. Three failures in a row retire the MAC key, because a share may be wrong: the next
+// job makes a new key, and tuples released under the old key are still delivered.
 func TestMACCheckFails(t *testing.T) {
 	n := newNetwork(t, func(_ int, f *config.PartyFile) { f.Accusations.MaxUnnamedFailures = 10 })
 	n.keys(1, forKeys)
@@ -456,7 +456,7 @@ func (x *node) plant(t *testing.T, number int, wrong bool) {
 	}
 }
 
-// The joint proof of plaintext knowledge as a session of its own.
+// The joint proof of plaintext knowledge as a separate session.
 func TestJointProof(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)
@@ -530,7 +530,7 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// Drawing a MAC-key share to pool it ends what runs under its epoch, before the share leaves, and no share leaves twice.
+// Fetching a MAC-key share for pooling ends the sessions under its epoch before the share is sent, and no share is sent twice.
 func TestPoolingEndsSessions(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)
@@ -541,7 +541,7 @@ func TestPoolingEndsSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	running := n.spec(jobv1.Kind_KIND_SCALAR, 1)
-	if _, err := x.begin(n.context(), running); err != nil { // its peers never hear of it
+	if _, err := x.begin(n.context(), running); err != nil { // its peers do not start it
 		t.Fatal(err)
 	}
 	tuples := tuplesv1.NewTuplesServiceClient(x.client)
@@ -560,16 +560,16 @@ func TestPoolingEndsSessions(t *testing.T) {
 	}
 }
 
-// Retiring an epoch ends what runs under it, as cancelled, and nothing of it can be activated afterwards.
+// Retiring an epoch cancels its sessions, and none of their results can be activated afterwards.
 func TestRetiringEndsSessions(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)
-	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1)) // makes the MAC key, with which sessions may run beside each other
+	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1)) // makes the MAC key, after which sessions may run concurrently
 	stored := n.spec(jobv1.Kind_KIND_SCALAR, 1)
 	all := n.run(stored)
 	running := n.spec(jobv1.Kind_KIND_SCALAR, 1)
 	x := n.nodes[0]
-	if _, err := x.begin(n.context(), running); err != nil { // its peers never hear of it
+	if _, err := x.begin(n.context(), running); err != nil { // its peers do not start it
 		t.Fatal(err)
 	}
 	for st := (*jobv1.SessionStatus)(nil); st.GetState() != jobv1.JobState_JOB_STATE_GENERATING; time.Sleep(time.Millisecond) {

@@ -28,7 +28,7 @@ func checkPins(f *config.PartyFile, log *slog.Logger) error {
 	return nil
 }
 
-// newKeys refuses keys of legacy sets, unless the party is made for tests of keys that are older than that.
+// newKeys rejects new keys of legacy sets, except at a party for tests of existing keys.
 func (p *party) newKeys() func(name string) error {
 	if p.deviation != nil && p.deviation.LegacyKeys {
 		return nil

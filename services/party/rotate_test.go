@@ -57,8 +57,8 @@ func (n *network) again(change func(i int, f *config.PartyFile)) {
 	}
 }
 
-// An epoch that drains makes nothing new and gives what there is, also after a restart; its MAC keys are not those of its
-// successor; and what is revoked is gone, while the epoch stays until it is retired.
+// A draining epoch generates no new tuples and delivers existing ones, also after a restart; its MAC keys differ from those of its
+// successor; and revoked tuples are erased, while the epoch stays until it is retired.
 func TestDrain(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)
@@ -146,7 +146,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A key for decryption that drains decrypts what was encrypted, and is no longer given to those who would encrypt.
+// A draining decryption key decrypts existing ciphertexts, and is no longer handed out for encryption.
 func TestDrainDecryption(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, jobv1.Purpose_PURPOSE_DECRYPTION)
@@ -174,8 +174,8 @@ func TestDrainDecryption(t *testing.T) {
 	refused(t, err, rpc.Conflict)
 }
 
-// Keys that are not proved serve no party that does not allow it, whatever the coordinator asks, and what was made under
-// them says what it is.
+// A party that does not allow unproved keys never uses them, whatever the coordinator requests, and tuples generated under
+// such keys are labelled.
 func TestPassiveKeysAreNotUsed(t *testing.T) {
 	const unproved = "insecure-8-64"
 	n := newNetwork(t, func(_ int, f *config.PartyFile) {
@@ -265,7 +265,7 @@ func TestRosterOfTheSameParties(t *testing.T) {
 	}
 	n.keys(3, forKeys)
 	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 3))
-	// Nobody makes the one that serves give way to one that cannot.
+	// No caller can replace a usable key by an unusable one.
 	for _, asClient := range []bool{false, true} {
 		_, err = x.drain(n, asClient, &keygenv1.DrainEpochRequest{Epoch: 3, Successor: 1})
 		refused(t, err, rpc.Invalid)
@@ -274,8 +274,8 @@ func TestRosterOfTheSameParties(t *testing.T) {
 	check(t, err)
 }
 
-// A roster of other parties leaves the records of what was made before, and refuses all else with what to do; new keys
-// serve it; and a party that comes back finds its peers as it knew them.
+// After a change to other parties the old records stay readable and other calls are rejected with the next step; new keys
+// work; and a party that returns finds its peers' records unchanged.
 func TestRosterOfOtherParties(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)

@@ -31,7 +31,7 @@ func getStatus(ctx context.Context, t *testing.T, conn *grpc.ClientConn) *status
 	return s
 }
 
-// Who may know sees how a party is doing: its store, its links, its log and its certificate. Others see what it pins.
+// A caller with permission sees a party's state: its store, links, log and certificate. Other callers see only its pins.
 func TestStatusDetails(t *testing.T) {
 	n := newNetwork(t, func(i int, f *config.PartyFile) {
 		if i == 0 { // app has no permissions here
@@ -86,7 +86,7 @@ func TestStatusDetails(t *testing.T) {
 	}
 }
 
-// probe collects what a party says of its peers.
+// probe returns a party's reports about its peers.
 func probe(ctx context.Context, conn *grpc.ClientConn, size uint64) (list []*statusv1.ProbePeersResponse, err error) {
 	stream, err := statusv1.NewProbeServiceClient(conn).ProbePeers(ctx, &statusv1.ProbePeersRequest{Bytes: size})
 	for err == nil {

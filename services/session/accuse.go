@@ -12,7 +12,7 @@ import (
 // accuseTime is how long making an accusation may take: as long as checking a proof, and reading and writing it.
 const accuseTime = 5 * time.Minute
 
-// recorder keeps what an accusation may need, if anybody wants one.
+// recorder returns a recorder of the messages that an accusation may need, or nil if evidence is not wanted.
 func (s *Session) recorder() *evidence.Recorder {
 	c := s.registry.Config
 	if c.Accuse == nil {
@@ -24,7 +24,8 @@ func (s *Session) recorder() *evidence.Recorder {
 	})
 }
 
-// accuse hands over what proves the cheat that has ended a session, if others can check it. The session's own time may be over.
+// accuse passes on evidence of the cheat that ended a session, if others can verify it. The session's own context may have
+// ended already.
 func (s *Session) accuse(ctx context.Context, kept *evidence.Recorder, params [32]byte, report runner.Report, err error) {
 	c := s.registry.Config
 	var f *runner.Failure

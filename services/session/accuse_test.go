@@ -43,8 +43,7 @@ func (g generation) Run(ctx context.Context, s *Session) (*Stored, error) {
 	return &Stored{}, err
 }
 
-// A party that blames another hands what proves the cheat to whoever keeps evidence. Without a cheat
-// there is nothing to hand over.
+// A party that blames another passes on evidence of the cheat. Without a cheat there is no evidence.
 func TestProvedCheatsAreHandedOver(t *testing.T) {
 	set, err := params.Lookup("insecure-8")
 	if err != nil {
@@ -74,8 +73,7 @@ func TestProvedCheatsAreHandedOver(t *testing.T) {
 	}
 }
 
-// generate runs a key generation of two parties, of which the second cheats, and gives what the
-// first one has handed over.
+// generate runs a key generation of two parties, of which the second cheats, and returns the evidence of the first party.
 func generate(t *testing.T, scheme *gbfv.Scheme, cheat string) (found *evidence.Finding, file []byte) {
 	net := testnet.New(t, 2, testnet.Options{})
 	hash, roster := scheme.Set.Hash(), [32]byte{1}

@@ -61,13 +61,13 @@ func TestDrain(t *testing.T) {
 		t.Errorf("what had begun: %v", st)
 	}
 	if st := checking.Status(); job.Final(st.GetState()) {
-		t.Errorf("what is in its check: %v", st)
+		t.Errorf("session in its MAC check: %v", st)
 	}
 	checked.stored = &Stored{}
 	checked.end <- nil
 	<-done
 	if st := checking.Status(); st.GetState() != jobv1.JobState_JOB_STATE_COMPLETED {
-		t.Errorf("what was in its check: %v", st)
+		t.Errorf("session after its MAC check: %v", st)
 	}
 	r.Close()
 }

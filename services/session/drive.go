@@ -23,7 +23,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
-// Source is a fresh source of randomness for work of this party alone, bound to what tells the work from any other.
+// Source returns a new source of randomness for a computation of this party only. bind distinguishes the computation from
+// all others.
 func Source(purpose string, bind ...[]byte) (*sample.Source, error) {
 	return sample.Draw(rand.Reader, purpose, bind...)
 }
@@ -38,7 +39,8 @@ func sourceOf(random io.Reader, rs round.Session) (*sample.Source, error) {
 // source.
 type Start[R any] func(rs round.Session, source *sample.Source) (round.Transition[R], error)
 
-// Drive runs one chain with the peers, and is the only place where a session's secrets come from, beside Join. params is the
+// Drive runs one chain with the peers. Only Drive and Join create a session's secrets. params is the hash of the protocol's
+// further parameters.
 // hash of what the protocol computes with, beyond the set.
 func Drive[R any](ctx context.Context, s *Session, protocol string, params [32]byte, start Start[R]) (R, error) {
 	var none R
@@ -82,7 +84,7 @@ func Drive[R any](ctx context.Context, s *Session, protocol string, params [32]b
 // Call is a session that clients begin, by asking each party of the group for the same thing.
 type Call struct {
 	Ref      job.Ref
-	Digest   [32]byte // of what was asked, which the parties compare first
+	Digest   [32]byte // digest of the request, which the parties compare first
 	Group    []uint32
 	Protocol string
 	Params   [32]byte
@@ -181,8 +183,8 @@ func renumbered(g Group, err error) error {
 	return err
 }
 
-// record logs how a session has ended, and what it leaves to be compared with the logs of others: the transcript, which is
-// equal at honest parties, or after a dispute what the party at fault, or everybody when none is named, has signed.
+// record logs the end of a session, with data to compare with the logs of other parties: the transcript, which is equal at
+// honest parties; or after a dispute the signed messages of the blamed party, or of all parties if no party is blamed.
 func record(log *slog.Logger, names []string, report runner.Report, err error) {
 	log = log.With("session", hex.EncodeToString(report.SessionID[:]), "seconds", report.Took.Seconds(), "rounds", report.Rounds, "sent", report.Sent, "received", report.Received)
 	if err == nil {

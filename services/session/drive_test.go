@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
-// What the log has of a dispute is enough to check the signature of the party at fault.
+// The log entry about a dispute suffices to verify the signature of the blamed party.
 func TestRecordOfADispute(t *testing.T) {
 	public, signer, err := ed25519.GenerateKey(nil)
 	if err != nil {

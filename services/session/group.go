@@ -34,7 +34,7 @@ func (c *Config) group(parties []uint32) (Group, error) {
 		g.Parties, g.Names, g.Keys = append(g.Parties, round.Party(p)), append(g.Names, c.Names[p]), append(g.Keys, c.Keys[p])
 	}
 	if g.Self < 0 {
-		return Group{}, fmt.Errorf("session: %d are no group of party %d", parties, c.Self)
+		return Group{}, fmt.Errorf("session: %d is not a valid group of party %d", parties, c.Self)
 	}
 	return g, nil
 }
@@ -42,7 +42,7 @@ func (c *Config) group(parties []uint32) (Group, error) {
 // whole reports whether the group is the roster.
 func (g Group) whole(c *Config) bool { return len(g.Parties) == len(c.Names) }
 
-// roster gives the party of a group its place in the roster. What is not in the group stays.
+// roster returns the roster index of a party of the group. Indexes outside the group are returned unchanged.
 func (g Group) roster(p round.Party) round.Party {
 	if p < 0 || int(p) >= len(g.Parties) {
 		return p

@@ -1,6 +1,6 @@
-// Package session runs the sessions of one party: it starts them from specs, drives their protocols through
-// the runner, keeps their status for whoever watches, and activates or discards what they stored. The
-// protocol services are adapters over it.
+// Package session runs the sessions of one party: it starts them from specs, drives their protocols through the runner,
+// reports their status to watchers, and activates or discards their stored results. The protocol services are adapters
+// over it.
 package session
 
 import (
@@ -33,7 +33,7 @@ import (
 // maxKept is how many ended sessions the registry remembers.
 const maxKept = 1000
 
-// Config is what all sessions of a party share.
+// Config is shared by all sessions of a party.
 type Config struct {
 	Gate     *job.Gate
 	Exchange *exchange.Exchange
@@ -48,8 +48,8 @@ type Config struct {
 	Traces   *traces.Tracer // may be nil
 	// Conduct of the parties, in sessions before; nil: they may do as they like.
 	Conduct Conduct
-	// Accuse gets what proves a party's cheat when a session has failed for it; nil drops it. It reads the file before it
-	// returns.
+	// Accuse receives evidence of a party's cheat when a session has failed because of it; nil drops the evidence. It
+	// reads the file before it returns.
 	Accuse func(found *evidence.Finding, file io.Reader)
 	// Deviation is that of a party for tests; see runner.Deviation.
 	Deviation *runner.Deviation
@@ -61,12 +61,12 @@ type Config struct {
 type Conduct interface {
 	// Admit refuses a session with parties that cheat. It is called again just before the session begins.
 	Admit(*jobv1.SessionSpec) error
-	// Ended notes how a session failed before anybody else hears of it, and completes the failure with those who may be at
-	// fault.
+	// Ended records how a session failed before the failure becomes visible elsewhere, and adds the parties that may be
+	// responsible to it.
 	Ended(spec *jobv1.SessionSpec, session round.Digest, f *runner.Failure)
 }
 
-// Stored is what a protocol left in the vault, locked.
+// Stored describes a protocol's locked results in the vault.
 type Stored struct {
 	Digest     [32]byte
 	Epoch      uint64
@@ -81,13 +81,13 @@ type Stored struct {
 
 // Protocol is one session's work.
 type Protocol interface {
-	// Memory checks what the spec asks of the protocol and estimates the peak in bytes.
+	// Memory validates the spec for the protocol and returns the estimated peak in bytes.
 	Memory() (uint64, error)
 	// Run drives the protocol and stores its result, locked.
 	Run(ctx context.Context, s *Session) (*Stored, error)
 }
 
-// Claimant is a Protocol whose sessions cannot all run beside each other, whatever memory there is.
+// Claimant is a Protocol whose sessions cannot all run concurrently, even with enough memory.
 type Claimant interface {
 	Protocol
 	// Claim takes the session's place among those that run, or refuses with rpc.Busy. Release is called once, when Run
@@ -217,7 +217,7 @@ func (r *Registry) behaved(spec *jobv1.SessionSpec) error {
 	return r.Conduct.Admit(spec)
 }
 
-// admit takes a session's place beside those that run, and the memory that it is about to hold.
+// admit reserves a session's slot among the running sessions, and its memory.
 func (r *Registry) admit(spec *jobv1.SessionSpec, memory uint64, p Protocol) (release func(), err error) {
 	leave := func() {}
 	if c, ok := p.(Claimant); ok {
@@ -232,7 +232,7 @@ func (r *Registry) admit(spec *jobv1.SessionSpec, memory uint64, p Protocol) (re
 		leave()
 		return nil, err
 	}
-	// What earlier sessions have left is nobody's in the gate's account. This one uses what is of its own degree.
+	// The gate does not charge memory that earlier sessions left cached. This session reuses the part of its own degree.
 	degree := 0
 	if set, err := params.Lookup(spec.GetParams()); err == nil {
 		degree = set.N()
@@ -275,9 +275,9 @@ func (r *Registry) CancelEpoch(ctx context.Context, epoch uint64, reason string)
 	r.stopEpoch(ctx, epoch, reason, func(s jobv1.JobState) bool { return !job.Final(s) })
 }
 
-// DrainEpoch cancels the sessions under an epoch that have not begun their MAC check, and waits as CancelEpoch does. The end
-// of a check without a verdict would cost the MAC key, and what was made under it before: those that are in it go on to
-// their verdict, and cannot store anything. What is stored already is activated or discarded by the coordinator's word.
+// DrainEpoch cancels the sessions under an epoch that have not begun their MAC check, and waits as CancelEpoch does. A check
+// that ends without a verdict would burn the MAC key and the earlier tuples under it, so sessions in their check continue
+// to their verdict, but cannot store anything. The coordinator activates or discards results that are already stored.
 func (r *Registry) DrainEpoch(ctx context.Context, epoch uint64, reason string) {
 	r.stopEpoch(ctx, epoch, reason, unchecked)
 }
@@ -295,7 +295,7 @@ func (r *Registry) stopEpoch(ctx context.Context, epoch uint64, reason string, w
 	r.mu.Unlock()
 	var stopped []*Session
 	for _, s := range under {
-		if done, _ := s.stopIf(reason, which); done { // what is complete stays; what was stored is gone with the epoch
+		if done, _ := s.stopIf(reason, which); done { // completed results stay; stored ones are erased with the epoch
 			stopped = append(stopped, s)
 		}
 	}
@@ -316,11 +316,11 @@ func (r *Registry) CancelAll(reason string) {
 	}
 	r.mu.Unlock()
 	for _, s := range running {
-		_ = s.stop(reason) // what is complete stays
+		_ = s.stop(reason) // completed results stay
 	}
 }
 
-// maxReason bounds what somebody else gives as a reason, which is recorded.
+// maxReason limits the length of another process's reason, which is recorded.
 const maxReason = 1000
 
 // CheckReason refuses a reason that is too long.
@@ -397,8 +397,8 @@ func (r *Registry) Drain(ctx context.Context) {
 	}
 }
 
-// activated waits a little for the word that activates what has been stored. Without it results stay locked until the party
-// is back, and the others wait.
+// activated waits briefly for the coordinator to activate stored results. Without activation they stay locked until the
+// party has restarted, and the other parties wait.
 func (r *Registry) activated(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, checkTime)
 	defer stop()
@@ -420,7 +420,7 @@ func unchecked(s jobv1.JobState) bool { return s < jobv1.JobState_JOB_STATE_VERI
 
 const reasonStopping = "the party is stopping"
 
-// Close cancels what runs, waits for it to end, and lets go of those who watch. It is called once.
+// Close cancels running sessions, waits for their end, and releases all watchers. It must be called once.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -448,7 +448,7 @@ func (r *Registry) Restore(name string, stored *Stored) {
 	}
 	ref := job.Ref{JobID: name[:at], Ordinal: uint32(ordinal)}
 	s := &Session{registry: r, changed: make(chan struct{}), cancel: func(error) {}, status: &jobv1.SessionStatus{Ref: ref.Proto()}}
-	s.Spec = &jobv1.SessionSpec{Ref: ref.Proto(), Epoch: stored.Epoch} // what is left to know of it
+	s.Spec = &jobv1.SessionSpec{Ref: ref.Proto(), Epoch: stored.Epoch} // the rest of the spec is not stored
 	s.complete(stored)
 	r.mu.Lock()
 	defer r.mu.Unlock()

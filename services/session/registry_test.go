@@ -14,11 +14,11 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// Memory that the engine keeps for later is let go of when a session is admitted that leaves too little beside it, unless
-// that session will use it.
+// The engine's cached memory is freed when a session is admitted that would otherwise lack memory, unless the session will
+// use it.
 func TestAdmissionCountsWhatIsKept(t *testing.T) {
 	const kept = 1 << 20
-	free := func(logN, bytes int) { // what it leaves is of this degree
+	free := func(logN, bytes int) { // the cached memory is of this degree
 		basis, err := ring.NewBasis(logN, primes(t))
 		if err != nil {
 			t.Fatal(err)
@@ -68,14 +68,14 @@ func TestAdmissionCountsWhatIsKept(t *testing.T) {
 		}
 	}
 	ring.Trim()
-	free(14, 4*kept) // more of its own than there is room for
+	free(14, 4*kept) // more memory of its own degree than the limit
 	release, err := r.admit(spec, kept/2, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	release()
 	if own, _ := ring.Kept(1 << 14); own != 0 {
-		t.Errorf("%d bytes are kept beside a session that uses fewer", own)
+		t.Errorf("%d bytes stay cached for a session that uses fewer", own)
 	}
 }
 

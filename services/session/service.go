@@ -22,7 +22,7 @@ func NewService(sessions *Registry, p jobv1.Protocol, run func(spec *jobv1.Sessi
 	return Service{sessions, p, run}
 }
 
-// Rules say who may make these calls to the gRPC service with this prefix, beside its own.
+// Rules returns the rules of the gRPC service with this prefix: those for the common calls, and own.
 func Rules(prefix string, own rpc.Rules) rpc.Rules {
 	rules := rpc.Rules{
 		prefix + "Start":     rpc.Allow(rpc.Coordinator),
@@ -37,7 +37,7 @@ func Rules(prefix string, own rpc.Rules) rpc.Rules {
 	return rules
 }
 
-// Start begins a session, or answers with the status of the one that began with the same spec.
+// Start begins a session, or returns the status of the session that began with the same spec.
 func (s Service) Start(_ context.Context, r *jobv1.StartRequest) (*jobv1.StartResponse, error) {
 	st, err := s.Sessions.Start(s.protocol, r.GetSpec(), s.run(r.GetSpec()))
 	return &jobv1.StartResponse{Status: st}, err
@@ -89,7 +89,7 @@ func (s Service) Cancel(ctx context.Context, r *jobv1.CancelRequest) (*jobv1.Can
 	return &jobv1.CancelResponse{Status: st}, err
 }
 
-// Activate unlocks what a session stored.
+// Activate unlocks a session's stored results.
 func (s Service) Activate(_ context.Context, r *jobv1.ActivateRequest) (*jobv1.ActivateResponse, error) {
 	x, err := s.Sessions.Get(r.GetRef())
 	if err != nil {

@@ -96,14 +96,14 @@ func (s *Session) Enter(state jobv1.JobState) {
 	})
 }
 
-// run drives the protocol. Whoever sees that the session has ended may count on its place, which release gives back.
+// run drives the protocol. release frees the session's slot before the end of the session becomes visible.
 func (s *Session) run(ctx context.Context, p Protocol, release func()) {
 	stored, err := func() (*Stored, error) {
 		defer release()
 		return p.Run(ctx, s)
 	}()
 	s.mu.Lock()
-	s.signed = nil // what is to be kept of it is stored
+	s.signed = nil // the records to keep are stored
 	s.mu.Unlock()
 	if err != nil {
 		s.fail(ctx, err)
@@ -178,8 +178,8 @@ func (s *Session) fail(ctx context.Context, err error) {
 	})
 }
 
-// Cancel ends a session that is not active and erases what it stored. It returns when nothing of the session runs any
-// more, so that whoever asks what there is next sees all that it made, or when ctx is done.
+// Cancel ends a session that is not active and erases its stored results. It returns when all of the session's goroutines
+// have stopped, so that a later query sees everything that it stored, or when ctx is done.
 func (s *Session) Cancel(ctx context.Context, reason string) (*jobv1.SessionStatus, error) {
 	if err := CheckReason(reason); err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (s *Session) stop(reason string) error {
 	return err
 }
 
-// stopIf begins to end the session if it is in a state that which selects, and reports whether it is.
+// stopIf begins to end the session if which selects its state, and reports whether it did.
 func (s *Session) stopIf(reason string, which func(jobv1.JobState) bool) (done bool, err error) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
@@ -241,7 +241,7 @@ func (s *Session) discard(stored *Stored, reason string) error {
 	return nil
 }
 
-// lost ends a session whose result is gone, or should be.
+// lost ends a session whose result is erased or must be.
 func (s *Session) lost(reason string) {
 	s.update(func(st *jobv1.SessionStatus) {
 		st.State, st.Ended = jobv1.JobState_JOB_STATE_FAILED, timestamppb.Now()
@@ -249,7 +249,7 @@ func (s *Session) lost(reason string) {
 	})
 }
 
-// Activate unlocks what the session stored, if the digest is the one it reported.
+// Activate unlocks the session's stored results if the digest equals the one that it reported.
 func (s *Session) Activate(digest []byte) (*jobv1.SessionStatus, error) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
@@ -269,7 +269,7 @@ func (s *Session) Activate(digest []byte) (*jobv1.SessionStatus, error) {
 	//lodge:check session/activate/digest [run=TestResults] a result is activated that the party did
 	//  not compute
 	case string(digest) != string(stored.Digest[:]):
-		return nil, rpc.Errorf(rpc.Conflict, "cancel the session everywhere", "the digest is not the one that this party computed")
+		return nil, rpc.Errorf(rpc.Conflict, "cancel the session everywhere", "the digest differs from this party's")
 	}
 	if err := stored.Activate(); err != nil {
 		if e := rpc.FromError(err); e != nil && e.Code == rpc.Burnt {

@@ -33,7 +33,7 @@ func TestSessionsOfOneSeedDiffer(t *testing.T) {
 		seen[got] = true
 	}
 	if again := first(1, 0, 2); !seen[again] {
-		t.Error("one session of one seed has two sources: what differs above need not come from the binding")
+		t.Error("two sources of one session with one seed differ: the differences above may not come from the binding")
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
-// judgment is a Conduct that admits so many times, and notes what it hears.
+// judgment is a Conduct that admits a limited number of sessions, and records its calls.
 type judgment struct {
 	mu     sync.Mutex
 	admits int
@@ -110,11 +110,11 @@ func TestStart(t *testing.T) {
 		change func(s *jobv1.SessionSpec)
 		code   rpc.Code
 	}{
-		"the service of another protocol": {jobv1.Protocol_PROTOCOL_POPK, 9, 1, func(*jobv1.SessionSpec) {}, rpc.Invalid},
-		"another tenant":                  {triples, 9, 1, func(s *jobv1.SessionSpec) { s.Tenant = "others" }, rpc.PolicyRefused},
-		"too much memory":                 {triples, 9, 2 << 20, func(*jobv1.SessionSpec) {}, rpc.PolicyRefused},
-		"a party that is excluded":        {triples, 0, 1, func(*jobv1.SessionSpec) {}, rpc.Excluded},
-		"one that is excluded meanwhile":  {triples, 1, 1, func(*jobv1.SessionSpec) {}, rpc.Excluded},
+		"the service of another protocol":    {jobv1.Protocol_PROTOCOL_POPK, 9, 1, func(*jobv1.SessionSpec) {}, rpc.Invalid},
+		"another tenant":                     {triples, 9, 1, func(s *jobv1.SessionSpec) { s.Tenant = "others" }, rpc.PolicyRefused},
+		"too much memory":                    {triples, 9, 2 << 20, func(*jobv1.SessionSpec) {}, rpc.PolicyRefused},
+		"a party that is excluded":           {triples, 0, 1, func(*jobv1.SessionSpec) {}, rpc.Excluded},
+		"a party that is excluded meanwhile": {triples, 1, 1, func(*jobv1.SessionSpec) {}, rpc.Excluded},
 	} {
 		r, spec := newRegistry(&judgment{admits: c.admits})
 		c.change(spec)

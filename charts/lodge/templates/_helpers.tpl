@@ -12,7 +12,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* labels by which pods are selected: (list $ "their component") */}}
+{{/* labels that select pods: (list $ "their component") */}}
 {{- define "lodge.selectorOf" -}}
 {{- $ := index . 0 -}}
 app.kubernetes.io/name: {{ include "lodge.name" $ }}
@@ -43,7 +43,7 @@ app.kubernetes.io/version: {{ $.Values.image.tag | default $.Chart.AppVersion | 
 app.kubernetes.io/managed-by: {{ $.Release.Service }}
 {{- end -}}
 
-{{/* metadata of an object: (list $ "suffix of its name" "its component, if that is not the role") */}}
+{{/* metadata of an object: (list $ "suffix of its name" "its component; default: the role") */}}
 {{- define "lodge.metadata" -}}
 {{- $ := index . 0 -}}
 {{- $component := $.Values.role -}}
@@ -84,11 +84,11 @@ annotations:
 {{- if eq .Values.role "evaluator" -}}
 {{- toYaml (dict "address" .Values.evaluators.address "identity" (include "lodge.evaluatorIdentity" .)) -}}
 {{- else if not .Values.roster -}}
-{{- fail "roster: give the text of the roster, which is the same for all: --set-file roster=roster.yaml" -}}
+{{- fail "roster: set it to the text of the roster, the same for all releases: --set-file roster=roster.yaml" -}}
 {{- else -}}
 {{- $r := fromYaml .Values.roster -}}
 {{- if not (and (kindIs "slice" (get $r "parties")) (kindIs "map" (get $r "coordinator"))) -}}
-{{- fail "roster: this is no roster: it has parties, and a coordinator" -}}
+{{- fail "roster: the text is not a roster: it needs parties and a coordinator" -}}
 {{- end -}}
 {{- if eq .Values.role "coordinator" -}}
 {{- toYaml $r.coordinator -}}
@@ -110,7 +110,7 @@ annotations:
 
 {{- define "lodge.tlsSecret" -}}
 {{- if and .Values.tls.certManager.enabled .Values.tls.existingSecret -}}
-{{- fail "tls: existingSecret or certManager, and not both" -}}
+{{- fail "tls: set either existingSecret or certManager, not both" -}}
 {{- else if .Values.tls.certManager.enabled -}}
 {{- include "lodge.fullname" . }}-tls
 {{- else -}}
@@ -130,30 +130,30 @@ annotations:
 {{- else if .Values.tls.certManager.enabled -}}
 {{- include "lodge.fullname" . }}-evaluators-tls
 {{- else -}}
-{{- fail "evaluators.existingSecret: name the Secret with the certificate of the evaluators, which is another than the party's" -}}
+{{- fail "evaluators.existingSecret: name the Secret with the certificate of the evaluators, which differs from the party's" -}}
 {{- end -}}
 {{- end -}}
 
-{{/* parameter sets with their hashes, in YAML, from a list of those that have none: (list $ params) */}}
+{{/* parameter sets in YAML, with missing hashes filled in: (list $ params) */}}
 {{- define "lodge.pins" -}}
 {{- $ := index . 0 -}}
 {{- $known := fromYaml ($.Files.Get "files/params.yaml") -}}
 {{- $pins := list -}}
 {{- range index . 1 -}}
 {{- $hash := .hash | default (get $known .name) -}}
-{{- if not $hash }}{{ fail (printf "params: the chart does not know the hash of %s: give it; `lodge params show %s` prints it" .name .name) }}{{ end -}}
+{{- if not $hash }}{{ fail (printf "params: the chart does not know the hash of %s: set it; `lodge params show %s` prints it" .name .name) }}{{ end -}}
 {{- $pins = append $pins (dict "name" .name "hash" $hash) -}}
 {{- end -}}
 {{- toYaml (dict "pins" $pins) -}}
 {{- end -}}
 
-{{/* where a process serves, in its configuration: (list $ port) */}}
+{{/* the addresses in the configuration of a process: (list $ port) */}}
 {{- define "lodge.listens" -}}
 {{- $v := (index . 0).Values -}}
 {{- $ports := list (int (index . 1)) (int $v.health.port) -}}
 {{- if $v.metrics.enabled }}{{ $ports = append $ports (int $v.metrics.port) }}{{ end -}}
 {{- if ne (len $ports) (len (uniq $ports)) -}}
-{{- fail "health.port and metrics.port: each port of a pod is for one thing; give them numbers of their own" -}}
+{{- fail "health.port and metrics.port: the ports of a pod must differ from each other and from its main port" -}}
 {{- end -}}
 listen: 0.0.0.0:{{ index . 1 }}
 health_listen: 0.0.0.0:{{ $v.health.port }}
@@ -174,7 +174,7 @@ tls:
 {{- $_ := set $c "params" (get (fromYaml (include "lodge.pins" (list . $c.params))) "pins") -}}
 {{- $identity := $v.evaluators.partyIdentity -}}
 {{- if eq $v.role "party" }}{{ $identity = get (fromYaml (include "lodge.member" .)) "identity" }}{{ end -}}
-{{- if not $identity }}{{ fail "evaluators.partyIdentity: give the identity of the party that is served, as in the roster" }}{{ end -}}
+{{- if not $identity }}{{ fail "evaluators.partyIdentity: set it to the identity of the party in the roster" }}{{ end -}}
 {{- $own := dict "name" $v.evaluators.name "party" (dict "name" $v.party.name "identity" $identity) -}}
 {{- toYaml (merge $own (fromYaml (include "lodge.listens" (list . $v.evaluators.port))) $c) -}}
 {{- end -}}
@@ -198,7 +198,7 @@ tls:
 {{- $_ := set $c.policy "params" $pins -}}
 {{- if $v.evaluators.enabled -}}
 {{- $pool := dict "name" $v.evaluators.name "identity" (include "lodge.evaluatorIdentity" .)
-      "domain" (required "evaluators.domain: name who administers this cluster" $v.evaluators.domain)
+      "domain" (required "evaluators.domain: name the administrator of this cluster" $v.evaluators.domain)
       "address" (printf "%s-evaluators.%s.svc:%v" (include "lodge.fullname" .) .Release.Namespace $v.evaluators.port) -}}
 {{- $evaluators := $c.evaluators | default dict -}}
 {{- $_ := set $evaluators "processes" (prepend ($evaluators.processes | default list) $pool) -}}
@@ -234,7 +234,7 @@ seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
-{{/* what all pods have where they run */}}
+{{/* the placement of all pods */}}
 {{- define "lodge.placement" -}}
 {{- range $key := list "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" "imagePullSecrets" }}
 {{- with get $.Values $key }}
@@ -271,7 +271,7 @@ runtimeClassName: {{ . }}
 {{- end }}
 {{- end -}}
 
-{{/* The volumes that both the process and its maintenance mount; files of Secrets are root's, for the group of the process. */}}
+{{/* volumes of the process and of its maintenance; files of Secrets belong to root and the group of the process */}}
 {{- define "lodge.volumes" -}}
 - name: config
   configMap:

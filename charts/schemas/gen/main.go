@@ -1,6 +1,6 @@
-// Command gen writes the JSON schemas by which kubeconform checks what the chart renders, without the descriptions: those of
-// Kubernetes' own kinds from the OpenAPI file in its module, those of other projects from their custom resource definitions.
-// With -check it compares instead. Modules are downloaded, and must have the sums that stand here.
+// Command gen writes the JSON schemas with which kubeconform checks the rendered chart, without descriptions. Schemas of
+// Kubernetes come from the OpenAPI file in its module, schemas of other projects from their custom resource definitions.
+// With -check it compares instead. It downloads the modules, which must have the checksums below.
 package main
 
 import (
@@ -25,7 +25,7 @@ const (
 	gateways   = "sigs.k8s.io/gateway-api@v1.3.0"
 )
 
-// sums of the modules, as go.sum would have them.
+// sums are the checksums of the modules, in the format of go.sum.
 var sums = map[string]string{
 	kubernetes: "h1:Yy6R4QB8C9kJPp25GFqEvX5XQwY5qzKeqD0Xx6oAcmk=",
 	prometheus: "h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s=",
@@ -33,7 +33,7 @@ var sums = map[string]string{
 	gateways:   "h1:q6okN+/UKDATola4JY7zXzx40WO4VISk7i9DIfOvr9M=",
 }
 
-// kinds of Kubernetes that the chart renders or tests make, by group, version and kind.
+// kinds lists the kinds of Kubernetes that the chart or its tests use, by group, version and kind.
 var kinds = []string{
 	"/v1/ConfigMap", "/v1/Namespace", "/v1/PersistentVolume", "/v1/Pod", "/v1/Secret", "/v1/Service", "/v1/ServiceAccount",
 	"apps/v1/Deployment", "apps/v1/StatefulSet", "autoscaling/v2/HorizontalPodAutoscaler", "batch/v1/Job",
@@ -41,7 +41,7 @@ var kinds = []string{
 	"storage.k8s.io/v1/StorageClass",
 }
 
-// resources of others: the file with the definition, and the version.
+// resources lists the kinds of other projects: the file with the definition, and the version.
 var resources = []struct{ module, file, version string }{
 	{prometheus, "example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml", "v1"},
 	{prometheus, "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml", "v1"},
@@ -57,7 +57,7 @@ const (
 )
 
 func main() {
-	check := flag.Bool("check", false, "compare with what is there")
+	check := flag.Bool("check", false, "compare with the existing files")
 	copies := flag.String("resources", "", "copy the definitions of custom resources to this directory")
 	flag.Parse()
 	dir := "charts/schemas"
@@ -83,7 +83,7 @@ func run(dir string, check bool) error {
 	for _, path := range old {
 		if _, ok := files[filepath.Base(path)]; !ok {
 			if check {
-				return fmt.Errorf("%s is not generated any more; run: go run ./charts/schemas/gen", path)
+				return fmt.Errorf("%s is no longer generated; run: go run ./charts/schemas/gen", path)
 			}
 			if err := os.Remove(path); err != nil {
 				return err
@@ -126,7 +126,7 @@ func copyResources(dir string) error {
 	return nil
 }
 
-// generate makes the files by name.
+// generate returns the contents of the files by name.
 func generate() (map[string][]byte, error) {
 	root, err := download(kubernetes)
 	if err != nil {
@@ -172,7 +172,7 @@ type generator struct {
 	files map[string][]byte
 }
 
-// kind writes the schema of one, under the name by which kubeconform looks for it.
+// kind writes the schema of a kind, under the file name that kubeconform expects.
 func (g *generator) kind(group, version, kind string, schema any) {
 	name := strings.ToLower(kind)
 	if group != "" {
@@ -182,7 +182,7 @@ func (g *generator) kind(group, version, kind string, schema any) {
 	g.files[name+"-"+version+".json"] = append(b, '\n')
 }
 
-// use takes a definition, and what it refers to.
+// use adds a definition and, recursively, the definitions that it refers to.
 func (g *generator) use(name string) {
 	if _, ok := g.used[name]; ok {
 		return
@@ -195,7 +195,7 @@ func (g *generator) use(name string) {
 	g.used[name] = g.strict(g.all[name], prefix)
 }
 
-// strict is a schema without descriptions that refuses properties it does not know.
+// strict returns the schema without descriptions. It rejects unknown properties.
 func (g *generator) strict(x any, at string) any {
 	switch x := x.(type) {
 	case []any:
@@ -239,7 +239,7 @@ func (g *generator) properties(x map[string]any, at string) map[string]any {
 	return out
 }
 
-// resource takes a custom one.
+// resource writes the schema of a custom resource.
 func (g *generator) resource(module, file, version string) error {
 	root, err := download(module)
 	if err != nil {
@@ -276,7 +276,7 @@ func (g *generator) resource(module, file, version string) error {
 	return fmt.Errorf("no version %s", version)
 }
 
-// definitions are those that are used, one on each line.
+// definitions returns the used definitions, one per line.
 func (g *generator) definitions() []byte {
 	var b bytes.Buffer
 	b.WriteString("{\"definitions\":{\n")
@@ -291,10 +291,10 @@ func (g *generator) definitions() []byte {
 	return b.Bytes()
 }
 
-// download gives the directory of a module.
+// download downloads a module and returns its directory.
 func download(module string) (string, error) {
 	cmd := exec.Command("go", "mod", "download", "-json", module)
-	cmd.Dir = os.TempDir() // no module of ours
+	cmd.Dir = os.TempDir() // outside this module
 	out, err := cmd.Output()
 	var m struct{ Dir, Sum, Error string }
 	if json.Unmarshal(out, &m) != nil || m.Error != "" || err != nil && m.Dir == "" {

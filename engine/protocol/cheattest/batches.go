@@ -72,7 +72,7 @@ func ofBatches() []*Cheat {
 			func(h byzantine.Hooks, _ *Env) {
 				byzantine.On(h, "triple/message", func(full *bool) { *full = true })
 			}),
-		row("windows", "encrypts windows of no image as a factor of convolutions", Convolutions, failsZero, 0,
+		row("windows", "encrypts windows that do not come from one image as a factor of convolutions", Convolutions, failsZero, 0,
 			func(h byzantine.Hooks, e *Env) {
 				byzantine.On(h, "triple/window", func(tamper *func(int, field.Vec)) {
 					*tamper = func(i int, slots field.Vec) {
@@ -86,11 +86,11 @@ func ofBatches() []*Cheat {
 			func(h byzantine.Hooks, _ *Env) {
 				byzantine.On(h, "triple/evaluated", func(list []*gbfv.Ciphertext) { list[0].C0.C[0][0] ^= 1 })
 			}),
-		row("decrypted-before", "has a ciphertext decrypted that it decrypts already", Scalars, evaluated, 14,
+		row("decrypted-before", "replaces a ciphertext to decrypt with a copy of another", Scalars, evaluated, 14,
 			func(h byzantine.Hooks, _ *Env) {
 				byzantine.On(h, "triple/evaluated", func(list []*gbfv.Ciphertext) { list[0] = list[len(list)-1].Clone() })
 			}),
-		row("masked-factor", "adds 1 to its share of a factor that the sacrifice opens, and goes on with it", Scalars,
+		row("masked-factor", "adds 1 to its share of a factor that the sacrifice opens, and continues with that value", Scalars,
 			failsMAC, 18, func(h byzantine.Hooks, e *Env) {
 				byzantine.On(h, "triple/sacrifice", func(v field.Vec) { add(v.At(v.Len()-1), e.Scheme.Field) })
 			}),
@@ -103,7 +103,7 @@ func ofBatches() []*Cheat {
 			byzantine.On(h, "triple/sacrifice", func(v field.Vec) { copy(v.At(1), v.At(0)) })
 		}),
 		// Half of what is opened then is no square, which is seen before the MAC check would be.
-		row("wrong-squares", "adds 1 to its shares of all squares that bits open, and goes on with them", Bits,
+		row("wrong-squares", "adds 1 to its shares of all squares that bits open, and continues with these values", Bits,
 			failsZero, 0, func(h byzantine.Hooks, e *Env) {
 				byzantine.On(h, "triple/products", func(v field.Vec) {
 					for i := range v.Len() {
@@ -111,7 +111,7 @@ func ofBatches() []*Cheat {
 					}
 				})
 			}),
-		row("wrong-opening", "adds 1 to what it opens in the MAC check", Scalars, failsMAC, 15, func(h byzantine.Hooks,
+		row("wrong-opening", "adds 1 to its opening in the MAC check", Scalars, failsMAC, 15, func(h byzantine.Hooks,
 			e *Env) {
 			byzantine.On(h, "triple/mac/open", func(v field.Vec) { add(v.At(0), e.Scheme.Field) })
 		}),
@@ -119,10 +119,10 @@ func ofBatches() []*Cheat {
 			func(h byzantine.Hooks, e *Env) {
 				byzantine.On(h, "triple/mac/open", func(v field.Vec) { add(v.At(2), e.Scheme.Field) })
 			}),
-		row("wrong-z", "commits to a z that is wrong", Scalars, failsMAC, 15, flipped("triple/mac/z/commit")),
+		row("wrong-z", "commits to a wrong z", Scalars, failsMAC, 15, flipped("triple/mac/z/commit")),
 		row("other-z", "opens another z than it committed to", Scalars, unopened, 15,
 			flipped("triple/mac/z/open")),
-		row("wrong-m", "adds 1 to what hides its MAC in the MAC check", Scalars, failsMAC, 15, func(h byzantine.Hooks, e *Env) {
+		row("wrong-m", "adds 1 to the value that hides its MAC in the MAC check", Scalars, failsMAC, 15, func(h byzantine.Hooks, e *Env) {
 			byzantine.On(h, "triple/mac/open", func(v field.Vec) { add(v.At(maccheck.Combinations), e.Scheme.Field) })
 		}),
 		row("wrong-check-triple", "adds 1 to its share of the product of a check triple", Scalars, failsMAC, 15, func(h byzantine.Hooks, e *Env) {
@@ -132,8 +132,8 @@ func ofBatches() []*Cheat {
 			0, flipped("triple/mac/coin/open")),
 		row("other-sacrifice-coin", "opens another seed of the coin of the sacrifice than it committed to", Scalars,
 			committed, 0, flipped("triple/sacrifice/coin/open")),
-		row("own-coin", "commits to a seed of its own choice", Scalars, passes, 0, flipped("triple/mac/coin/commit")),
-		row("own-sacrifice-coin", "commits to a seed of its own choice for the sacrifice", Scalars, passes, 0,
+		row("own-coin", "commits to a chosen seed", Scalars, passes, 0, flipped("triple/mac/coin/commit")),
+		row("own-sacrifice-coin", "commits to a chosen seed for the sacrifice", Scalars, passes, 0,
 			flipped("triple/sacrifice/coin/commit")),
 	}
 }

@@ -59,8 +59,8 @@ func ofKeys() []*Cheat {
 		row("wrong-relin-h1", "adds 1 to a residue of its h1", equation, wrong("relin h1", one)),
 		row("malformed-relin", "adds q/4 to its share of a digit of the relinearisation key", equation,
 			wrong("relin second", quarter), 13),
-		row("long-secret", "takes a secret that is not short", bound, on("keygen/secret", longer), 24),
-		row("long-ephemeral-secret", "takes an ephemeral secret that is not short", bound, on("keygen/secret/relin",
+		row("long-secret", "uses a long secret", bound, on("keygen/secret", longer), 24),
+		row("long-ephemeral-secret", "uses a long ephemeral secret", bound, on("keygen/secret/relin",
 			longer), 24),
 		row("reused-challenge", "answers the challenge of another session", equation, func(h byzantine.Hooks, _ *Env) {
 			byzantine.On(h, "keygen/challenge", func(f [][]byte) {
@@ -72,7 +72,7 @@ func ofKeys() []*Cheat {
 			func(h byzantine.Hooks, _ *Env) {
 				byzantine.On(h, "keygen/challenge", func(f [][]byte) { f[len(f)-1] = make([]byte, 32) })
 			}, 6),
-		row("rogue-share", "sends a share of the public key that makes the sum of all a key of its own", share,
+		row("rogue-share", "chooses its share of the public key so that it knows the secret of the sum", share,
 			rogueShare, 19),
 		row("rushing-relin", "opens h0 and h1 that make the others' sums zero", committed, rushingRelin, 25),
 		row("wrong-response", "changes a bit of a response", equation, sent(func(f [][]byte) { f[0][0] ^= 1 })),
@@ -83,7 +83,7 @@ func ofKeys() []*Cheat {
 				return f
 			})
 		}),
-		row("copied-keys", "says everything of its proofs as party 0 does", committed, func(h byzantine.Hooks, e *Env) {
+		row("copied-keys", "copies all messages of its proofs from party 0", committed, func(h byzantine.Hooks, e *Env) {
 			copies(h, e, "keygen/relin/commit", "keygen/relin/open", "keygen/statement/commit",
 				"keygen/statement/open", "keygen/proofs")
 		}, 1),
@@ -96,15 +96,15 @@ func ofKeys() []*Cheat {
 	}
 	for _, label := range []string{"public", "rotation", "relin h0", "relin h1", "relin second"} {
 		list = append(list,
-			row("long-error-"+dashed(label), "takes an error of its "+label+" that is not short", bound,
+			row("long-error-"+dashed(label), "uses a long error in its "+label, bound,
 				on("keygen/error/"+label, longer), 24),
-			row("long-mask-"+dashed(label), "masks an error of its "+label+" with what is not short", bound,
+			row("long-mask-"+dashed(label), "uses a long mask for an error in its "+label, bound,
 				on("keygen/mask/"+label, longer)))
 	}
 	// Its responses have no room for 2^30 times a secret: an honest prover that holds it cannot speak.
-	list = append(list, row("scaled-secret", "takes a secret 2^30 times as long as drawn, and cannot answer",
+	list = append(list, row("scaled-secret", "scales its secret by 2^30, and cannot respond",
 		Ends{Check: CheckLate, Named: Suspects}, on("keygen/secret", scaled), 24),
-		row("scaled-error", "takes an error of its public key 2^30 times as long as drawn, and cannot answer",
+		row("scaled-error", "scales an error of its public key by 2^30, and cannot respond",
 			Ends{Check: CheckLate, Named: Suspects}, on("keygen/error/public", scaled), 24))
 	return list
 }

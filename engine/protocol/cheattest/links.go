@@ -89,7 +89,7 @@ func ofLinks() (list []*Cheat) {
 		switch m.Name {
 		case "keygen/statement/open", "triple/statement/open", "triple/share", "triple/mac/z/open":
 			ends := Ends{Check: CheckLate, Named: Suspects, Counts: m.counts()}
-			add("silent", "says nothing any more, from its "+m.Name+" on", m, Silence, 2, ends, nil)
+			add("silent", "stops sending, starting with its "+m.Name, m, Silence, 2, ends, nil)
 		}
 	}
 	shape, duplicate, size := malformed, blamed(round.CheckDuplicate), blamed(round.CheckSize)

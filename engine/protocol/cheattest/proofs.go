@@ -61,11 +61,11 @@ func ofProofs() []*Cheat {
 					})
 				})
 		}
-		row("other-ciphertext", "proves a ciphertext and sends one with a bit more", committed, 2,
+		row("other-ciphertext", "proves a ciphertext, and sends it with one bit changed", committed, 2,
 			func(h byzantine.Hooks, _ *Env) {
 				byzantine.On(h, step.name+"/ciphertexts", func(b *round.Body) { *b = bodyOf(flip(nil, 0, framesOf(*b))) })
 			})
-		row("wrong-ciphertext", "proves another ciphertext than it states from the start", equation, 2,
+		row("wrong-ciphertext", "states another ciphertext than it proves", equation, 2,
 			func(h byzantine.Hooks, e *Env) {
 				byzantine.On(h, step.name+"/encrypted", func(list []*gbfv.Ciphertext) { list[0].C0.C[0][0] ^= 1 })
 			})
@@ -73,7 +73,7 @@ func ofProofs() []*Cheat {
 			byzantine.On(h, step.name+"/encrypted",
 				func(list []*gbfv.Ciphertext) { list[0].C0.C[0][0] = e.Scheme.Q.Primes()[0] })
 		})
-		row("wrong-mask", "states another mask than it answers for", equation, 2, func(h byzantine.Hooks, _ *Env) {
+		row("wrong-mask", "states another mask than it responds with", equation, 2, func(h byzantine.Hooks, _ *Env) {
 			byzantine.On(h, step.name+"/statement/commit", func(b *[]byte) { (*b)[len(*b)-1] ^= 1 })
 		})
 		row("other-statement", "opens another statement than it committed to", committed, 2, func(h byzantine.Hooks,
@@ -85,7 +85,7 @@ func ofProofs() []*Cheat {
 		})
 		names := []string{step.name + "/statement/commit", step.name + "/statement/open", step.name + "/ciphertexts",
 			step.name + "/response"}
-		row("copied-proof", "says everything of its proof as party 0 does", committed, 1, func(h byzantine.Hooks,
+		row("copied-proof", "copies all messages of its proof from party 0", committed, 1, func(h byzantine.Hooks,
 			e *Env) {
 			copies(h, e, names...)
 		})
@@ -98,7 +98,7 @@ func ofProofs() []*Cheat {
 				return f
 			})
 		})
-		row("replayed-proof", "says everything of its proof as in an earlier session", committed, 9,
+		row("replayed-proof", "replays all messages of its proof from an earlier session", committed, 9,
 			func(h byzantine.Hooks, e *Env) { replays(h, e, names...) })
 		list[len(list)-1].Replays = true
 	}
@@ -119,7 +119,7 @@ func ofWitnesses() []*Cheat {
 					lengthen(e, p.Witness(0), x)
 				})
 			}},
-		&Cheat{Name: "witness-of-2-to-20-b", Does: "encrypts a message whose encoding has 2^20 b in it, and reduces its responses", In: Scalars, From: 2, Ends: equation, Threats: []int{4},
+		&Cheat{Name: "witness-of-2-to-20-b", Does: "encrypts a message whose encoding contains 2^20 b, and reduces its responses", In: Scalars, From: 2, Ends: equation, Threats: []int{4},
 			set: func(h byzantine.Hooks, e *Env) {
 				var sizes params.Proof
 				byzantine.On(h, "triple/witness", func(p *popk.Prover) {
@@ -136,7 +136,7 @@ func ofWitnesses() []*Cheat {
 					}
 				})
 			}},
-		&Cheat{Name: "uneven-mac-key", Does: "encrypts a MAC key that is not the same in every slot", In: First,
+		&Cheat{Name: "uneven-mac-key", Does: "encrypts a MAC key that differs between slots", In: First,
 			From: 2, Ends: equation, Threats: []int{5},
 			set: func(h byzantine.Hooks, e *Env) {
 				byzantine.On(h, "mackey/encrypted", func(list []*gbfv.Ciphertext) {
@@ -144,7 +144,7 @@ func ofWitnesses() []*Cheat {
 						e.Scheme.Delta(), 1)
 				})
 			}},
-		&Cheat{Name: "uneven-mac-response", Does: "answers for a MAC key with a coefficient that no constant has",
+		&Cheat{Name: "uneven-mac-response", Does: "responds for a MAC key with a coefficient that no constant has",
 			In: First, From: 2, Ends: blamed(round.CheckSize), Threats: []int{5},
 			set: func(h byzantine.Hooks, e *Env) {
 				rewrite(h, e, "mackey/response", func(_ *Env, _ round.Party, f [][]byte) [][]byte {
@@ -153,7 +153,7 @@ func ofWitnesses() []*Cheat {
 					return f
 				})
 			}},
-		&Cheat{Name: "proves-more", Does: "proves a ciphertext more than was agreed", In: Scalars, From: 2,
+		&Cheat{Name: "proves-more", Does: "proves one ciphertext too many", In: Scalars, From: 2,
 			Ends: malformed, Threats: []int{6},
 			set: func(h byzantine.Hooks, e *Env) {
 				rewrite(h, e, "triple/ciphertexts", func(_ *Env, _ round.Party, f [][]byte) [][]byte {
@@ -161,7 +161,7 @@ func ofWitnesses() []*Cheat {
 						f[0], f[1])
 				})
 			}},
-		&Cheat{Name: "proves-less", Does: "proves a ciphertext less than was agreed", In: Scalars, From: 2,
+		&Cheat{Name: "proves-less", Does: "proves one ciphertext too few", In: Scalars, From: 2,
 			Ends: malformed, Threats: []int{6},
 			set: func(h byzantine.Hooks, e *Env) {
 				rewrite(h, e, "triple/ciphertexts", func(_ *Env, _ round.Party,

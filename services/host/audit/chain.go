@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// Head is the last entry of a chain; zero for an empty one.
+// Head identifies the last entry of a chain; it is zero for an empty chain.
 type Head struct {
 	Seq  uint64 `json:"seq"`
 	Hash Hash   `json:"hash"`
 }
 
-// BrokenError says where a log is not what its party wrote.
+// BrokenError reports the first place where a log was changed.
 type BrokenError struct {
 	File   string
 	Line   int // from 1; 0: the file as a whole
@@ -34,7 +34,7 @@ func (e *BrokenError) Error() string {
 	return fmt.Sprintf("audit: %s, line %d %s", e.File, e.Line, e.Reason)
 }
 
-// markEvery is how many entries lie between the offsets that a segment remembers.
+// markEvery is the number of entries between the offsets that a segment remembers.
 const markEvery = 256
 
 // segment is one file of a log.
@@ -45,12 +45,12 @@ type segment struct {
 	entries uint64
 	size    int64   // bytes of whole lines
 	marks   []int64 // where every markEvery-th entry begins
-	torn    []byte  // what follows the last whole line
+	torn    []byte  // bytes after the last whole line
 }
 
 func (s *segment) name() string { return filepath.Base(s.path) }
 
-// add counts an entry whose line, with its end, has so many bytes.
+// add counts an entry whose line, including its end, has the given length.
 func (s *segment) add(seq uint64, bytes int) {
 	if s.entries == 0 {
 		s.first = seq
@@ -67,7 +67,7 @@ const filePrefix, fileSuffix = "audit-", ".jsonl"
 
 func fileName(number int) string { return fmt.Sprintf("%s%06d%s", filePrefix, number, fileSuffix) }
 
-// segments lists the files of a log in order, unread.
+// segments lists the files of a log in order without reading them.
 func segments(dir string) ([]*segment, error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -93,12 +93,12 @@ func segments(dir string) ([]*segment, error) {
 	return all, nil
 }
 
-// chain follows a log from line to line.
+// chain verifies a log line by line.
 type chain struct {
 	head   Head
 	known  map[Hash]bool // heads that must be in the chain; removed when found
-	strict bool          // decode every line, not only what the chain needs
-	loose  bool          // the chain may begin anywhere
+	strict bool          // decode each line in full, not only its links
+	loose  bool          // the chain may begin at any entry
 }
 
 func newChain(known []Hash) chain {
@@ -109,7 +109,7 @@ func newChain(known []Hash) chain {
 	return c
 }
 
-// file follows one file to the end of its last whole line.
+// file verifies one file to the end of its last whole line.
 func (c *chain) file(s *segment) error {
 	f, err := os.Open(s.path)
 	if err != nil {
@@ -132,15 +132,15 @@ func (c *chain) file(s *segment) error {
 	})
 }
 
-// complete says whether all known heads were found.
+// complete returns an error unless all known heads were found.
 func (c *chain) complete() error {
 	for h := range c.known {
-		return fmt.Errorf("audit: the hash %s is not in the log: its end was cut off, or it was written anew", h)
+		return fmt.Errorf("audit: the hash %s is not in the log: the end of the log was cut off, or the log was rewritten", h)
 	}
 	return nil
 }
 
-// line takes the next line, or says what is wrong with it.
+// line verifies the next line. It returns the problem, or "".
 func (c *chain) line(line []byte) string {
 	l, ok := parse(line)
 	if !ok {
@@ -152,7 +152,7 @@ func (c *chain) line(line []byte) string {
 	begins := c.loose && c.head.Seq == 0
 	switch {
 	case !begins && l.prev != c.head.Hash:
-		return "does not follow what is before it: lines were removed, added or swapped"
+		return "does not follow the entry before it: lines were removed, added or swapped"
 	case !begins && l.seq != c.head.Seq+1:
 		return fmt.Sprintf("has the sequence number %d after %d", l.seq, c.head.Seq)
 	}
@@ -169,16 +169,16 @@ func (c *chain) line(line []byte) string {
 	return ""
 }
 
-// links are what the chain needs of a line.
+// links holds the fields of a line that form the chain.
 type links struct {
 	seq        uint64
 	prev, hash Hash
-	body       []byte // what is hashed
+	body       []byte // the bytes that are hashed
 }
 
 var lineStart = fmt.Appendf(nil, `{"v":%d,"seq":`, version)
 
-// parse finds the links, which have their places in every line.
+// parse finds the links, which have fixed places in every line.
 func parse(line []byte) (l links, ok bool) {
 	rest, ok := bytes.CutPrefix(line, lineStart)
 	end := bytes.IndexByte(rest, ',')
@@ -214,8 +214,8 @@ func parse(line []byte) (l links, ok bool) {
 	return l, ok
 }
 
-// scan gives every line without its end, and what follows the last of them. One that is longer than maxLine is the last.
-// The line is each's during the call only.
+// scan calls each for every line, without its end; whole is false for an unfinished last line. A line that is longer than
+// maxLine ends the scan. The line is valid only during the call.
 func scan(r io.Reader, each func(n int, line []byte, whole bool) error) error {
 	b := bufio.NewReaderSize(r, maxLine+2)
 	for n := 1; ; n++ {

@@ -14,7 +14,7 @@ import (
 
 const crashDir = "LODGE_AUDIT_CRASH_DIR"
 
-// TestMain is also the process that TestKilled kills: it appends until it dies, and prints what was acknowledged.
+// TestMain is also the process that TestKilled kills: it appends until it dies, and prints the acknowledged entries.
 func TestMain(m *testing.M) {
 	dir := os.Getenv(crashDir)
 	if dir == "" {
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	select {}
 }
 
-// What was acknowledged before a process was killed is in the log, and the log goes on.
+// Entries acknowledged before a SIGKILL are in the log, and the log can be continued.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	var known []Hash
@@ -57,7 +57,7 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := bufio.NewReader(out)
-		// The first are killed while they open the log, the others so long after their first entry.
+		// The first processes are killed while they open the log, the others this long after their first entry.
 		after, early := time.Duration(40+23*round)*time.Millisecond, round < 3
 		var stop *time.Timer
 		kill := func() { stop = time.AfterFunc(after, func() { cmd.Process.Kill() }) }

@@ -1,11 +1,12 @@
-// Package audit is a party's append-only log of who drew what: reservations, deliveries, MAC keys, epochs, policies.
-// It names clients, objects, ranges and digests, and has no field that could hold a share, a key or a seed.
+// Package audit implements a party's append-only log of reservations, deliveries, MAC keys, epochs and policies, with the
+// clients that they concern. An entry names clients, objects, ranges and digests, and has no field that could hold a
+// share, a key or a seed.
 //
-// A log is a directory of files audit-000001.jsonl, audit-000002.jsonl and so on. Every line is one entry in JSON with
+// A log is a directory of files audit-000001.jsonl, audit-000002.jsonl and so on. Each line is one entry in JSON with
 // its sequence number, the hash of the entry before it (zero for the first), and its own hash: SHA-256 over the bytes
-// of its line before `,"hash":`. An entry has one encoding only. The chain goes on from file to file, so whoever knows
-// one hash can tell whether anything up to it was changed, swapped or removed. Nobody can tell from the files alone
-// whether entries at the end were cut off, or all of it was written anew: for that, keep a hash elsewhere.
+// of its line before `,"hash":`. An entry has exactly one encoding. The chain continues across files, so one known hash
+// proves whether any earlier entry was changed, swapped or removed. The files alone do not show whether entries at the
+// end were cut off, or the whole log was rewritten: for that, keep a hash elsewhere.
 package audit
 
 import (
@@ -22,10 +23,10 @@ import (
 	"unicode/utf8"
 )
 
-// version of the encoding.
+// version numbers the encoding.
 const version = 1
 
-// Bounds of an entry.
+// Limits of an entry.
 const (
 	maxName    = 64      // bytes of a party, client or tenant, and of an event
 	maxObject  = 128     // bytes of an object's name
@@ -38,7 +39,7 @@ const (
 // Hash is a SHA-256, 64 lowercase hexadecimal digits in text.
 type Hash [sha256.Size]byte
 
-// ParseHash reads 64 lowercase hexadecimal digits.
+// ParseHash parses 64 lowercase hexadecimal digits.
 func ParseHash(text string) (Hash, error) {
 	var h Hash
 	err := h.UnmarshalText([]byte(text))
@@ -47,10 +48,10 @@ func ParseHash(text string) (Hash, error) {
 
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// MarshalText writes the digits.
+// MarshalText returns the digits.
 func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
 
-// UnmarshalText reads the digits.
+// UnmarshalText parses the digits.
 func (h *Hash) UnmarshalText(text []byte) error {
 	if len(text) == hex.EncodedLen(len(h)) && bytes.Equal(text, bytes.ToLower(text)) {
 		if _, err := hex.Decode(h[:], text); err == nil {
@@ -60,49 +61,49 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return errors.New("audit: a hash is 64 lowercase hexadecimal digits")
 }
 
-// Event is what happened: lowercase words with '_' between them.
+// Event names what happened: lowercase words joined by '_'.
 type Event string
 
-// The events. A reader takes others too, so that it can verify the log of a later version.
+// The events. Readers accept other events as well, so that they can verify the log of a later version.
 const (
-	Reserved    Event = "reserved"      // ranges were set aside for a client
-	Delivered   Event = "delivered"     // a client was given shares; the entry is durable before the first byte leaves
-	Replayed    Event = "replayed"      // the same client was given the same shares again
-	Released    Event = "released"      // a reservation ended undelivered
+	Reserved    Event = "reserved"      // ranges were reserved for a client
+	Delivered   Event = "delivered"     // a client received shares; the entry is durable before the first byte is sent
+	Replayed    Event = "replayed"      // the same client received the same shares again
+	Released    Event = "released"      // a reservation ended without delivery
 	Expired     Event = "expired"       // the lease of a reservation ended
 	Exported    Event = "exported"      // shares were written to files
-	MACKeyDrawn Event = "mac_key_drawn" // a client was given this party's share of a MAC key
-	MACKeyBurnt Event = "mac_key_burnt" // a MAC key and the tuples under it are dead
-	// MACCheckFailed is a batch that was dropped because its MAC check failed or did not end. MACKeyRetired is a MAC key
-	// under which nothing new is made; its tuples stay valid.
+	MACKeyDrawn Event = "mac_key_drawn" // a client received this party's share of a MAC key
+	MACKeyBurnt Event = "mac_key_burnt" // a MAC key and the tuples under it became unusable
+	// MACCheckFailed is a batch that was dropped because its MAC check failed or did not finish. MACKeyRetired is a MAC key
+	// for which no new tuples are generated; its existing tuples stay valid.
 	MACCheckFailed Event = "mac_check_failed"
 	MACKeyRetired  Event = "mac_key_retired"
-	Decrypted      Event = "decrypted"     // a client was given a decryption share
-	Approved       Event = "approved"      // a client approved another's request for decryption
-	Multiplied     Event = "multiplied"    // what a client gave was multiplied with what another one had encrypted
-	EpochDrained   Event = "epoch_drained" // an epoch makes nothing new
+	Decrypted      Event = "decrypted"     // a client received a decryption share
+	Approved       Event = "approved"      // a client approved another client's decryption request
+	Multiplied     Event = "multiplied"    // one client's input was multiplied with another client's encrypted input
+	EpochDrained   Event = "epoch_drained" // no new tuples are generated in an epoch
 	EpochRetired   Event = "epoch_retired" // an epoch's keys were erased
-	// MultikeyMade and MultikeyRetired are of the party's own multi-key keys: a version was made, or erased.
+	// MultikeyMade and MultikeyRetired: a version of the party's own multi-key keys was generated or erased.
 	MultikeyMade    Event = "multikey_made"
 	MultikeyRetired Event = "multikey_retired"
-	Revoked         Event = "revoked"     // tuples will not be given to anybody
-	Quarantined     Event = "quarantined" // the party gives nothing until an operator has looked
+	Revoked         Event = "revoked"     // tuples were revoked and will not be delivered
+	Quarantined     Event = "quarantined" // the party delivers nothing until its operator has acted
 	PolicySet       Event = "policy_set"  // a stock policy was changed
-	Refused         Event = "refused"     // a client was refused something that it asked for
+	Refused         Event = "refused"     // a client's request was rejected
 	Accused         Event = "accused"     // evidence convicts a party of the roster
-	Pardoned        Event = "pardoned"    // an accusation excludes nobody any more
-	Unnamed         Event = "unnamed"     // a session failed because somebody cheated whom nobody can name
-	Stopped         Event = "stopped"     // there were too many of these: no session begins
-	Cleared         Event = "cleared"     // these count no more
-	// EvaluatorExcluded is an evaluator of the party's own that computed wrongly and is not asked any more.
+	Pardoned        Event = "pardoned"    // an accusation no longer excludes a party
+	Unnamed         Event = "unnamed"     // a session failed through a cheat that cannot be attributed to a party
+	Stopped         Event = "stopped"     // too many unattributed failures: no session starts
+	Cleared         Event = "cleared"     // the unattributed failures were cleared
+	// EvaluatorExcluded: one of the party's evaluators returned a wrong result and receives no more work.
 	EvaluatorExcluded Event = "evaluator_excluded"
-	TornRepaired      Event = "torn" // a line that a crash had cut off was taken out
+	TornRepaired      Event = "torn" // an unfinished line, cut off by a crash, was removed
 )
 
-// Auth is how an actor proved who it is.
+// Auth is the way in which an actor authenticated.
 type Auth string
 
-// The ways.
+// Values of Auth.
 const (
 	Certificate Auth = "certificate" // its TLS certificate
 	Token       Auth = "token"       // a bearer token from the OIDC issuer
@@ -122,22 +123,22 @@ type Entry struct {
 	Seq     uint64    `json:"seq"` // from 1
 	Time    time.Time `json:"time"`
 	Party   string    `json:"party"`
-	// Actor is the client, peer or coordinator that caused the event, empty for the party itself.
+	// Actor is the client, peer or coordinator that caused the event; empty for the party itself.
 	Actor  string `json:"actor,omitempty"`
 	Auth   Auth   `json:"auth,omitempty"`
 	Event  Event  `json:"event"`
 	Tenant string `json:"tenant,omitempty"`
-	// Objects are what it was about, with their kind, such as "reservation/r-17", "batch/b-3", "epoch/4".
+	// Objects are the objects concerned, with their kind, such as "reservation/r-17", "batch/b-3", "epoch/4".
 	Objects []string `json:"objects,omitempty"`
 	Ranges  []Range  `json:"ranges,omitempty"`
 	Count   uint64   `json:"count,omitempty"` // tuples, or bytes of a torn line
-	Digest  Hash     `json:"digest,omitzero"` // of what was set aside or given, if there is one; never a key
+	Digest  Hash     `json:"digest,omitzero"` // digest of the reserved or delivered data, if any; never of a key
 	Note    string   `json:"note,omitempty"`  // for people
 	Prev    Hash     `json:"prev"`
 	Hash    Hash     `json:"hash,omitzero"`
 }
 
-// validate refuses what an entry cannot hold.
+// validate rejects entries beyond the limits.
 func (e *Entry) validate() error {
 	if !word(string(e.Event), maxName, "abcdefghijklmnopqrstuvwxyz_") {
 		return fmt.Errorf("audit: event %.80q is not lowercase words with '_'", e.Event)
@@ -169,7 +170,7 @@ func (e *Entry) validate() error {
 	return nil
 }
 
-// name says whether s is 1 to most of the characters that names and ids have.
+// name reports whether s consists of 1 to most characters that names and ids may have.
 func name(s string, most int) bool {
 	return word(s, most, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@+-")
 }
@@ -178,7 +179,7 @@ func word(s string, most int, of string) bool {
 	return s != "" && len(s) <= most && strings.Trim(s, of) == "" && !strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(of, r) })
 }
 
-// The end of every line: prev, hash and what is around them.
+// The end of every line: prev, hash and the JSON around them.
 const (
 	prevKey = `,"prev":"`
 	hashKey = `","hash":"`
@@ -187,7 +188,7 @@ const (
 	suffix  = len(prevKey) + digits + len(hashKey) + digits + len(lineEnd)
 )
 
-// seal sets e.Hash and gives e's line, without a line end.
+// seal sets e.Hash and returns e's line without its end.
 func seal(e *Entry) ([]byte, error) {
 	e.Hash = Hash{}
 	line, err := json.Marshal(e)
@@ -205,7 +206,7 @@ func seal(e *Entry) ([]byte, error) {
 	return line, nil
 }
 
-// decode reads a line, without its end. It takes what seal writes and nothing else.
+// decode parses a line without its end. It accepts exactly the lines that seal returns.
 func decode(line []byte) (Entry, error) {
 	var e Entry
 	if len(line) > maxLine {
@@ -217,7 +218,7 @@ func decode(line []byte) (Entry, error) {
 		return e, errors.New("is not an entry")
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return e, errors.New("has something after its entry")
+		return e, errors.New("has data after its entry")
 	}
 	switch {
 	case e.Version != version:
@@ -238,12 +239,12 @@ func decode(line []byte) (Entry, error) {
 	case e.Hash != claimed:
 		return e, errors.New("was changed: its hash is not that of its content")
 	case !bytes.Equal(again, line):
-		return e, errors.New("is not in the one encoding of its entry")
+		return e, errors.New("is not the canonical encoding of its entry")
 	}
 	return e, nil
 }
 
-// Printable is text on one line that fits a note.
+// Printable returns text as one line that fits a note.
 func Printable(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -47,7 +47,7 @@ func TestPinnedLine(t *testing.T) {
 	}
 }
 
-// What an entry can hold: names, numbers, digests and a note. A new field has to be justified here.
+// An entry can hold names, numbers, digests and a note. A new field has to be justified here.
 func TestNoFieldHoldsASecret(t *testing.T) {
 	var fields []string
 	for _, typ := range []reflect.Type{reflect.TypeFor[Entry](), reflect.TypeFor[Range]()} {
@@ -179,7 +179,7 @@ func TestOneEncoding(t *testing.T) {
 	}
 }
 
-// Whatever the line, it is refused, or it is the one encoding of what it says and has its place in a chain.
+// Every line is either rejected or the canonical encoding of its entry with valid links.
 func FuzzLine(f *testing.F) {
 	f.Add(sealed(f, nil))
 	f.Add(sealed(f, func(e *Entry) { *e = Entry{Version: version, Seq: 1, Party: "p", Event: "e"} }))

@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// ErrClosed is the error of a log that was closed.
+// ErrClosed reports that the log was closed.
 var ErrClosed = errors.New("audit: the log is closed")
 
-// defaultFileSize is what a file holds before the next one begins: about 200,000 entries.
+// defaultFileSize is the size of a file, about 200,000 entries, after which the next one begins.
 const defaultFileSize = 64 << 20
 
 // Options of a log.
 type Options struct {
-	Party    string           // whose log it is; with Known it may have had another name before
+	Party    string           // owner of the log; with Known it may have had another name before
 	FileSize int64            // bytes of a file before the next one begins; 0 means 64 MiB
-	Now      func() time.Time // nil: the clock of the machine
-	Known    []Hash           // hashes that were kept elsewhere: a log without one of them is refused
+	Now      func() time.Time // nil means the machine's clock
+	Known    []Hash           // hashes that were kept elsewhere; a log without one of them is rejected
 }
 
-// Log is an open log. All methods can be called at the same time, and on a nil log, which keeps nothing.
+// Log is an open log. All methods are safe for concurrent use, and do nothing on a nil log.
 type Log struct {
 	dir  string
 	opts Options
@@ -33,35 +33,35 @@ type Log struct {
 	file *os.File // the writer's
 
 	wake    chan struct{}
-	stopped chan struct{} // closed when the writer has ended
-	room    room          // on the disk for entries to come; the writer's
+	stopped chan struct{} // closed when the writer has stopped
+	room    room          // disk space reserved for further entries; owned by the writer
 
 	mu       sync.Mutex
-	filling  *batch // what the writer takes next
-	sealed   Head   // the last entry that has its place
+	filling  *batch // the batch that the writer writes next
+	sealed   Head   // the last entry that has a place in the chain
 	durable  Head
-	segments []*segment // what is durable
+	segments []*segment // the durable part
 	closed   bool
-	failed   error // why nothing can be appended now; nil once a write has succeeded again
-	held     int64 // bytes that Hold has promised
+	failed   error // the reason why the log cannot be written now; nil after the next successful write
+	held     int64 // bytes promised by Hold
 }
 
-// batch is what one write and one fsync make durable.
+// batch is a set of entries that one write and one fsync make durable.
 type batch struct {
 	lines []byte
-	sizes []int // of each line with its end
+	sizes []int // length of each line including its end
 	head  Head
 	done  chan struct{}
 	err   error // set before done is closed
-	asks  bool  // Hold waits to hear whether there is room for what is held
-	full  error // why there is none; set before done is closed
+	asks  bool  // Hold waits for the result of a reservation of disk space
+	full  error // error of that reservation; set before done is closed
 }
 
 func newBatch() *batch { return &batch{done: make(chan struct{})} }
 
-// Open opens or makes the log in dir, for this process alone. It follows the whole chain, at about the speed of
-// SHA-256, and refuses a broken one with a BrokenError. A last line that a crash has cut off was never acknowledged: it
-// is taken out, and an entry TornRepaired says so.
+// Open opens or creates the log in dir and locks it for this process. It verifies the whole chain, at about the speed of
+// SHA-256, and returns a BrokenError for a broken one. An unfinished last line, cut off by a crash, was never
+// acknowledged: Open removes it and appends an entry TornRepaired.
 func Open(dir string, o Options) (_ *Log, err error) {
 	if o.FileSize == 0 {
 		o.FileSize = defaultFileSize
@@ -114,7 +114,7 @@ func lock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// load verifies what there is and opens the last file. What it gives is the line that it cut off.
+// load verifies the log, opens the last file, and returns the unfinished line that it cut off.
 func (l *Log) load() (torn []byte, err error) {
 	if l.segments, err = segments(l.dir); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (l *Log) load() (torn []byte, err error) {
 			return nil, err
 		}
 		if len(s.torn) > 0 && i < len(l.segments)-1 {
-			return nil, &BrokenError{s.name(), int(s.entries) + 1, "is not whole, and there is a file after it"}
+			return nil, &BrokenError{s.name(), int(s.entries) + 1, "is unfinished, and another file follows"}
 		}
 	}
 	if err := c.complete(); err != nil {
@@ -163,14 +163,14 @@ func (l *Log) owner(last *segment) error {
 	if err != nil {
 		return err
 	}
-	if got[0].Party != l.opts.Party && len(l.opts.Known) == 0 { // who knows an entry of it is whose it is
+	if got[0].Party != l.opts.Party && len(l.opts.Known) == 0 { // a known hash proves the ownership
 		return fmt.Errorf("audit: %s is the log of party %s, not of %s", l.dir, got[0].Party, l.opts.Party)
 	}
 	return nil
 }
 
-// begin makes the next file of the log, with space for so many bytes that Hold has promised. After an error the log stays
-// in the file that it was in.
+// begin creates the next file of the log, with space for the held bytes that Hold has promised. After an error the log
+// continues in its present file.
 func (l *Log) begin(number int, held int64) (err error) {
 	s := &segment{path: filepath.Join(l.dir, fileName(number)), number: number}
 	f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
@@ -212,7 +212,7 @@ func syncDir(dir string) error {
 	return nil
 }
 
-// Append gives e its place in the chain and returns when it is durable. Entries that are appended at the same time share
+// Append adds e to the chain and returns when it is durable. Concurrent calls share
 // one fsync. After an error the entry counts as not written: the writer cuts the file back to the last durable entry, and
 // until that has succeeded every call fails. A full disk therefore stops the log only until there is space again.
 func (l *Log) Append(e Entry) (Head, error) {
@@ -252,7 +252,7 @@ func (l *Log) enter(e *Entry) (*batch, Head, error) {
 	return b, b.head, nil
 }
 
-// rouse has the writer look for something to do.
+// rouse wakes the writer.
 func (l *Log) rouse() {
 	select {
 	case l.wake <- struct{}{}:
@@ -260,7 +260,7 @@ func (l *Log) rouse() {
 	}
 }
 
-// mendEvery is how often the writer tries to mend a log that cannot be written.
+// mendEvery is the interval between attempts to repair a log that cannot be written.
 const mendEvery = time.Second
 
 // write makes batches durable until the log is closed.
@@ -296,7 +296,7 @@ func (l *Log) write() {
 	}
 }
 
-// store writes a batch, into the next file when this one is full.
+// store writes a batch, to the next file if this one is full.
 func (l *Log) store(b *batch) error {
 	if last := l.segments[len(l.segments)-1]; last.size >= l.opts.FileSize { // only the writer changes them
 		l.mu.Lock()
@@ -304,7 +304,7 @@ func (l *Log) store(b *batch) error {
 		l.mu.Unlock()
 		if err := l.begin(last.number+1, held); err != nil && held == 0 {
 			return err
-		} // else this file has the space that Hold has promised, and goes on
+		} // otherwise this file has the space that Hold has promised, and stays in use
 	}
 	if _, err := l.file.Write(b.lines); err != nil {
 		return fmt.Errorf("audit: %w", err)
@@ -315,7 +315,7 @@ func (l *Log) store(b *batch) error {
 	return nil
 }
 
-// settle records that a batch is durable, or that the log has failed, with all that waits.
+// settle records that a batch is durable, or that the log has failed for the batch and all entries after it.
 func (l *Log) settle(b *batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -333,20 +333,20 @@ func (l *Log) settle(b *batch) {
 	l.durable = b.head
 }
 
-// fail gives a failed batch, and the entries that follow it in the chain, their error, and begins again after the last
+// fail sets the error of a failed batch and of the entries that follow it in the chain, and restarts after the last
 // durable entry. The caller holds the lock.
 func (l *Log) fail(b *batch) {
-	b.err = fmt.Errorf("audit: the log cannot be written; it is tried again when its disk has space: %w", b.err)
+	b.err = fmt.Errorf("audit: cannot write the log; the party retries when its disk has space: %w", b.err)
 	next := l.filling
 	next.err, next.full = b.err, b.err
 	l.filling, l.sealed = newBatch(), l.durable
 	if l.failed = l.mend(); l.failed != nil {
-		l.failed = fmt.Errorf("%w, and its end cannot be mended: %w", b.err, l.failed)
+		l.failed = fmt.Errorf("%w, and cannot repair its end: %w", b.err, l.failed)
 	}
 	close(next.done)
 }
 
-// mend cuts the last file back to its durable entries.
+// mend truncates the last file to its durable entries.
 func (l *Log) mend() error {
 	last := l.segments[len(l.segments)-1]
 	f, err := os.OpenFile(last.path, os.O_WRONLY|os.O_APPEND, 0)
@@ -359,12 +359,12 @@ func (l *Log) mend() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("audit: %w", err), f.Close())
 	}
-	l.file.Close() // nothing of it is to be kept
+	l.file.Close() // its unwritten data is not needed
 	l.file, l.room = f, room{}
 	return nil
 }
 
-// recover mends a log that could not be mended before.
+// recover retries a repair that failed before.
 func (l *Log) recover() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -373,7 +373,7 @@ func (l *Log) recover() {
 	}
 }
 
-// Fault is nil, or why nothing can be appended now.
+// Fault returns the reason why the log cannot be written now, or nil.
 func (l *Log) Fault() error {
 	if l == nil {
 		return nil
@@ -383,7 +383,7 @@ func (l *Log) Fault() error {
 	return l.failed
 }
 
-// Head is the last durable entry.
+// Head returns the last durable entry.
 func (l *Log) Head() Head {
 	if l == nil {
 		return Head{}
@@ -393,7 +393,7 @@ func (l *Log) Head() Head {
 	return l.durable
 }
 
-// Close waits for what is being appended. It may be called again.
+// Close waits for pending entries and closes the log. It may be called again.
 func (l *Log) Close() error {
 	if l == nil {
 		return nil
@@ -407,11 +407,11 @@ func (l *Log) Close() error {
 	if again {
 		return nil
 	}
-	_ = l.file.Truncate(l.segments[len(l.segments)-1].size) // gives back the space that was reserved
+	_ = l.file.Truncate(l.segments[len(l.segments)-1].size) // frees the reserved space
 	return l.release()
 }
 
-// release closes the files and gives up the lock.
+// release closes the files and releases the lock.
 func (l *Log) release() error {
 	var errs []error
 	for _, f := range []*os.File{l.file, l.lock} {

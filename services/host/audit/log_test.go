@@ -91,7 +91,7 @@ func TestChainGoesOnAcrossFilesAndProcesses(t *testing.T) {
 			t.Errorf("%s: %v, %v", f.Name(), info.Mode(), err)
 		}
 	}
-	// One file in the middle is a chain that begins somewhere, after what came before it.
+	// A single file from the middle is a chain that starts at a later entry.
 	tail, err := Tail(filepath.Join(dir, fileName(1)), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestOneProcessOneParty(t *testing.T) {
 		t.Errorf("opened by another: %v", err)
 	}
 	if _, err := Open(dir, Options{Party: "bob", Known: []Hash{{1}}}); err == nil {
-		t.Error("opened without what is known of it")
+		t.Error("opened without its known hash")
 	}
 	if _, err := Open(dir, Options{}); err == nil {
 		t.Error("opened for nobody")

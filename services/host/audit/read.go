@@ -10,10 +10,11 @@ import (
 	"slices"
 )
 
-// maxPage bounds what Entries gives at once.
+// maxPage limits the result of Entries.
 const maxPage = 1000
 
-// Entries gives durable entries from a sequence number on, in order: at most limit, and at most 1000. None is the end.
+// Entries returns durable entries in order, starting at a sequence number: at most limit, and at most 1000. An empty result
+// means the end of the log.
 func (l *Log) Entries(from uint64, limit int) ([]Entry, error) {
 	if l == nil {
 		return nil, nil
@@ -23,7 +24,7 @@ func (l *Log) Entries(from uint64, limit int) ([]Entry, error) {
 	parts := make([]segment, 0, len(l.segments))
 	for _, s := range l.segments {
 		if s.entries > 0 && s.first+s.entries > from {
-			parts = append(parts, *s) // what is durable now; marks are only appended to
+			parts = append(parts, *s) // a copy of the durable state; marks are only appended to
 		}
 	}
 	l.mu.Unlock()
@@ -41,7 +42,7 @@ func (l *Log) Entries(from uint64, limit int) ([]Entry, error) {
 	return page, nil
 }
 
-// read gives the entries from seq on, which the segment has, at most limit of them.
+// read returns at most limit entries from seq on, which must lie in the segment.
 func (s *segment) read(seq uint64, limit int) ([]Entry, error) {
 	f, err := os.Open(s.path)
 	if err != nil {
@@ -71,10 +72,10 @@ func (s *segment) read(seq uint64, limit int) ([]Entry, error) {
 	return page, nil
 }
 
-// errEnough ends a scan early.
+// errEnough stops a scan.
 var errEnough = errors.New("audit: enough")
 
-// Summary is what a log holds.
+// Summary describes the contents of a log.
 type Summary struct {
 	Entries uint64 `json:"entries"`
 	Files   int    `json:"files"`
@@ -82,10 +83,9 @@ type Summary struct {
 	Head    Head   `json:"head"`
 }
 
-// Verify reads a log, a directory or one of its files, and follows its chain with every entry decoded. All of the known
-// hashes must be in it. What is wrong is a BrokenError, with the first bad line; the summary is of what is before it.
-// A log that is being written can be verified: a line that is not whole yet is then no fault if it is when it is read
-// again.
+// Verify reads a log, a directory or one of its files, and verifies its chain with each entry decoded. All known hashes
+// must occur in it. A fault is a BrokenError with the first bad line; the summary then covers the lines before it. Verify
+// accepts a log that is being written: it reads an unfinished last line again before it reports it.
 func Verify(path string, known ...Hash) (Summary, error) {
 	sum, err := verify(path, known)
 	if errors.Is(err, ErrUnfinished) {
@@ -94,8 +94,8 @@ func Verify(path string, known ...Hash) (Summary, error) {
 	return sum, err
 }
 
-// ErrUnfinished is wrapped by the error about a last line without an end, which the next Open takes out.
-var ErrUnfinished = errors.New("is not whole: the process was killed while it wrote, or the line was cut")
+// ErrUnfinished is wrapped by the error about a last line without an end, which the next Open removes.
+var ErrUnfinished = errors.New("is unfinished: the process was killed while it wrote, or the line was cut")
 
 func (e *BrokenError) Unwrap() error {
 	if e.Reason == ErrUnfinished.Error() {
@@ -131,10 +131,10 @@ func verify(path string, known []Hash) (Summary, error) {
 	return sum, c.complete()
 }
 
-// ErrNoLog is the error for a directory without an audit log.
+// ErrNoLog reports a directory without an audit log.
 var ErrNoLog = errors.New("audit")
 
-// files are the segments under a path; loose says that the path is one file of perhaps many.
+// files returns the segments under a path. loose reports that the path is a single file.
 func files(path string) (parts []*segment, loose bool, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -145,12 +145,12 @@ func files(path string) (parts []*segment, loose bool, err error) {
 	}
 	parts, err = segments(path)
 	if err == nil && len(parts) == 0 {
-		err = fmt.Errorf("%w: %s holds no log; it would have a file %s", ErrNoLog, path, fileName(1))
+		err = fmt.Errorf("%w: %s holds no log; a log would have a file %s", ErrNoLog, path, fileName(1))
 	}
 	return parts, false, err
 }
 
-// Tail gives the last n entries under a path, a directory or a file, without following the chain before them.
+// Tail returns the last n entries under a path, a directory or a file, without verifying the chain before them.
 func Tail(path string, n int) ([]Entry, error) {
 	parts, _, err := files(path)
 	if err != nil {
@@ -182,7 +182,7 @@ type line struct {
 	text []byte
 }
 
-// lastLines gives the last whole lines of a file.
+// lastLines returns the last whole lines of a file.
 func lastLines(s *segment, most int) ([]line, error) {
 	f, err := os.Open(s.path)
 	if err != nil {

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// An entry about a delivery must be durable before the first byte leaves, and is written after the delivery was recorded,
-// which consumes tuples. Hold makes sure beforehand that the disk has space for the entry: it has the file system allocate
-// blocks behind the end of the file, which later writes use.
+// An entry about a delivery must be durable before the first byte is sent, and is written after the delivery was
+// recorded, which consumes tuples. Hold makes sure beforehand that the disk has space for the entry: the file system
+// allocates blocks after the end of the file, which later writes use.
 
 const (
-	roomStep  = 256 << 10 // that is allocated at once, in bytes, if there is so much
-	roomSpare = 1 << 20   // that must be free where blocks cannot be allocated beforehand
+	roomStep  = 256 << 10 // bytes to allocate at once, if the disk has that much space
+	roomSpare = 1 << 20   // bytes that must be free where blocks cannot be allocated beforehand
 )
 
-// room is what the file system has allocated of the last file.
+// room tracks how much of the last file is allocated.
 type room struct{ until int64 } // offset in bytes
 
-// noteEscape is how many bytes a byte of a note takes at most in JSON.
+// noteEscape is the largest number of bytes that one byte of a note takes in JSON.
 const noteEscape = 6
 
-// Hold reserves disk space for an entry like e, whose event may differ, and whose note may be any if e has one. The space
-// stays reserved until the caller calls release. Hold returns the error that Append would if nothing can be appended now.
+// Hold reserves disk space for an entry like e; the event may differ, and so may the note if e has one. The space
+// stays reserved until the caller calls release. If the log cannot be written now, Hold returns the same error as Append.
 func (l *Log) Hold(e Entry) (release func(), err error) {
 	if l == nil {
 		return func() {}, nil
@@ -37,7 +37,7 @@ func (l *Log) Hold(e Entry) (release func(), err error) {
 	if err != nil {
 		return func() {}, err
 	}
-	n := int64(len(line)+1) + int64(maxName) // the event may be another
+	n := int64(len(line)+1) + int64(maxName) // the event may differ
 	if e.Note != "" {
 		n += noteEscape * maxNote
 	}
@@ -64,7 +64,7 @@ func (l *Log) Hold(e Entry) (release func(), err error) {
 	return release, nil
 }
 
-// appendable is nil, or why nothing can be appended. The caller holds the lock.
+// appendable returns nil, or the reason why the log cannot be written. The caller holds the lock.
 func (l *Log) appendable() error {
 	if l.failed != nil {
 		return l.failed
@@ -75,7 +75,7 @@ func (l *Log) appendable() error {
 	return nil
 }
 
-// reserve makes sure that so many bytes can be written behind the end of the last file. The writer calls it.
+// reserve makes sure that n bytes can be written after the end of the last file. The writer calls it.
 func (l *Log) reserve(n int64) error {
 	end := l.segments[len(l.segments)-1].size // only the writer changes it
 	if end+n <= l.room.until {
@@ -96,7 +96,7 @@ func (l *Log) reserve(n int64) error {
 	return nil
 }
 
-// noSpace is the error of a file system without space.
+// noSpace returns the error for a file system without space.
 func noSpace(dir string) error {
 	return fmt.Errorf("audit: no space for the next entries in %s: %w", dir, syscall.ENOSPC)
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocate has the file system reserve blocks for n bytes from an offset on, without a change of the file's size. It
-// returns errors.ErrUnsupported where the file system cannot.
+// allocate reserves blocks for n bytes from an offset on, without changing the file's size. It returns
+// errors.ErrUnsupported if the file system cannot do this.
 func allocate(f *os.File, offset, n int64) error {
 	for {
 		err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, offset, n)
@@ -23,7 +23,7 @@ func allocate(f *os.File, offset, n int64) error {
 	}
 }
 
-// free returns an error unless the file system has so many bytes free.
+// free returns an error unless the file system has at least n free bytes.
 func free(dir string, n uint64) error {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

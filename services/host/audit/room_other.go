@@ -12,7 +12,7 @@ import (
 
 func allocate(*os.File, int64, int64) error { return errors.ErrUnsupported }
 
-// free returns an error unless the file system has so many bytes free.
+// free returns an error unless the file system has at least n free bytes.
 func free(dir string, n uint64) error {
 	s, err := disk.SpaceOf(dir)
 	if err != nil {

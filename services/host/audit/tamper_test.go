@@ -106,7 +106,7 @@ func TestTampering(t *testing.T) {
 		{"joined", func(fs contents) { fs[1][2] = strings.TrimSuffix(fs[1][2], "\n") }, 1, 3, "changed"},
 		{"too long", func(fs contents) { fs[1][2] = strings.Repeat("x", maxLine+1) + "\n" }, 1, 3, "is too long"},
 		{"too long, no end", func(fs contents) { fs[last] = append(fs[last], strings.Repeat("x", maxLine+10)) }, last, -1, "is too long"},
-		{"cut at the end of a file", func(fs contents) { fs[1][len(fs[1])-1] = fs[1][len(fs[1])-1][:50] }, 1, -1, "is not whole"},
+		{"cut at the end of a file", func(fs contents) { fs[1][len(fs[1])-1] = fs[1][len(fs[1])-1][:50] }, 1, -1, "is unfinished"},
 		{"sequence number", func(fs contents) { fs.forge(t, 1, 3, func(e *Entry) { e.Seq = 40 }) }, 1, 4, "sequence number 40 after 3"},
 		{"file removed", func(fs contents) { delete(fs, 2) }, 2, 0, "is missing"},
 		{"first file removed", func(fs contents) { delete(fs, 1) }, 1, 0, "is missing"},
@@ -176,7 +176,7 @@ func TestTornLine(t *testing.T) {
 	for cut := 1; cut < len(last); cut += 1 + cut%7 {
 		fs[1][2] = last[:cut]
 		dir := fs.write(t)
-		if _, err := Verify(dir); err == nil || !strings.Contains(err.Error(), "line 3 is not whole") {
+		if _, err := Verify(dir); err == nil || !strings.Contains(err.Error(), "line 3 is unfinished") {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
 		l := open(t, dir, Options{})

@@ -2,22 +2,20 @@ package config
 
 import "time"
 
-// Accusations say what follows when a party of the roster cheats.
+// Accusations configures how a party reacts when a party of the roster cheats.
 type Accusations struct {
-	// MaxUnnamedFailures is how many sessions may end because somebody cheated whom nobody can name, before this party
-	// begins no session with the roster until its operator clears them; 1 to 100, default 3. Success in between changes
-	// nothing.
+	// MaxUnnamedFailures is the number of sessions, 1 to 100, that may fail without a named party before this party
+	// starts no session until its operator clears the failures; default 3. Success in between changes nothing.
 	MaxUnnamedFailures int `yaml:"max_unnamed_failures,omitempty"`
-	// Within is the time in which they count, 1h to 8760h; default 720h. What has stopped does not start again with time.
+	// Within is the time, 1h to 8760h, during which failures count; default 720h. It does not restart stopped generation.
 	Within Duration `yaml:"within,omitempty"`
-	// OnProvenCheat is "exclude", the default: no session with a party that evidence convicts, and none of its calls; or
-	// "report": nothing but the report.
+	// OnProvenCheat is exclude (no session with a convicted party, and none of its calls) or report; default exclude.
 	OnProvenCheat string `yaml:"on_proven_cheat,omitempty"`
-	// MaxEvidence is how much evidence is kept, apart from the first of each culprit; default 4GiB.
+	// MaxEvidence limits stored evidence, apart from the first file of each accused party; default 4GiB.
 	MaxEvidence Bytes `yaml:"max_evidence,omitempty"`
 }
 
-// What follows a proven cheat.
+// Values of Accusations.OnProvenCheat.
 const (
 	Exclude = "exclude"
 	Report  = "report"
@@ -31,7 +29,7 @@ const (
 	defaultEvidence        = Bytes(4 << 30)
 )
 
-// fill fills in and checks.
+// fill sets defaults and validates the values.
 func (a *Accusations) fill(c *check) {
 	if a.MaxUnnamedFailures == 0 {
 		a.MaxUnnamedFailures = defaultUnnamedFailures
@@ -46,12 +44,12 @@ func (a *Accusations) fill(c *check) {
 		a.MaxEvidence = defaultEvidence
 	}
 	if a.MaxUnnamedFailures < 1 || a.MaxUnnamedFailures > maxUnnamedFailures {
-		c.failf("accusations.max_unnamed_failures: %d; 1 to %d", a.MaxUnnamedFailures, maxUnnamedFailures)
+		c.failf("accusations.max_unnamed_failures: %d; must be 1 to %d", a.MaxUnnamedFailures, maxUnnamedFailures)
 	}
 	if a.Within < Duration(time.Hour) || a.Within > maxWithin {
-		c.failf("accusations.within: %s; 1h to %s", time.Duration(a.Within), time.Duration(maxWithin))
+		c.failf("accusations.within: %s; must be 1h to %s", time.Duration(a.Within), time.Duration(maxWithin))
 	}
 	if a.OnProvenCheat != Exclude && a.OnProvenCheat != Report {
-		c.failf("accusations.on_proven_cheat: %q; %s or %s", a.OnProvenCheat, Exclude, Report)
+		c.failf("accusations.on_proven_cheat: %q; must be %s or %s", a.OnProvenCheat, Exclude, Report)
 	}
 }

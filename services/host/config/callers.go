@@ -2,19 +2,20 @@ package config
 
 import "github.com/lodge-mpc/lodge/services/host/rpc"
 
-// Callers bound what those who call this process can hold of it. Each limit that is missing has its default.
+// Callers limits the connections and calls that callers may hold open at this process. A missing limit has its default.
 type Callers struct {
-	// Connections of all clients together, and of one client; default 512 and 64. Parties, the coordinator and the
-	// owner of an evaluator have 64 each, beside these.
-	Connections          int `yaml:"connections,omitempty"`
+	// Connections limits the connections of all clients together; default 512. Parties, the coordinator and the owner
+	// of an evaluator have 64 each in addition.
+	Connections int `yaml:"connections,omitempty"`
+	// ConnectionsPerClient limits the connections of one client; default 64.
 	ConnectionsPerClient int `yaml:"connections_per_client,omitempty"`
-	// Calls of all clients that run at the same time, and of one client; default 512 and 64, and 32 streams among
-	// these.
-	Calls          int `yaml:"calls,omitempty"`
+	// Calls limits the running calls of all clients together; default 512.
+	Calls int `yaml:"calls,omitempty"`
+	// CallsPerClient limits the running calls of one client, at most 32 of them streams; default 64.
 	CallsPerClient int `yaml:"calls_per_client,omitempty"`
 }
 
-// Limits are the same for package rpc.
+// Limits converts the limits for package rpc.
 func (c Callers) Limits() rpc.Limits {
 	return rpc.Limits{Connections: c.Connections, ConnectionsPerClient: c.ConnectionsPerClient, Calls: c.Calls, CallsPerClient: c.CallsPerClient}
 }

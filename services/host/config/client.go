@@ -11,14 +11,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// OIDC names the issuer whose bearer tokens clients may present instead of a certificate.
+// OIDC names the issuer of the bearer tokens that clients may present instead of a certificate.
 type OIDC struct {
-	Issuer   string `yaml:"issuer"`       // https URL, exactly as tokens name it
-	Audience string `yaml:"audience"`     // that tokens must be for; one of its own for every process
+	Issuer   string `yaml:"issuer"`       // https URL of the token issuer, exactly as tokens name it
+	Audience string `yaml:"audience"`     // audience that tokens must name; use a different one for every process
 	CA       string `yaml:"ca,omitempty"` // authorities of the issuer's certificate; default those of the system
 }
 
-// Tokens verifies tokens of the issuer; nil without one.
+// Tokens returns a verifier of the issuer's tokens, or nil if no issuer is configured.
 func (o *OIDC) Tokens(log *slog.Logger) (rpc.Tokens, error) {
 	if o == nil {
 		return nil, nil
@@ -26,43 +26,43 @@ func (o *OIDC) Tokens(log *slog.Logger) (rpc.Tokens, error) {
 	return oidc.New(oidc.Options{Issuer: o.Issuer, Audience: o.Audience, CA: o.CA, Log: log})
 }
 
-// Client is someone who may call this process. It has an identity, a subject or both.
+// Client describes a client that may call this process. It has an identity, an OIDC subject or both.
 type Client struct {
-	Name string `yaml:"name"`
-	// Identity is the URI or DNS name in its certificate.
+	Name string `yaml:"name"` // name of the client in permissions, limits and logs
+	// Identity is the URI or DNS name in the client's certificate.
 	Identity string `yaml:"identity,omitempty"`
-	// OIDCSubject is the subject of its tokens, compared exactly, and OIDCClaims are what the tokens must say besides:
-	// a claim is that string or that boolean, or a list with it.
-	OIDCSubject string            `yaml:"oidc_subject,omitempty"`
+	// OIDCSubject is the subject of the client's tokens, compared exactly.
+	OIDCSubject string `yaml:"oidc_subject,omitempty"`
+	// OIDCClaims are further claims that the tokens must have: this string or boolean, or a list with it.
 	OIDCClaims  map[string]string `yaml:"oidc_claims,omitempty"`
-	Permissions []string          `yaml:"permissions"`
-	// Tenants whose batches a party shows and gives to this client; empty means none.
+	Permissions []string          `yaml:"permissions"` // calls that the client may make, such as status, submit, fetch
+	// Tenants are the owners of the tuples that the client may see and fetch; empty means none.
 	Tenants []string `yaml:"tenants,omitempty"`
-	// Kinds of tuples that a party gives to this client; empty means all.
+	// Kinds are the kinds of tuples that the client may fetch; empty means all.
 	Kinds []string `yaml:"kinds,omitempty"`
 	Quota *Quota   `yaml:"quota,omitempty"`
 	Rate  *Rate    `yaml:"rate,omitempty"`
-	// Reservations bound what this client holds of the stock, at the coordinator.
+	// Reservations overrides reservations for this client, at the coordinator.
 	Reservations *ReserveLimits `yaml:"reservations,omitempty"`
 }
 
-// Quota bounds what a party gives to a client in a day, which begins at 00:00 UTC.
+// Quota limits the tuples that a party delivers to a client in a day, which begins at 00:00 UTC.
 type Quota struct {
-	// TuplesPerDay by kind; a kind that is not here is not bounded.
+	// TuplesPerDay limits the tuples that a party delivers to the client in a day (UTC), by kind.
 	TuplesPerDay map[string]uint64 `yaml:"tuples_per_day,omitempty"`
-	BytesPerDay  *Bytes            `yaml:"bytes_per_day,omitempty"`
+	BytesPerDay  *Bytes            `yaml:"bytes_per_day,omitempty"` // the same in bytes, over all kinds
 }
 
-// Rate bounds how often a client may call, by a bucket of Burst calls.
+// Rate limits how often a client may call: a token bucket with a capacity of Burst calls.
 type Rate struct {
-	CallsPerSecond float64 `yaml:"calls_per_second"`
-	Burst          int     `yaml:"burst"`
+	CallsPerSecond float64 `yaml:"calls_per_second"` // sustained rate of calls
+	Burst          int     `yaml:"burst"`            // calls that the client may make at once
 }
 
 // TupleKinds are the kinds of tuples, which clients draw.
 var TupleKinds = kind.Names()
 
-// Limits are the quota for package quota; without one nothing is bounded.
+// Limits converts the quota for package quota. Without a quota nothing is limited.
 func (c *Client) Limits() quota.Limits {
 	if c.Quota == nil {
 		return quota.Limits{}
@@ -75,7 +75,7 @@ func (c *Client) Limits() quota.Limits {
 	return l
 }
 
-// Quotas are the limits of all clients that have some, by name.
+// Quotas returns the limits of every client that has a quota, by client name.
 func Quotas(clients []Client) map[string]quota.Limits {
 	m := map[string]quota.Limits{}
 	for i := range clients {
@@ -86,7 +86,7 @@ func Quotas(clients []Client) map[string]quota.Limits {
 	return m
 }
 
-// add puts the client into a directory.
+// add registers the client in a directory.
 func (c *Client) add(d *rpc.Directory) error {
 	p := rpc.Principal{
 		Role: rpc.Client, Name: c.Name, Party: -1, Identity: c.Identity, Permissions: c.Permissions, Tenants: c.Tenants, Kinds: c.Kinds,
@@ -108,12 +108,12 @@ func (c *Client) add(d *rpc.Directory) error {
 	return nil
 }
 
-// oidc checks the issuer and who relies on it.
+// oidc validates the issuer and the clients that use it.
 func (c *check) oidc(dir string, o *OIDC, cs []Client) {
 	if o == nil {
 		for i, cl := range cs {
 			if cl.OIDCSubject != "" {
-				c.failf("clients[%d].oidc_subject: no tokens are taken here; add oidc with issuer and audience", i)
+				c.failf("clients[%d].oidc_subject: this process accepts no tokens; add oidc with issuer and audience", i)
 			}
 		}
 		return
@@ -122,7 +122,7 @@ func (c *check) oidc(dir string, o *OIDC, cs []Client) {
 		c.failf("oidc.issuer: %q is not an https URL without user, query and fragment", o.Issuer)
 	}
 	if o.Audience == "" {
-		c.failf("oidc.audience: missing; write the audience that tokens for this process have")
+		c.failf("oidc.audience: missing; write the audience that tokens for this process name")
 	}
 	c.path(dir, "oidc.ca", &o.CA, true)
 }
@@ -133,7 +133,7 @@ func (c *check) clients(cs []Client, allowed ...string) {
 		key := fmt.Sprintf("clients[%d]", i)
 		c.name(key+".name", cl.Name)
 		if names[cl.Name] {
-			c.failf("%s.name: %q is there twice", key, cl.Name)
+			c.failf("%s.name: %q occurs twice", key, cl.Name)
 		}
 		names[cl.Name] = true
 		c.who(key, cl)
@@ -149,28 +149,28 @@ func (c *check) clients(cs []Client, allowed ...string) {
 	}
 }
 
-// who checks how a client proves who it is.
+// who validates how a client authenticates.
 func (c *check) who(key string, cl Client) {
 	if cl.Identity == "" && cl.OIDCSubject == "" {
 		c.failf("%s.identity: missing; write the URI or DNS name of the client's certificate, or the oidc_subject of its tokens", key)
 	}
 	if len(cl.OIDCClaims) > 0 && cl.OIDCSubject == "" {
-		c.failf("%s.oidc_claims: without an oidc_subject no token is this client's", key)
+		c.failf("%s.oidc_claims: needs an oidc_subject", key)
 	}
 	for name, value := range cl.OIDCClaims {
 		if name == "" || value == "" {
-			c.failf("%s.oidc_claims: %q: %q is not a claim with a value", key, name, value)
+			c.failf("%s.oidc_claims: %q: %q is not a valid claim: name and value must not be empty", key, name, value)
 		}
 	}
 }
 
-// bounds checks how much a client may draw, where clients draw, and how often it may call.
+// bounds validates the client's limits. draws reports whether clients fetch tuples from this process.
 func (c *check) bounds(key string, cl Client, draws bool) {
 	if draws && cl.Reservations != nil {
-		c.failf("%s.reservations: the coordinator bounds them; write it there", key)
+		c.failf("%s.reservations: set this limit in the coordinator's file", key)
 	}
 	if !draws && cl.Quota != nil {
-		c.failf("%s.quota: a party counts what its clients draw; write it there", key)
+		c.failf("%s.quota: set this limit in the parties' files", key)
 	}
 	for _, k := range cl.Kinds {
 		if !contains(TupleKinds, k) {
@@ -192,7 +192,7 @@ func (c *check) bounds(key string, cl Client, draws bool) {
 	}
 }
 
-// Bounds of a rate: more is none.
+// Largest values of Rate.
 const (
 	maxRate  = 1e6
 	maxBurst = 1_000_000

@@ -81,25 +81,25 @@ func TestClients(t *testing.T) {
 	if _, err := LoadCoordinator(write(t, dir, "c.yaml", c+"oidc: {issuer: https://issuer.example, audience: lodge}\n")); err != nil {
 		t.Error(err)
 	}
-	if _, err := LoadCoordinator(write(t, dir, "c.yaml", c)); err == nil || !strings.Contains(err.Error(), "clients[0].oidc_subject: no tokens are taken here") {
+	if _, err := LoadCoordinator(write(t, dir, "c.yaml", c)); err == nil || !strings.Contains(err.Error(), "clients[0].oidc_subject: this process accepts no tokens") {
 		t.Errorf("a subject without an issuer: %v", err)
 	}
 	c = strings.Replace(coordinatorYAML, "    permissions", "    quota: {bytes_per_day: 1GiB}\n    permissions", 1)
-	if _, err := LoadCoordinator(write(t, dir, "c.yaml", c)); err == nil || !strings.Contains(err.Error(), "write it there") {
+	if _, err := LoadCoordinator(write(t, dir, "c.yaml", c)); err == nil || !strings.Contains(err.Error(), "set this limit in the parties' files") {
 		t.Errorf("a quota at the coordinator: %v", err)
 	}
 }
 
 func TestClientRefusals(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
-		{"no issuer", "oidc:\n  issuer: https://issuer.example/realm\n  audience: lodge-alice\n  ca: issuer-ca.pem\n", "", "clients[1].oidc_subject: no tokens"},
+		{"no issuer", "oidc:\n  issuer: https://issuer.example/realm\n  audience: lodge-alice\n  ca: issuer-ca.pem\n", "", "clients[1].oidc_subject: this process accepts no tokens"},
 		{"issuer without TLS", "https://issuer", "http://issuer", "oidc.issuer"},
 		{"issuer with a query", "/realm", "/realm?x=1", "oidc.issuer"},
 		{"no audience", "  audience: lodge-alice\n", "", "oidc.audience: missing"},
 		{"a secret of the issuer", "  audience", "  client_secret: x\n  audience", "client_secret"},
 		{"nobody", "    oidc_subject: 6b1f0f0e\n    oidc_claims: {groups: mpc}\n", "", "clients[0].identity: missing"},
-		{"claims of nobody", "    oidc_subject: both\n", "    oidc_claims: {a: b}\n", "clients[1].oidc_claims: without"},
-		{"claim without value", "{groups: mpc}", "{groups: ''}", "not a claim with a value"},
+		{"claims of nobody", "    oidc_subject: both\n", "    oidc_claims: {a: b}\n", "clients[1].oidc_claims: needs"},
+		{"claim without value", "{groups: mpc}", "{groups: ''}", "not a valid claim"},
 		{"subject twice", "oidc_subject: both", "oidc_subject: 6b1f0f0e", "names both mpc and both"},
 		{"kind", "kinds: [scalar", "kinds: [keys", `"keys" is not one of scalar`},
 		{"quota of a kind", "{scalar: 1000000", "{proof: 1000000", `"proof" is not one of`},
@@ -107,7 +107,7 @@ func TestClientRefusals(t *testing.T) {
 		{"empty quota", "quota:\n      tuples_per_day: {scalar: 1000000, matrix: 0}\n      bytes_per_day: 1GiB\n", "quota: {}\n", "quota: empty"},
 		{"unknown quota", "bytes_per_day", "bytes_per_hour", "bytes_per_hour"},
 		{"no rate", "calls_per_second: 50", "calls_per_second: 0", "clients[0].rate"},
-		{"rate that is no number", "calls_per_second: 50", "calls_per_second: .nan", "clients[0].rate"},
+		{"rate that is not a number", "calls_per_second: 50", "calls_per_second: .nan", "clients[0].rate"},
 		{"rate without end", "calls_per_second: 50", "calls_per_second: .inf", "clients[0].rate"},
 		{"no burst", ", burst: 100", "", "clients[0].rate"},
 	} {
@@ -125,7 +125,7 @@ func TestClientRefusals(t *testing.T) {
 
 // The examples of clients in the documents are good ones.
 func TestDocumentedClients(t *testing.T) {
-	b, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operations", "operate.md"))
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operations", "access.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +137,6 @@ func TestDocumentedClients(t *testing.T) {
 		}
 	}
 	if len(blocks) == 0 {
-		t.Error("no example in docs/operations/operate.md")
+		t.Error("no example in docs/operations/access.md")
 	}
 }

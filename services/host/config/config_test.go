@@ -66,7 +66,7 @@ func write(t testing.TB, dir, name, content string) string {
 	return p
 }
 
-// roster for alice and bob; alice's signing key is written beside it.
+// roster for alice and bob; alice's signing key is stored in the same directory.
 func roster(t testing.TB, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -157,7 +157,7 @@ func TestPartyRefusals(t *testing.T) {
 		{"decryption rate", "purposes: [triples]", "purposes: [decryption]", "decryptions_per_hour"},
 		{"two documents", "name: alice", "name: alice\n---\nname: bob", ""},
 		{"duration", "name: alice", "name: alice\nlimits: {idle: 30}", "write for example 30s"},
-		{"window", "name: alice", "name: alice\nlimits: {window: 1MiB}", "one frame"},
+		{"window", "name: alice", "name: alice\nlimits: {window: 1MiB}", "the size of a frame"},
 		{"client is a peer", "spiffe://lodge/client/alice-mpc", "spiffe://lodge/party/bob", "names both"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestRoster(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"id: 1", "id: 2", "ids run from 0"},
 		{"name: bob", "name: alice", "is also"},
-		{"name: bob", "name: coordinator", "is the coordinator's"},
+		{"name: bob", "name: coordinator", "is reserved for the coordinator"},
 		{"spiffe://lodge/party/bob", "spiffe://lodge/party/alice", "is also"},
 		{"spiffe://lodge/coordinator", "spiffe://lodge/party/alice", "is also"},
 		{"signing_key: \"", "signing_key: \"A", "base64"},

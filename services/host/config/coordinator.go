@@ -9,68 +9,68 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// CoordinatorName names the coordinator where parties are named by the roster.
+// CoordinatorName is the coordinator's name. No party may have it.
 const CoordinatorName = "coordinator"
 
-// MaxJobs is the most that a coordinator runs at the same time.
+// MaxJobs is the largest number of jobs that a coordinator runs concurrently.
 const MaxJobs = 16
 
 const (
 	defaultJobTimeout = Duration(time.Hour)
 	defaultConcurrent = 2
-	// A network that is cut for half a minute costs no job: connections are found broken, and made again, within seconds.
+	// Long enough to survive a network outage of 30 s: broken connections are detected and re-established within seconds.
 	defaultPartyTimeout = Duration(time.Minute)
 )
 
-// CoordinatorFile is the configuration of the coordinator's process.
+// CoordinatorFile is the coordinator's configuration.
 type CoordinatorFile struct {
-	RosterFile    string   `yaml:"roster"`
-	Listen        string   `yaml:"listen"`
-	MetricsListen string   `yaml:"metrics_listen,omitempty"`
-	HealthListen  string   `yaml:"health_listen,omitempty"` // plaintext; see HealthAddress
+	RosterFile    string   `yaml:"roster"`                   // roster file, the same at every process
+	Listen        string   `yaml:"listen"`                   // host:port of the gRPC server
+	MetricsListen string   `yaml:"metrics_listen,omitempty"` // host:port of Prometheus metrics, plaintext
+	HealthListen  string   `yaml:"health_listen,omitempty"`  // host:port of the health check, plaintext
 	TLS           TLS      `yaml:"tls"`
 	OIDC          *OIDC    `yaml:"oidc,omitempty"`
-	DataDir       string   `yaml:"data_dir"`
+	DataDir       string   `yaml:"data_dir"` // directory of jobs and stock records
 	Clients       []Client `yaml:"clients"`
 	Callers       Callers  `yaml:"callers,omitempty"`
-	// Params that jobs may name, with the hash that goes into every session.
+	// Params are the parameter sets that jobs may name, with the hash that goes into every session.
 	Params []ParamsPin `yaml:"params"`
-	// JobTimeout caps every attempt at a job, from its beginning on; default 1 h. A job may have a time of its own, which
-	// counts from its submission.
+	// JobTimeout limits every attempt at a job, counted from its start; default 1h.
 	JobTimeout Duration `yaml:"job_timeout,omitempty"`
-	// PartyTimeout is how long a party may be out of reach, when a job begins and in the middle of it; default 1 m.
+	// PartyTimeout is how long a party may be unreachable before or during a job; default 1m.
 	PartyTimeout Duration `yaml:"party_timeout,omitempty"`
-	// StopAfter is how long jobs that run may go on when the process is told to stop; default 20 s.
+	// StopAfter is how long running work may continue when the process is told to stop; default 20s.
 	StopAfter Duration `yaml:"stop_after,omitempty"`
-	// LogLevel is one of logs.Levels, until it is changed in the process; default info.
+	// LogLevel is debug, info, warn or error; default info.
 	LogLevel string  `yaml:"log_level,omitempty"`
 	Tracing  Tracing `yaml:"tracing,omitempty"`
-	// MaxConcurrent is how many jobs run at the same time, 1 to MaxJobs; default 2. Parties bound theirs on their own.
+	// MaxConcurrent is the number of concurrent jobs, 1 to 16; default 2. Parties have limits of their own.
 	MaxConcurrent int  `yaml:"max_concurrent,omitempty"`
-	Reflection    bool `yaml:"reflection,omitempty"`
-	// Stock bounds what the policies of the stock make.
+	Reflection    bool `yaml:"reflection,omitempty"` // serve gRPC reflection
+	// Stock limits the jobs of stock policies.
 	Stock StockLimits `yaml:"stock,omitempty"`
 	Disk  Disk        `yaml:"disk,omitempty"`
-	// Reservations bound what every client holds of the stock. TenantReservations take their place for a tenant, and those
-	// of a client for a client, value by value.
-	Reservations       ReserveLimits            `yaml:"reservations,omitempty"`
+	// Reservations limit the stock that every client holds. TenantReservations override them for a tenant, and those of
+	// a client for a client, value by value.
+	Reservations ReserveLimits `yaml:"reservations,omitempty"`
+	// TenantReservations overrides reservations for a tenant.
 	TenantReservations map[string]ReserveLimits `yaml:"tenant_reservations,omitempty"`
 
 	Roster   *Roster   `yaml:"-"`
-	Settings []Setting `yaml:"-"` // that took the place of the file's values
+	Settings []Setting `yaml:"-"` // settings that override the file's values
 }
 
-// StockLimits bound what the policies of the stock make. Jobs of clients are beside them.
+// StockLimits limits the jobs of stock policies. Jobs of clients are not counted.
 type StockLimits struct {
-	// MaxBytesPerParty is how much tuples take at a party, made by anybody, before policies make no more; default 16GiB.
+	// MaxBytesPerParty limits the tuples at a party, including those of clients' jobs, up to which policies make more; default 16GiB.
 	MaxBytesPerParty Bytes `yaml:"max_bytes_per_party,omitempty"`
-	// MaxJobMemory is the estimated peak at a party of the largest job that a policy makes; default 8GiB.
+	// MaxJobMemory limits the estimated peak memory at a party of a policy's job; default 8GiB.
 	MaxJobMemory Bytes `yaml:"max_job_memory,omitempty"`
-	// MaxJobs of policies that run or wait at the same time, 1 to MaxJobs; default max_concurrent.
+	// MaxJobs limits the jobs of policies that run or wait, 1 to 16; default max_concurrent.
 	MaxJobs int `yaml:"max_jobs,omitempty"`
 }
 
-// StockName is who submits the jobs of policies; no client has this name.
+// StockName is the submitter's name of policies' jobs. No client may have it.
 const StockName = "stock"
 
 const (
@@ -78,7 +78,7 @@ const (
 	defaultStockJobMemory = Bytes(8 << 30)
 )
 
-// stock fills in and checks the limits of policies.
+// stock sets defaults and validates the limits of policies.
 func (c *check) stock(l *StockLimits, concurrent int) {
 	if l.MaxBytesPerParty == 0 {
 		l.MaxBytesPerParty = defaultStockBytes
@@ -90,11 +90,12 @@ func (c *check) stock(l *StockLimits, concurrent int) {
 		l.MaxJobs = min(max(1, concurrent), MaxJobs)
 	}
 	if l.MaxJobs < 1 || l.MaxJobs > MaxJobs {
-		c.failf("stock.max_jobs: %d; 1 to %d jobs of policies run or wait at the same time", l.MaxJobs, MaxJobs)
+		c.failf("stock.max_jobs: %d; must be 1 to %d jobs of policies that run or wait", l.MaxJobs, MaxJobs)
 	}
 }
 
-// LoadCoordinator reads and checks the coordinator's file, with the environment's settings and then these, and its roster.
+// LoadCoordinator reads and validates the coordinator's file and its roster. Settings of the environment override the
+// file, and set (KEY=VALUE) overrides both.
 func LoadCoordinator(path string, set ...string) (*CoordinatorFile, error) {
 	f := new(CoordinatorFile)
 	var err error
@@ -118,7 +119,7 @@ func LoadCoordinator(path string, set ...string) (*CoordinatorFile, error) {
 		f.PartyTimeout = defaultPartyTimeout
 	}
 	if f.PartyTimeout < 0 {
-		c.failf("party_timeout: %s; how long a party may be out of reach, such as 1m", time.Duration(f.PartyTimeout))
+		c.failf("party_timeout: %s; write how long a party may be unreachable, such as 1m", time.Duration(f.PartyTimeout))
 	}
 	c.callers(f.Callers)
 	c.stopAfter(&f.StopAfter)
@@ -128,13 +129,13 @@ func LoadCoordinator(path string, set ...string) (*CoordinatorFile, error) {
 		f.MaxConcurrent = defaultConcurrent
 	}
 	if f.MaxConcurrent < 1 || f.MaxConcurrent > MaxJobs {
-		c.failf("max_concurrent: %d; 1 to %d jobs run at the same time", f.MaxConcurrent, MaxJobs)
+		c.failf("max_concurrent: %d; must be 1 to %d concurrent jobs", f.MaxConcurrent, MaxJobs)
 	}
 	c.stock(&f.Stock, f.MaxConcurrent)
 	c.reservations(f)
 	for i, cl := range f.Clients {
 		if cl.Name == StockName {
-			c.failf("clients[%d].name: %q is the name under which policies submit jobs", i, cl.Name)
+			c.failf("clients[%d].name: %q is reserved for the jobs of policies", i, cl.Name)
 		}
 	}
 	if err := c.err(path); err != nil {
@@ -149,12 +150,12 @@ func LoadCoordinator(path string, set ...string) (*CoordinatorFile, error) {
 	return f, nil
 }
 
-// Directory of those who may call the coordinator. Parties do not.
+// Directory returns the clients that may call the coordinator. Parties may not.
 func (f *CoordinatorFile) Directory() (*rpc.Directory, error) {
 	return f.Roster.directory(CoordinatorName, f.Clients)
 }
 
-// Tenants are those that a client acts for.
+// Tenants returns the tenants of the coordinator's clients.
 func (f *CoordinatorFile) Tenants() (list []string) {
 	for _, c := range f.Clients {
 		for _, t := range c.Tenants {

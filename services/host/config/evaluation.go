@@ -6,25 +6,24 @@ import (
 	"time"
 )
 
-// MultikeyService is how a party keeps the public keys of all parties, and computes with them for its clients. The set and
-// the reference string are the roster's.
+// MultikeyService limits the multi-key service: the public keys of all parties, and evaluations for clients. The roster
+// has the parameter set and the reference string.
 type MultikeyService struct {
-	// Dir has other parties' public keys and what was signed of them; default "multikey" in vault.dir, or in audit_dir.
+	// Dir stores the other parties' public keys and records; default "multikey" in vault.dir, or in audit_dir.
 	Dir string `yaml:"dir,omitempty"`
-	// MaxKeys bounds the files there; default 8GiB.
+	// MaxKeys limits the files there; default 8GiB.
 	MaxKeys Bytes `yaml:"max_keys,omitempty"`
-	// MaxKeysMemory bounds the keys that are ready to compute with; default 2GiB.
+	// MaxKeysMemory limits the keys that are ready for computing; default 2GiB.
 	MaxKeysMemory Bytes `yaml:"max_keys_memory,omitempty"`
-	// MaxMemory bounds what evaluations take beside them, by estimate: their netlists, inputs and ciphertexts; one
-	// client has half of it at most; default 1GiB.
+	// MaxMemory limits the estimated memory of netlists, inputs and ciphertexts, half of it for one client; default 1GiB.
 	MaxMemory Bytes `yaml:"max_memory,omitempty"`
-	// MaxResults bounds the results that are kept for clients, and KeepResults how long; of the client that has most, the
-	// oldest make room; default 256MiB and 24 h.
-	MaxResults  Bytes    `yaml:"max_results,omitempty"`
+	// MaxResults limits the stored results; the oldest of the client with most are dropped first; default 256MiB.
+	MaxResults Bytes `yaml:"max_results,omitempty"`
+	// KeepResults is how long results are kept; default 24h.
 	KeepResults Duration `yaml:"keep_results,omitempty"`
-	// MaxPerClient bounds the evaluations of a client that wait or run; default 4.
+	// MaxPerClient limits the evaluations of a client that wait or run; default 4.
 	MaxPerClient int `yaml:"max_per_client,omitempty"`
-	// MaxBootstraps bounds one evaluation; default 1000000.
+	// MaxBootstraps limits one evaluation; default 1000000.
 	MaxBootstraps int `yaml:"max_bootstraps,omitempty"`
 }
 
@@ -38,8 +37,8 @@ const (
 	defaultBootstraps      = 1000000
 )
 
-// Memory is what the process is to keep within: what sessions and calls have, and, where the roster has a context for
-// multi-key ciphertexts, what those have beside it.
+// Memory returns the memory that the process plans with: the limits for sessions and calls, plus those for multi-key
+// keys and evaluations if the roster has a context for multi-key ciphertexts.
 func (f *PartyFile) Memory() Bytes {
 	m := f.Policy.MaxMemory
 	if f.Roster.Multikey != nil {
@@ -48,7 +47,7 @@ func (f *PartyFile) Memory() Bytes {
 	return m
 }
 
-// fill fills in and checks.
+// fill sets defaults and validates the values.
 func (m *MultikeyService) fill(c *check, dir string, f *PartyFile) {
 	if m.Dir == "" {
 		m.Dir = filepath.Join(cmp.Or(f.Vault.Dir, f.AuditDir), "multikey")
@@ -64,15 +63,15 @@ func (m *MultikeyService) fill(c *check, dir string, f *PartyFile) {
 	} {
 		*b.at = cmp.Or(*b.at, b.normal)
 		if *b.at < 1<<20 {
-			c.failf("multikey.%s: %d; at least 1MiB", b.key, *b.at)
+			c.failf("multikey.%s: %d; must be at least 1MiB", b.key, *b.at)
 		}
 	}
 	m.KeepResults = cmp.Or(m.KeepResults, defaultKeepResults)
 	m.MaxPerClient, m.MaxBootstraps = cmp.Or(m.MaxPerClient, defaultPerClient), cmp.Or(m.MaxBootstraps, defaultBootstraps)
 	if m.KeepResults < Duration(time.Minute) {
-		c.failf("multikey.keep_results: %s; at least 1m", time.Duration(m.KeepResults))
+		c.failf("multikey.keep_results: %s; must be at least 1m", time.Duration(m.KeepResults))
 	}
 	if m.MaxPerClient < 1 || m.MaxBootstraps < 1 {
-		c.failf("multikey.max_per_client and multikey.max_bootstraps: %d and %d; at least 1", m.MaxPerClient, m.MaxBootstraps)
+		c.failf("multikey.max_per_client and multikey.max_bootstraps: %d and %d; must be at least 1", m.MaxPerClient, m.MaxBootstraps)
 	}
 }

@@ -8,41 +8,41 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Evaluators are processes of a party that compute products under encryption in its place. They have no secret, but what
-// they compute is decrypted, and decrypting what was computed wrongly tells the key.
+// Evaluators configures helper processes that compute products under encryption for a party. They hold no secret, but
+// the party decrypts their results, and decrypting a wrong result can reveal the key.
 type Evaluators struct {
-	// Check says when a result is used: Compare, Recompute or Trust.
+	// Check says when a result of an evaluator is used: compare, recompute or trust; default compare.
 	Check     string      `yaml:"check,omitempty"`
 	Processes []Evaluator `yaml:"processes,omitempty"`
-	// Stall is how long an evaluator that computes may make no progress; default 15 s.
+	// Stall is how long an evaluation may make no progress; default 15s.
 	Stall Duration `yaml:"stall,omitempty"`
-	// TLS is how evaluators are called; what is empty is as in tls of the party.
+	// TLS overrides tls for connections to evaluators, file by file.
 	TLS TLS `yaml:"tls,omitempty"`
 }
 
-// Evaluator is one of them. Behind its address may be several processes, which have one identity.
+// Evaluator is one evaluator. Several processes with one identity may share its address.
 type Evaluator struct {
-	Name     string `yaml:"name"`
+	Name     string `yaml:"name"`     // name in metrics and logs
 	Address  string `yaml:"address"`  // host:port; a host with several addresses has an evaluator at each
-	Identity string `yaml:"identity"` // URI or DNS name in its certificate
-	// Domain names who administers it.
+	Identity string `yaml:"identity"` // URI or DNS name in the evaluator's certificate
+	// Domain names the administrator of the machine.
 	Domain string `yaml:"domain"`
 }
 
-// When a party uses what an evaluator computed.
+// Values of Evaluators.Check.
 const (
-	Compare   = "compare"   // the default: if an evaluator of another domain computed the same, bit for bit
-	Recompute = "recompute" // never; the party computes everything itself and compares
-	Trust     = "trust"     // always
+	Compare   = "compare"   // the default: use a result if an evaluator of another domain returns the same bits
+	Recompute = "recompute" // never use a result: the party computes everything itself and compares
+	Trust     = "trust"     // always use a result
 )
 
 const (
 	defaultStall = Duration(15 * time.Second)
-	// MaxEvaluators is the most that a party names.
+	// MaxEvaluators is the largest number of evaluators that a party may name.
 	MaxEvaluators = 64
 )
 
-// fill fills in and checks.
+// fill sets defaults and validates the values.
 func (e *Evaluators) fill(c *check, dir string, own TLS) {
 	if e.Check == "" {
 		e.Check = Compare
@@ -57,21 +57,21 @@ func (e *Evaluators) fill(c *check, dir string, own TLS) {
 		{"certificate", &e.TLS.Certificate, &own.Certificate}, {"key", &e.TLS.Key, &own.Key}, {"ca", &e.TLS.CA, &own.CA},
 	} {
 		if *p.path == "" {
-			*p.path = *p.own // which is already below the party's directory
+			*p.path = *p.own // already relative to the party's directory
 			continue
 		}
 		c.path(dir, "evaluators.tls."+p.key, p.path, true)
 	}
 	if e.TLS.ClientCA != "" {
-		c.failf("evaluators.tls.client_ca: nobody calls the party here; leave it out")
+		c.failf("evaluators.tls.client_ca: evaluators never call the party; leave it out")
 	}
 	switch e.Check {
 	case Compare, Recompute, Trust:
 	default:
-		c.failf("evaluators.check: %q; %s, %s or %s", e.Check, Compare, Recompute, Trust)
+		c.failf("evaluators.check: %q; must be %s, %s or %s", e.Check, Compare, Recompute, Trust)
 	}
 	if len(e.Processes) > MaxEvaluators {
-		c.failf("evaluators.processes: %d of them; at most %d names, and any number of processes behind each", len(e.Processes), MaxEvaluators)
+		c.failf("evaluators.processes: %d entries; at most %d, with any number of processes behind each", len(e.Processes), MaxEvaluators)
 	}
 	names, addresses, owners := map[string]bool{}, map[string]bool{}, map[string]string{}
 	var domains []string
@@ -80,13 +80,13 @@ func (e *Evaluators) fill(c *check, dir string, own TLS) {
 			c.failf("evaluators.processes[%d]."+key+": "+format, append([]any{i}, args...)...)
 		}
 		if !ValidName(p.Name) || names[p.Name] {
-			fail("name", "%q is there twice, or is no name; use 1 to 64 of a-z, 0-9, '-', starting with a letter", p.Name)
+			fail("name", "%q occurs twice or is invalid; use 1 to 64 of a-z, 0-9, '-', starting with a letter", p.Name)
 		}
 		if c.address("evaluators.processes.address", p.Address, false); addresses[p.Address] {
-			fail("address", "%q is there twice", p.Address)
+			fail("address", "%q occurs twice", p.Address)
 		}
 		if !ValidName(p.Domain) {
-			fail("domain", "%q is not a name; name who administers the machine, such as site-a", p.Domain)
+			fail("domain", "%q is not a name; name the administrator of the machine, such as site-a", p.Domain)
 		}
 		if p.Identity == "" {
 			fail("identity", "missing; write the URI or DNS name of the evaluator's certificate")
@@ -96,7 +96,7 @@ func (e *Evaluators) fill(c *check, dir string, own TLS) {
 		//lodge:check evaluators/identities [run=TestEvaluatorsAreRefused] one key serves two
 		//  domains
 		if other, ok := owners[p.Identity]; ok && other != p.Domain {
-			fail("identity", "%q is of domain %s too; whoever has its key is in both", p.Identity, other)
+			fail("identity", "%q also belongs to domain %s; one key must not serve two domains", p.Identity, other)
 		}
 		names[p.Name], addresses[p.Address], owners[p.Identity] = true, true, p.Domain
 		if !slices.Contains(domains, p.Domain) {
@@ -106,12 +106,12 @@ func (e *Evaluators) fill(c *check, dir string, own TLS) {
 	//lodge:check evaluators/domains [run=TestEvaluatorsAreRefused] evaluators are compared within
 	//  one domain
 	if e.Check == Compare && len(domains) == 1 {
-		c.failf("evaluators.check: compare needs evaluators of two domains, and all are of %s: name one on a machine that somebody else administers, "+
-			"or write check: recompute to use nothing of theirs, or check: trust if you answer for them", domains[0])
+		c.failf("evaluators.check: compare needs evaluators of two domains, and all are of %s: name one on a machine with another administrator, "+
+			"or write check: recompute to use no results, or check: trust if you trust all of them", domains[0])
 	}
 }
 
-// apart refuses evaluators that are somebody of the roster, or a client: they are this party's own.
+// apart rejects evaluators with the identity of a roster member or client: evaluators belong to this party only.
 func (e *Evaluators) apart(c *check, f *PartyFile) {
 	others := map[string]string{f.Roster.Coordinator.Identity: "the coordinator"}
 	for _, m := range f.Roster.Parties {
@@ -124,43 +124,43 @@ func (e *Evaluators) apart(c *check, f *PartyFile) {
 		//lodge:check evaluators/own [run=TestEvaluatorsAreRefused] a party of the roster is its own
 		//  evaluator
 		if other, ok := others[p.Identity]; ok {
-			c.failf("evaluators.processes[%d].identity: %q is that of %s; an evaluator has one of its own", i, p.Identity, other)
+			c.failf("evaluators.processes[%d].identity: %q is that of %s; give the evaluator an identity of its own", i, p.Identity, other)
 		}
 	}
 }
 
-// EvaluatorFile is the configuration of an evaluator's process.
+// EvaluatorFile is an evaluator's configuration.
 type EvaluatorFile struct {
-	Name          string `yaml:"name"` // as the party names it
-	Listen        string `yaml:"listen"`
-	MetricsListen string `yaml:"metrics_listen,omitempty"`
-	HealthListen  string `yaml:"health_listen,omitempty"` // plaintext; see HealthAddress
+	Name          string `yaml:"name"`                     // name in the party's configuration
+	Listen        string `yaml:"listen"`                   // host:port of the gRPC server
+	MetricsListen string `yaml:"metrics_listen,omitempty"` // host:port of Prometheus metrics, plaintext
+	HealthListen  string `yaml:"health_listen,omitempty"`  // host:port of the health check, plaintext
 	TLS           TLS    `yaml:"tls"`
-	// Party is the one party that is served, and nobody else.
+	// Party is the only party that is served.
 	Party Owner `yaml:"party"`
-	// Params that are computed with.
+	// Params are the parameter sets that the evaluator computes with.
 	Params []ParamsPin `yaml:"params"`
-	// MaxKeysMemory bounds the evaluation keys that are kept; default 1GiB. MaxMemory bounds what evaluations take
-	// beside them, by estimate; default 4GiB.
+	// MaxKeysMemory limits the stored evaluation keys; default 1GiB.
 	MaxKeysMemory Bytes `yaml:"max_keys_memory,omitempty"`
-	MaxMemory     Bytes `yaml:"max_memory,omitempty"`
-	// MaxConcurrent bounds evaluations at the same time; default one more than there are processors.
+	// MaxMemory limits the estimated memory of evaluations, in addition to keys; default 4GiB.
+	MaxMemory Bytes `yaml:"max_memory,omitempty"`
+	// MaxConcurrent limits concurrent evaluations; default the number of processors plus one.
 	MaxConcurrent int `yaml:"max_concurrent,omitempty"`
 	// AllowInsecureParams accepts parameter sets that are too small to hide anything. For tests.
 	AllowInsecureParams bool `yaml:"allow_insecure_params,omitempty"`
-	Reflection          bool `yaml:"reflection,omitempty"`
-	// StopAfter is how long evaluations that run may go on when the process is told to stop; default 20 s.
+	Reflection          bool `yaml:"reflection,omitempty"` // serve gRPC reflection
+	// StopAfter is how long running work may continue when the process is told to stop; default 20s.
 	StopAfter Duration `yaml:"stop_after,omitempty"`
-	// LogLevel is one of logs.Levels; default info.
+	// LogLevel is debug, info, warn or error; default info.
 	LogLevel string `yaml:"log_level,omitempty"`
 
-	Settings []Setting `yaml:"-"` // that took the place of the file's values
+	Settings []Setting `yaml:"-"` // settings that override the file's values
 }
 
-// Owner is the party of an evaluator.
+// Owner is the party that an evaluator serves.
 type Owner struct {
-	Name     string `yaml:"name"`
-	Identity string `yaml:"identity"`
+	Name     string `yaml:"name"`     // name of the party
+	Identity string `yaml:"identity"` // identity in the party's certificate
 }
 
 const (
@@ -169,7 +169,8 @@ const (
 	maxEvaluations          = 256
 )
 
-// LoadEvaluator reads and checks an evaluator's file, with the environment's settings and then these.
+// LoadEvaluator reads and validates an evaluator's file. Settings of the environment override the file, and set
+// (KEY=VALUE) overrides both.
 func LoadEvaluator(path string, set ...string) (*EvaluatorFile, error) {
 	f := new(EvaluatorFile)
 	var err error
@@ -199,7 +200,7 @@ func LoadEvaluator(path string, set ...string) (*EvaluatorFile, error) {
 		f.MaxMemory = defaultEvaluationMemory
 	}
 	if f.MaxConcurrent < 0 || f.MaxConcurrent > maxEvaluations {
-		c.failf("max_concurrent: %d; 1 to %d evaluations run at the same time", f.MaxConcurrent, maxEvaluations)
+		c.failf("max_concurrent: %d; must be 1 to %d concurrent evaluations", f.MaxConcurrent, maxEvaluations)
 	}
 	if err := c.err(path); err != nil {
 		return nil, err
@@ -211,7 +212,7 @@ func LoadEvaluator(path string, set ...string) (*EvaluatorFile, error) {
 	return f, c.err(path)
 }
 
-// Directory of those who may call the evaluator: its party.
+// Directory returns the only caller of the evaluator: its party.
 func (f *EvaluatorFile) Directory() (*rpc.Directory, error) {
 	d := rpc.NewDirectory()
 	return d, d.Add(f.Party.Identity, rpc.Principal{Role: rpc.Owner, Name: f.Party.Name, Party: -1})

@@ -9,12 +9,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// HealthAddress is where the processes of containers answer whether they live and are ready, each in a container of its
-// own, and where `lodge health` asks if nothing else is said.
+// HealthAddress is the default address of the plaintext health endpoint. `lodge health` uses it without arguments. It
+// suits containers, where every process has its own loopback interface.
 const HealthAddress = "127.0.0.1:7199"
 
-// HealthOf gives the address at which the process with this configuration, a party or the coordinator, can be asked from
-// the same machine. It looks at nothing else in the file, and at the environment first.
+// HealthOf returns the health endpoint's address in a party's or coordinator's configuration, for a caller on the same
+// machine. It reads only that setting, first from the environment.
 func HealthOf(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -45,5 +45,5 @@ func HealthOf(path string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// ErrNoHealth refuses a process that does not answer whether it lives.
-var ErrNoHealth = errors.New("no health_listen: the process does not answer whether it lives")
+// ErrNoHealth reports that a configuration has no health endpoint.
+var ErrNoHealth = errors.New("no health_listen: the process has no health endpoint")

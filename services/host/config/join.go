@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Entry is what one process hands out for the roster: a party's has its name and signing key, the coordinator's has neither.
+// Entry is the information that one process contributes to the roster. Only a party's entry has a name and signing key.
 type Entry struct {
 	Name       string `yaml:"name,omitempty"`
 	Address    string `yaml:"address"`
@@ -15,7 +15,7 @@ type Entry struct {
 	SigningKey string `yaml:"signing_key,omitempty"`
 }
 
-// LoadEntry reads what one process hands out, and does not check it: a roster does.
+// LoadEntry reads an entry from a file without validating it; Join validates the roster as a whole.
 func LoadEntry(path string) (*Entry, error) {
 	e := new(Entry)
 	if err := decode(path, e); err != nil {
@@ -24,7 +24,7 @@ func LoadEntry(path string) (*Entry, error) {
 	return e, nil
 }
 
-// Join makes a roster of entries in files: the parties in this order, and the coordinator.
+// Join builds a roster from entry files: the parties in this order, and the coordinator.
 func Join(paths []string) (*Roster, error) {
 	r := new(Roster)
 	for _, path := range paths {
@@ -38,7 +38,7 @@ func Join(paths []string) (*Roster, error) {
 				ID: len(r.Parties), Name: e.Name, Address: e.Address, Identity: e.Identity, SigningKey: e.SigningKey,
 			})
 		case r.Coordinator.Identity != "":
-			return nil, fmt.Errorf("config: %s is of another coordinator", path)
+			return nil, fmt.Errorf("config: %s names another coordinator", path)
 		default:
 			r.Coordinator = Coordinator{Address: e.Address, Identity: e.Identity}
 		}
@@ -46,10 +46,10 @@ func Join(paths []string) (*Roster, error) {
 	c := new(check)
 	r.validate(c)
 	if err := errors.Join(c.errs...); err != nil {
-		return nil, fmt.Errorf("config: these entries make no roster: %w", err)
+		return nil, fmt.Errorf("config: these entries do not form a roster: %w", err)
 	}
 	return r, nil
 }
 
-// Text is a roster as it is written to a file.
+// Text returns the roster in its file format.
 func (r *Roster) Text() ([]byte, error) { return yaml.Marshal(r) }

@@ -1,7 +1,6 @@
-// Package config loads the strict YAML of Lodge's processes: the roster that
-// everybody pins, a party's file and the coordinator's. Unknown keys are errors,
-// secrets appear only as paths, and every refusal says what to write instead.
-// Paths in a file are relative to the directory of that file.
+// Package config loads the YAML configuration of Lodge's processes: the roster, which all processes pin, and the files
+// of parties, the coordinator and evaluators. Unknown keys are errors, secrets appear only as paths, and every error
+// says what to write instead. Paths in a file are relative to the directory of that file.
 package config
 
 import (
@@ -20,10 +19,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Duration is a time span as YAML writes it: "90s", "2m".
+// Duration is a time span in YAML: "90s", "2m".
 type Duration time.Duration
 
-// UnmarshalYAML reads a positive span.
+// UnmarshalYAML parses a positive time span.
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	v, err := time.ParseDuration(n.Value)
 	if err != nil || v <= 0 {
@@ -33,10 +32,10 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// MarshalYAML writes it back.
+// MarshalYAML returns the span as text.
 func (d Duration) MarshalYAML() (any, error) { return time.Duration(d).String(), nil }
 
-// Bytes is an amount of memory or data: "512MiB", "4GiB", or plain bytes.
+// Bytes is an amount of memory or data in YAML: "512MiB", "4GiB", or a number of bytes.
 type Bytes uint64
 
 var units = []struct {
@@ -44,7 +43,7 @@ var units = []struct {
 	size   uint64
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}, {"", 1}}
 
-// UnmarshalYAML reads an amount.
+// UnmarshalYAML parses an amount.
 func (b *Bytes) UnmarshalYAML(n *yaml.Node) error {
 	for _, u := range units {
 		digits, ok := strings.CutSuffix(n.Value, u.suffix)
@@ -61,7 +60,7 @@ func (b *Bytes) UnmarshalYAML(n *yaml.Node) error {
 	return fmt.Errorf("line %d: %q is not an amount of bytes; write for example 512MiB or 4GiB", n.Line, n.Value)
 }
 
-// MarshalYAML writes it back.
+// MarshalYAML returns the amount with the largest unit that divides it.
 func (b Bytes) MarshalYAML() (any, error) {
 	for _, u := range units[:3] {
 		if uint64(b) >= u.size && uint64(b)%u.size == 0 {
@@ -73,39 +72,39 @@ func (b Bytes) MarshalYAML() (any, error) {
 
 // TLS names a process's TLS files.
 type TLS struct {
-	Certificate string `yaml:"certificate"`
-	Key         string `yaml:"key"`
-	CA          string `yaml:"ca"`
-	ClientCA    string `yaml:"client_ca,omitempty"`
+	Certificate string `yaml:"certificate"`         // certificate file, PEM
+	Key         string `yaml:"key"`                 // private key file, PEM, readable by its owner only
+	CA          string `yaml:"ca"`                  // authorities of peers' certificates
+	ClientCA    string `yaml:"client_ca,omitempty"` // authorities of clients' certificates; default ca
 }
 
-// Files are the same for package rpc.
+// Files converts the files for package rpc.
 func (t TLS) Files() rpc.Files {
 	return rpc.Files{Certificate: t.Certificate, Key: t.Key, CA: t.CA, ClientCA: t.ClientCA}
 }
 
-// The permissions of clients.
+// Permissions of clients.
 const (
-	PermStatus   = "status"   // see sessions, epochs and batches
-	PermFetch    = "fetch"    // draw this party's tuple shares
-	PermMACKey   = "mac_key"  // draw this party's MAC-key share as well
+	PermStatus   = "status"   // read sessions, epochs and batches
+	PermFetch    = "fetch"    // fetch this party's tuple shares
+	PermMACKey   = "mac_key"  // fetch this party's MAC-key share
 	PermProve    = "prove"    // prove and verify plaintext knowledge
-	PermDecrypt  = "decrypt"  // ask for decryption shares
-	PermApprove  = "approve"  // approve decryptions that others ask for
-	PermEncrypt  = "encrypt"  // have bits encrypted under this party's multi-key keys
-	PermEvaluate = "evaluate" // have netlists computed on multi-key ciphertexts
+	PermDecrypt  = "decrypt"  // request decryption shares
+	PermApprove  = "approve"  // approve other clients' decryption requests
+	PermEncrypt  = "encrypt"  // request encryptions of bits under this party's multi-key keys
+	PermEvaluate = "evaluate" // request evaluations of netlists on multi-key ciphertexts
 	PermLinear   = "linear"   // multiply matrices and vectors, encrypted or shared
 	PermRetire   = "retire"   // revoke tuples of its tenants; for all tenants, drain and retire epochs and destroy multi-key keys
 	PermSubmit   = "submit"   // submit and cancel jobs at the coordinator
 	PermReserve  = "reserve"  // reserve tuples, and release reservations, at the coordinator
-	PermPolicy   = "policy"   // set the policies that keep the stock at the coordinator
-	PermOperate  = "operate"  // change how much a process logs, and make multi-key keys
+	PermPolicy   = "policy"   // set the stock policies at the coordinator
+	PermOperate  = "operate"  // change log levels, and generate multi-key keys
 
-	// PermAccusations is to clear failures that nobody was named for, and to pardon a party that evidence convicts.
+	// PermAccusations allows clearing unattributed failures and pardoning a party that evidence convicts.
 	PermAccusations = "accusations"
 )
 
-// maxFile bounds a configuration file.
+// maxFile is the largest size of a configuration file.
 const maxFile = 1 << 20
 
 func read(path string) ([]byte, error) {
@@ -151,7 +150,7 @@ func decodeBytes(b []byte, out any) error {
 	return nil
 }
 
-// check gathers everything that is wrong with a file.
+// check collects all errors in a file.
 type check struct{ errs []error }
 
 func (c *check) failf(format string, args ...any) {
@@ -165,7 +164,7 @@ func (c *check) err(path string) error {
 	return fmt.Errorf("config: %s: %w", path, errors.Join(c.errs...))
 }
 
-// paths makes file paths absolute and requires those that are not optional.
+// path makes a file path absolute. An empty path is an error unless it is optional.
 func (c *check) path(dir, key string, p *string, optional bool) {
 	switch {
 	case *p == "" && !optional:
@@ -191,19 +190,19 @@ func (c *check) address(key, a string, optional bool) {
 	}
 }
 
-// ValidHost reports whether h is an IP address, or a DNS name (RFC 1123): labels of letters, digits and '-', which neither
+// ValidHost reports whether h is an IP address or a DNS name (RFC 1123): labels of letters, digits and '-' that neither
 // begin nor end with '-'.
 func ValidHost(h string) bool {
 	if net.ParseIP(h) != nil {
 		return true
 	}
 	labels := strings.Split(h, ".")
-	if len(h) > 253 || strings.Trim(labels[len(labels)-1], "0123456789") == "" { // or it looks like an address
+	if len(h) > 253 || strings.Trim(labels[len(labels)-1], "0123456789") == "" { // a numeric last label means a malformed address
 		return false
 	}
 	for _, l := range labels {
 		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.ContainsFunc(l, func(r rune) bool {
-			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' // which DNS does not take for hosts, and containers do
+			return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' // '_' is invalid in DNS, but containers' names have it
 		}) {
 			return false
 		}
@@ -217,11 +216,11 @@ func (c *check) name(key, n string) {
 	}
 }
 
-// ValidName says whether n can name a party, client, tenant or job: 1 to 64 of
-// a-z, 0-9 and '-', starting with a letter.
+// ValidName reports whether n can name a party, client, tenant or job: 1 to 64 of a-z, 0-9 and '-', starting with a
+// letter.
 func ValidName(n string) bool { return ValidID(n) && n[0] >= 'a' && n[0] <= 'z' }
 
-// ValidID says whether id can name a reservation: 1 to 64 of a-z, 0-9 and '-'.
+// ValidID reports whether id can name a reservation: 1 to 64 of a-z, 0-9 and '-'.
 func ValidID(id string) bool {
 	for _, r := range id {
 		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' {

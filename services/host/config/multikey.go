@@ -5,19 +5,20 @@ import (
 )
 
 // Multikey is the context of multi-key ciphertexts: the parameter set, and the public seed of the common reference
-// string. Who could choose the string, and not the seed, could know a trapdoor; who can choose the seed among many can
-// look for a weak one. So it is the digest of a sentence, or what a coin toss among the parties gave.
+// string. A party that chooses the string itself, rather than a seed, could know a trapdoor; a party that chooses the
+// seed among many can search for a weak one. So the seed is the digest of a fixed sentence, or the result of a coin toss
+// among the parties.
 type Multikey struct {
 	Set  string `yaml:"set"`
 	Seed string `yaml:"seed"` // "standard", or 64 hexadecimal digits, in lower case
 }
 
-// StandardSeed is the name of the seed that is the digest of a sentence.
+// StandardSeed names the seed that is the digest of a fixed sentence.
 const StandardSeed = "standard"
 
 const multikeySeedSize = 32
 
-// Bytes are the seed, unless it is the standard one; the file has been validated.
+// Bytes returns the seed, or reports that it is the standard one. The configuration must have been validated.
 func (m *Multikey) Bytes() (seed [multikeySeedSize]byte, standard bool) {
 	if m.Seed == StandardSeed {
 		return seed, true
@@ -27,7 +28,7 @@ func (m *Multikey) Bytes() (seed [multikeySeedSize]byte, standard bool) {
 	return seed, false
 }
 
-// validate refuses what is no context. The digits of a seed have one form, as parties compare them.
+// validate checks set and seed. A seed has one spelling, because parties compare it as text.
 func (m *Multikey) validate(c *check) {
 	if m == nil {
 		return

@@ -16,74 +16,70 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// PartyFile is the configuration of one party's process.
+// PartyFile is a party's configuration.
 type PartyFile struct {
-	Name          string `yaml:"name"` // as in the roster
-	RosterFile    string `yaml:"roster"`
-	Listen        string `yaml:"listen"`
-	MetricsListen string `yaml:"metrics_listen,omitempty"`
-	HealthListen  string `yaml:"health_listen,omitempty"` // plaintext; see HealthAddress
+	Name          string `yaml:"name"`                     // name of the party in the roster
+	RosterFile    string `yaml:"roster"`                   // roster file, the same at every process
+	Listen        string `yaml:"listen"`                   // host:port of the gRPC server
+	MetricsListen string `yaml:"metrics_listen,omitempty"` // host:port of Prometheus metrics, plaintext
+	HealthListen  string `yaml:"health_listen,omitempty"`  // host:port of the health check, plaintext
 	TLS           TLS    `yaml:"tls"`
 	OIDC          *OIDC  `yaml:"oidc,omitempty"`
-	SigningKey    string `yaml:"signing_key"` // path of an Ed25519 key in PEM
+	SigningKey    string `yaml:"signing_key"` // file with the party's Ed25519 key, PEM
 	Vault         Vault  `yaml:"vault"`
-	// AuditDir has the log of who drew what; default "audit", beside this file.
+	// AuditDir stores the audit log; default "audit", next to this file.
 	AuditDir string   `yaml:"audit_dir,omitempty"`
 	Clients  []Client `yaml:"clients"`
 	Policy   Policy   `yaml:"policy"`
 	Limits   Limits   `yaml:"limits,omitempty"`
 	Callers  Callers  `yaml:"callers,omitempty"`
-	// Accusations say what follows when a party of the roster cheats.
+	// Accusations configures how this party reacts when a party of the roster cheats.
 	Accusations Accusations `yaml:"accusations,omitempty"`
-	// Evaluators are processes that compute products in this party's place.
+	// Evaluators are processes that compute products for this party.
 	Evaluators Evaluators `yaml:"evaluators,omitempty"`
-	// Multikey says how much room multi-key ciphertexts have, if the roster pins their context.
+	// Multikey limits the resources for multi-key ciphertexts, if the roster pins their context.
 	Multikey MultikeyService `yaml:"multikey,omitempty"`
-	// AllowPassiveKeygen accepts keys whose generation is only passively
-	// secure. For development.
+	// AllowPassiveKeygen accepts keys whose generation is only passively secure. For development.
 	AllowPassiveKeygen bool `yaml:"allow_passive_keygen,omitempty"`
-	// AllowPassiveThreshold accepts threshold keys, which are secure against
-	// parties that follow the protocol alone.
+	// AllowPassiveThreshold accepts threshold keys and joint decryption, which are secure only against parties that follow
+	// the protocol.
 	AllowPassiveThreshold bool `yaml:"allow_passive_threshold,omitempty"`
-	// Threshold says for whom this party decrypts under threshold keys.
+	// Threshold says for which clients this party decrypts under threshold keys and multi-key keys.
 	Threshold Threshold `yaml:"threshold,omitempty"`
-	// AllowPassiveLinear accepts two-party linear algebra for clients, which is
-	// secure against those who follow the protocol alone.
+	// AllowPassiveLinear accepts two-party linear algebra, which is correct only if this party follows the protocol.
 	AllowPassiveLinear bool `yaml:"allow_passive_linear,omitempty"`
-	// AllowUnprovedLinear accepts products on shares whose inputs the owner of
-	// the key does not prove. A client that sends malformed inputs then learns
-	// the other client's matrix over thousands of products.
+	// AllowUnprovedLinear accepts products on shares without proofs of inputs. A client that sends malformed inputs then
+	// learns the other client's matrix over thousands of products.
 	AllowUnprovedLinear bool `yaml:"allow_unproved_linear,omitempty"`
-	// Linear bounds what clients have multiplied.
+	// Linear limits the products of clients.
 	Linear Linear `yaml:"linear,omitempty"`
-	// AllowInsecureParams accepts parameter sets that are too small to hide
-	// anything. For tests.
+	// AllowInsecureParams accepts parameter sets that are too small to hide anything. For tests.
 	AllowInsecureParams bool `yaml:"allow_insecure_params,omitempty"`
-	Reflection          bool `yaml:"reflection,omitempty"`
-	// StopAfter is how long sessions that run may go on when the process is told to stop; default 20 s.
+	Reflection          bool `yaml:"reflection,omitempty"` // serve gRPC reflection
+	// StopAfter is how long running work may continue when the process is told to stop; default 20s.
 	StopAfter Duration `yaml:"stop_after,omitempty"`
-	// LogLevel is one of logs.Levels, until it is changed in the process; default info.
+	// LogLevel is debug, info, warn or error; default info.
 	LogLevel string  `yaml:"log_level,omitempty"`
 	Tracing  Tracing `yaml:"tracing,omitempty"`
 	Disk     Disk    `yaml:"disk,omitempty"`
 
 	Roster   *Roster   `yaml:"-"`
 	Index    int       `yaml:"-"` // in the roster
-	Settings []Setting `yaml:"-"` // that took the place of the file's values
+	Settings []Setting `yaml:"-"` // settings that override the file's values
 }
 
-// Vault is where secrets rest: in the embedded store of a directory, or in a schema of a PostgreSQL database.
+// Vault configures the storage of secrets: the embedded store in a directory, or a schema of a PostgreSQL database.
 type Vault struct {
-	Dir string `yaml:"dir,omitempty"`
-	// PostgresDSNFile names a file with the connection string, readable by its owner only.
+	Dir string `yaml:"dir,omitempty"` // directory of the embedded store
+	// PostgresDSNFile is a file with the connection string of a PostgreSQL store, readable by its owner only; instead of vault.dir.
 	PostgresDSNFile string `yaml:"postgres_dsn_file,omitempty"`
-	KeyFile         string `yaml:"key_file"` // 32 bytes in hex, readable by its owner only
+	KeyFile         string `yaml:"key_file"` // file with the store's key: 32 bytes in hex, readable by its owner only
 }
 
-// path names the place, of which there is one.
+// path validates the storage location: exactly one of dir and postgres_dsn_file.
 func (v *Vault) path(c *check, dir string) {
 	if (v.Dir == "") == (v.PostgresDSNFile == "") {
-		c.failf("vault: name dir for the embedded store, or postgres_dsn_file, and not both")
+		c.failf("vault: name either dir for the embedded store or postgres_dsn_file")
 	}
 	c.path(dir, "vault.dir", &v.Dir, true)
 	c.path(dir, "vault.postgres_dsn_file", &v.PostgresDSNFile, true)
@@ -92,11 +88,11 @@ func (v *Vault) path(c *check, dir string) {
 
 // ParamsPin pins a parameter set by its hash.
 type ParamsPin struct {
-	Name string `yaml:"name"`
-	Hash string `yaml:"hash"` // 64 hexadecimal digits
+	Name string `yaml:"name"` // name of the parameter set
+	Hash string `yaml:"hash"` // its hash, 64 hexadecimal digits, as lodge params show prints it
 }
 
-// Sum is the hash as bytes; the file has been validated.
+// Sum returns the hash as bytes. The file must have been validated.
 func (p ParamsPin) Sum() [32]byte {
 	var sum [32]byte
 	b, _ := hex.DecodeString(p.Hash)
@@ -104,54 +100,51 @@ func (p ParamsPin) Sum() [32]byte {
 	return sum
 }
 
-// Policy is what this party agrees to do, whatever the coordinator asks.
+// Policy limits the jobs that this party accepts from the coordinator.
 type Policy struct {
 	Params []ParamsPin `yaml:"params"`
-	Kinds  []string    `yaml:"kinds"`  // see Kinds
-	Fields []string    `yaml:"fields"` // such as p128
-	// Purposes of keys that it makes: triples, decryption, threshold.
+	Kinds  []string    `yaml:"kinds"`  // kinds of jobs: keys, masks, reshare, proof and the kinds of tuples
+	Fields []string    `yaml:"fields"` // fields, such as p128
+	// Purposes are the purposes of keys that the party makes: triples, decryption, threshold.
 	Purposes []string `yaml:"purposes"`
-	Tenants  []string `yaml:"tenants"`
-	// MaxCount bounds the tuples of one job.
+	Tenants  []string `yaml:"tenants"` // tenants of jobs
+	// MaxCount limits the tuples of one job.
 	MaxCount uint64 `yaml:"max_count"`
-	// MaxDim bounds rows, inner and columns of a matrix product, and of that which a convolution is made as.
+	// MaxDim limits rows, inner dimension and columns of a matrix product, and of the product that a convolution is made as.
 	MaxDim uint32 `yaml:"max_dim,omitempty"`
-	// JobsPerHour bounds starts, in any hour.
+	// JobsPerHour limits the jobs that start in any hour.
 	JobsPerHour int `yaml:"jobs_per_hour"`
-	// MaxConcurrent bounds sessions at the same time; MaxMemory what they may
-	// hold together, by estimate. Clients' proofs and decryptions may hold a
-	// quarter as much beside them.
-	MaxConcurrent int   `yaml:"max_concurrent"`
-	MaxMemory     Bytes `yaml:"max_memory"`
-	// DecryptionsPerHour bounds new answers to clients, in any hour.
+	// MaxConcurrent limits concurrent sessions.
+	MaxConcurrent int `yaml:"max_concurrent"`
+	// MaxMemory limits the estimated memory of all sessions. Clients' calls may use a quarter as much in addition.
+	MaxMemory Bytes `yaml:"max_memory"`
+	// DecryptionsPerHour limits new answers to clients in any hour.
 	DecryptionsPerHour int `yaml:"decryptions_per_hour,omitempty"`
-	// AllowNoSacrifice lets products be made without the check that finds those
-	// of malformed evaluation keys, for those who trust their keys.
+	// AllowNoSacrifice accepts jobs without the check that detects products under malformed evaluation keys.
 	AllowNoSacrifice bool `yaml:"allow_no_sacrifice,omitempty"`
 }
 
-// Limits on time and buffers within a session.
+// Limits bounds time and buffers within a session.
 type Limits struct {
-	// Idle is how long a peer may make no progress; default 1 m, so that a network that is cut for half of that costs
-	// no session.
+	// Idle is how long a peer may make no progress; default 1m, so that a network cut of half that time costs no session.
 	Idle Duration `yaml:"idle,omitempty"`
-	// Compute is what a peer may take for its own work before the first byte
-	// of a round; default 2 m.
+	// Compute is how long a peer may compute before the first byte of a round; default 2m.
 	Compute Duration `yaml:"compute,omitempty"`
-	// MinRate is what a sending peer must keep up in bytes per second; default 64KiB.
+	// MinRate is the lowest rate of a sending peer in bytes per second; default 64KiB.
 	MinRate Bytes `yaml:"min_rate,omitempty"`
-	// Window is what may be in flight to one peer in one session; default 16MiB.
+	// Window is the data in flight to one peer in one session; default 16MiB.
 	Window Bytes `yaml:"window,omitempty"`
 }
 
-// Kinds that a policy can name, Purposes, and the Fields of all parameter sets.
+// Kinds and Purposes that a policy can name, and the Fields of all parameter sets.
 var (
 	Kinds    = slices.Concat([]string{"keys"}, TupleKinds, []string{"proof", "masks", "reshare"})
 	Purposes = []string{"triples", "decryption", "threshold"}
 	Fields   = []string{"p64", "p128", "p256", "p512", "p1024", "p2048", "p4096"}
 )
 
-// LoadParty reads and checks a party's file, with the environment's settings and then these, and its roster.
+// LoadParty reads and validates a party's file and its roster. Settings of the environment override the file, and set
+// (KEY=VALUE) overrides both.
 func LoadParty(path string, set ...string) (*PartyFile, error) {
 	f := new(PartyFile)
 	var err error
@@ -185,7 +178,7 @@ func LoadParty(path string, set ...string) (*PartyFile, error) {
 	f.Evaluators.fill(c, dir, f.TLS)
 	f.Multikey.fill(c, dir, f)
 	if f.Limits.Window < 4<<20 {
-		c.failf("limits.window: %d; at least one frame of 4MiB", f.Limits.Window)
+		c.failf("limits.window: %d; must be at least 4MiB, the size of a frame", f.Limits.Window)
 	}
 	if err := c.err(path); err != nil {
 		return nil, err
@@ -209,7 +202,7 @@ func (p *Policy) validate(c *check) {
 	c.params(p.Params)
 	list := func(key string, got, allowed []string) {
 		if len(got) == 0 {
-			c.failf("policy.%s: empty; nothing would be allowed", key)
+			c.failf("policy.%s: empty; list what the party allows", key)
 		}
 		for _, g := range got {
 			if allowed != nil && !contains(allowed, g) {
@@ -248,7 +241,7 @@ func (c *check) params(pins []ParamsPin) {
 	seen := map[string]bool{}
 	for i, p := range pins {
 		if p.Name == "" || seen[p.Name] {
-			c.failf("params[%d].name: %q is empty or there twice", i, p.Name)
+			c.failf("params[%d].name: %q is empty or occurs twice", i, p.Name)
 		}
 		seen[p.Name] = true
 		if b, err := hex.DecodeString(p.Hash); err != nil || len(b) != 32 {
@@ -272,7 +265,7 @@ func (l *Limits) defaults() {
 	}
 }
 
-// defaultStopAfter and what a process needs beyond it, 10 s, are the 30 s after which most tools kill.
+// defaultStopAfter plus the 10 s of shutting down is the 30 s after which most tools kill a process.
 const defaultStopAfter = Duration(20 * time.Second)
 
 func (c *check) stopAfter(d *Duration) {
@@ -280,7 +273,7 @@ func (c *check) stopAfter(d *Duration) {
 		*d = defaultStopAfter
 	}
 	if *d < 0 {
-		c.failf("stop_after: %s; how long what runs may go on when the process is told to stop, such as 20s", time.Duration(*d))
+		c.failf("stop_after: %s; write how long running work may continue when the process is told to stop, such as 20s", time.Duration(*d))
 	}
 }
 
@@ -293,12 +286,12 @@ func (c *check) logLevel(level *string) {
 	}
 }
 
-// Directory of those who may call this party.
+// Directory returns the callers that this party accepts.
 func (f *PartyFile) Directory() (*rpc.Directory, error) {
 	return f.Roster.directory(f.Name, f.Clients)
 }
 
-// Signer loads the party's signing key and refuses one that the roster does not pin.
+// Signer loads the party's signing key. It must match the key that the roster pins for this party.
 func (f *PartyFile) Signer() (ed25519.PrivateKey, error) {
 	k, err := pki.LoadSigningKey(f.SigningKey)
 	if err != nil {
@@ -306,12 +299,12 @@ func (f *PartyFile) Signer() (ed25519.PrivateKey, error) {
 	}
 	pinned, err := pki.ParsePublic(f.Roster.Parties[f.Index].SigningKey)
 	if err != nil || !bytes.Equal(k.Public().(ed25519.PublicKey), pinned) {
-		return nil, fmt.Errorf("config: signing key %s is not the one that the roster pins for %s", f.SigningKey, f.Name)
+		return nil, fmt.Errorf("config: signing key %s does not match the key that the roster pins for %s", f.SigningKey, f.Name)
 	}
 	return k, nil
 }
 
-// Pin gives the pinned hash of a parameter set.
+// Pin returns the pinned hash of a parameter set.
 func Pin(pins []ParamsPin, name string) ([32]byte, bool) {
 	for _, p := range pins {
 		if p.Name == name {

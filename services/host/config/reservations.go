@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// ReserveLimits bound what a client reserves for a tenant. A value that is left out is taken from the next more general
-// limits, and in the end from the defaults.
+// ReserveLimits limits the reservations of a client for a tenant. A missing value comes from the next more general
+// limits: client, tenant, coordinator, defaults.
 type ReserveLimits struct {
-	// MaxOpen is the number of reservations that may be open and not delivered by all parties; default 10000.
+	// MaxOpen limits the client's reservations that are open and not delivered by all parties; default 10000.
 	MaxOpen int `yaml:"max_open,omitempty"`
-	// MaxTuples is the number of tuples in these reservations; default 16777216.
+	// MaxTuples limits the tuples in these reservations; default 16777216.
 	MaxTuples uint64 `yaml:"max_tuples,omitempty"`
-	// MaxShare is the part of a class that these reservations may hold, of all tuples in stock or reserved: above 0 and up
-	// to 1. The default is 0.5 for a tenant for which several clients may reserve, and 1 for one with a single client.
+	// MaxShare limits these reservations to a fraction of a class, of all tuples in stock or reserved, above 0 and up to
+	// 1; default 0.5 for a tenant that several clients reserve for, otherwise 1.
 	MaxShare float64 `yaml:"max_share,omitempty"`
 	// MaxLease is the longest lease of a reservation, up to 168h; default 4h.
 	MaxLease Duration `yaml:"max_lease,omitempty"`
-	// PerSecond is how many reservations the client may make a second, in the long run, that it does not fetch; default 5.
+	// PerSecond is the sustained rate of reservations that the client does not fetch; default 5.
 	PerSecond float64 `yaml:"per_second,omitempty"`
-	// Burst is how many of these it may make at once; default 500.
+	// Burst is the number of these that the client may make at once; default 500.
 	Burst int `yaml:"burst,omitempty"`
 }
 
@@ -33,14 +33,14 @@ var defaultReservations = ReserveLimits{
 	MaxOpen: 10_000, MaxTuples: 1 << 24, MaxShare: 1, MaxLease: Duration(4 * time.Hour), PerSecond: 5, Burst: 500,
 }
 
-// sharedTenant is the default of MaxShare for a client that is not the only one to reserve for a tenant: it cannot
-// reserve all stock, so others are served while it holds its reservations or makes them again and again.
+// sharedTenant is the default MaxShare where several clients reserve for a tenant: no client can reserve all stock, so
+// the others are served however often it reserves.
 const sharedTenant = 0.5
 
-// longestLease is what parties accept.
+// longestLease is the longest lease that parties accept.
 const longestLease = Duration(7 * 24 * time.Hour)
 
-// or fills in what is left out.
+// or returns l with missing values taken from more.
 func (l ReserveLimits) or(more ReserveLimits) ReserveLimits {
 	return ReserveLimits{
 		MaxOpen: cmp.Or(l.MaxOpen, more.MaxOpen), MaxTuples: cmp.Or(l.MaxTuples, more.MaxTuples), MaxShare: cmp.Or(l.MaxShare, more.MaxShare),
@@ -69,7 +69,7 @@ func (f *CoordinatorFile) ReserveLimits(client, tenant string) ReserveLimits {
 	return own.or(f.TenantReservations[tenant]).or(f.Reservations).or(last)
 }
 
-// reservations checks all limits on reservations.
+// reservations validates all limits on reservations.
 func (c *check) reservations(f *CoordinatorFile) {
 	c.reserveLimits("reservations", f.Reservations)
 	for _, tenant := range slices.Sorted(maps.Keys(f.TenantReservations)) {
@@ -88,12 +88,12 @@ func (c *check) reserveLimits(key string, l ReserveLimits) {
 		c.failf("%s: max_open and burst must be positive, and burst at most %d", key, maxBurst)
 	}
 	if !(l.MaxShare >= 0 && l.MaxShare <= 1) {
-		c.failf("%s.max_share: %g; write a part above 0 and up to 1", key, l.MaxShare)
+		c.failf("%s.max_share: %g; must be above 0 and at most 1", key, l.MaxShare)
 	}
 	if l.MaxLease < 0 || l.MaxLease > longestLease {
 		c.failf("%s.max_lease: %s; parties accept at most %s", key, time.Duration(l.MaxLease), time.Duration(longestLease))
 	}
 	if !(l.PerSecond >= 0 && l.PerSecond <= maxRate) {
-		c.failf("%s.per_second: %g; write a rate up to %g", key, l.PerSecond, maxRate)
+		c.failf("%s.per_second: %g; must be at most %g", key, l.PerSecond, maxRate)
 	}
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// MaxParties is the most that a roster holds.
+// MaxParties is the largest number of parties in a roster.
 const MaxParties = 64
 
-// Roster is who takes part. Everybody pins the same one.
+// Roster lists the parties and the coordinator. All processes pin the same one.
 type Roster struct {
 	Parties     []Member    `yaml:"parties"`
 	Coordinator Coordinator `yaml:"coordinator"`
-	// Multikey is what all keys of multi-key ciphertexts have in common; without it there are none.
+	// Multikey is the context that all keys of multi-key ciphertexts share. Without it there is no multi-key service.
 	Multikey *Multikey `yaml:"multikey,omitempty"`
 }
 
@@ -30,13 +30,13 @@ type Member struct {
 	SigningKey string `yaml:"signing_key"` // Ed25519, 32 bytes in base64
 }
 
-// Coordinator is who may ask parties for sessions.
+// Coordinator is the process that may request sessions from parties.
 type Coordinator struct {
 	Address  string `yaml:"address"`
 	Identity string `yaml:"identity"`
 }
 
-// LoadRoster reads and checks a roster.
+// LoadRoster reads and validates a roster.
 func LoadRoster(path string) (*Roster, error) {
 	r := new(Roster)
 	if err := decode(path, r); err != nil {
@@ -52,7 +52,7 @@ func LoadRoster(path string) (*Roster, error) {
 
 func (r *Roster) validate(c *check) {
 	if len(r.Parties) < 2 || len(r.Parties) > MaxParties {
-		c.failf("parties: %d of them; a roster has 2 to %d", len(r.Parties), MaxParties)
+		c.failf("parties: %d entries; a roster has 2 to %d", len(r.Parties), MaxParties)
 	}
 	seen := map[string]string{}
 	once := func(key, kind, v string) {
@@ -67,7 +67,7 @@ func (r *Roster) validate(c *check) {
 			c.failf("%s.id: %d; ids run from 0 in order", key, p.ID)
 		}
 		if c.name(key+".name", p.Name); p.Name == CoordinatorName {
-			c.failf("%s.name: %q is the coordinator's; a party has another", key, p.Name)
+			c.failf("%s.name: %q is reserved for the coordinator", key, p.Name)
 		}
 		once(key+".name", "name", p.Name)
 		c.address(key+".address", p.Address, false)
@@ -88,9 +88,9 @@ func (r *Roster) validate(c *check) {
 	r.Multikey.validate(c)
 }
 
-// Hash binds what parties must agree on: ids, names, certificate identities and
-// signing keys, the coordinator's identity, and the context of multi-key
-// ciphertexts if there is one. Addresses are a matter of routing.
+// Hash binds everything that parties must agree on: ids, names, certificate identities and signing keys, the
+// coordinator's identity, and the context of multi-key ciphertexts if there is one. Addresses are left out: they may
+// differ between parties.
 func (r *Roster) Hash() [32]byte {
 	h := sha256.New()
 	put := func(s string) {
@@ -115,7 +115,7 @@ func (r *Roster) Hash() [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// Index of the party with this name.
+// Index returns the index of the party with this name.
 func (r *Roster) Index(name string) (int, bool) {
 	for i, p := range r.Parties {
 		if p.Name == name {
@@ -125,7 +125,7 @@ func (r *Roster) Index(name string) (int, bool) {
 	return 0, false
 }
 
-// SigningKeys of all parties by index; the roster has been validated.
+// SigningKeys returns the keys of all parties by index. The roster must have been validated.
 func (r *Roster) SigningKeys() []ed25519.PublicKey {
 	keys := make([]ed25519.PublicKey, len(r.Parties))
 	for i, p := range r.Parties {
@@ -134,7 +134,7 @@ func (r *Roster) SigningKeys() []ed25519.PublicKey {
 	return keys
 }
 
-// directory lists who may call a process of this roster.
+// directory returns the callers that a process of this roster accepts.
 func (r *Roster) directory(self string, clients []Client) (*rpc.Directory, error) {
 	d := rpc.NewDirectory()
 	for i, p := range r.Parties {

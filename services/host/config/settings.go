@@ -12,27 +12,28 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Values of a configuration file stand under those of the environment, and these under those that a command was given:
-// policy.max_memory of a file is LODGE_CONFIG_POLICY_MAX_MEMORY in the environment, and policy.max_memory=8GiB behind a
-// flag. Each is read as YAML would be at its place, and what names no key is refused, wherever it comes from.
+// Settings override values of a configuration file: first those of the environment, then those of the command line. The
+// value policy.max_memory is LODGE_CONFIG_POLICY_MAX_MEMORY in the environment, and policy.max_memory=8GiB in a flag. Each
+// is parsed as YAML at its place. A setting that names no key is an error.
 
-// Disk says how much space the file systems of a process must have.
+// Disk configures the free space that the file systems of a process need.
 type Disk struct {
-	// MinFree is what each must have free, or the process begins no new work; default 256MiB, or 5 % of a smaller one.
+	// MinFree is the free space that each file system of the process needs before it starts new work; default 256MiB, or 5 % of a smaller one.
 	MinFree Bytes `yaml:"min_free,omitempty"`
 }
 
-// EnvPrefix begins the names of the variables that are settings.
+// EnvPrefix starts the names of environment variables with settings.
 const EnvPrefix = "LODGE_CONFIG_"
 
-// Setting is a value that takes the place of a file's.
+// Setting is a value that overrides the file's.
 type Setting struct {
 	Key   string // such as policy.max_memory
 	Value string // in YAML
-	From  string // where it was set, for people
+	From  string // its source, for messages
 }
 
-// Keys of a configuration that a setting can name, with their types, in the order of the file. A list is set as a whole.
+// Keys returns the keys of a configuration that a setting can name, with their types, in the order of the file. A list
+// is set as a whole.
 func Keys(file any) []Key {
 	var list []Key
 	var walk func(t reflect.Type, at []string)
@@ -58,7 +59,7 @@ func Keys(file any) []Key {
 	return list
 }
 
-// Key is one that can be set.
+// Key is a configuration key that settings can name.
 type Key struct {
 	Name     string `json:"key"`
 	Variable string `json:"variable"`
@@ -75,7 +76,7 @@ func structFields(t reflect.Type) func(func(reflect.StructField) bool) {
 	}
 }
 
-// typeName is what stands in the documentation.
+// typeName returns the name of a type for the documentation.
 func typeName(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[Duration]():
@@ -96,7 +97,7 @@ func typeName(t reflect.Type) string {
 	return "number"
 }
 
-// settings are those of the environment, then those of a command: KEY=VALUE.
+// settings parses those of the environment, then those of a command (KEY=VALUE).
 func settings(file any, environ, set []string) ([]Setting, error) {
 	keys := Keys(file)
 	var list []Setting
@@ -108,7 +109,7 @@ func settings(file any, environ, set []string) ([]Setting, error) {
 		}
 		i := slices.IndexFunc(keys, func(k Key) bool { return k.Variable == name })
 		if i < 0 {
-			errs = append(errs, fmt.Errorf("the environment's %s names no key; `lodge config keys` lists them", name))
+			errs = append(errs, fmt.Errorf("environment variable %s names no key; `lodge config keys` lists them", name))
 			continue
 		}
 		list = append(list, Setting{Key: keys[i].Name, Value: value, From: "the environment's " + name})
@@ -124,7 +125,7 @@ func settings(file any, environ, set []string) ([]Setting, error) {
 	return list, errors.Join(errs...)
 }
 
-// decodeSet reads a file with the settings of the environment and of a command in it, and tells which there were.
+// decodeSet reads a file, applies the settings of the environment and of a command, and returns these settings.
 func decodeSet(path string, out any, set []string) ([]Setting, error) {
 	list, err := settings(out, os.Environ(), set)
 	if err != nil {
@@ -134,7 +135,7 @@ func decodeSet(path string, out any, set []string) ([]Setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := decodeBytes(b, out); err != nil { // with the lines of the file in what is said
+	if err := decodeBytes(b, out); err != nil { // without settings first, so that errors have the file's line numbers
 		return nil, fmt.Errorf("config: %s: %w", path, err)
 	}
 	if len(list) == 0 {
@@ -158,7 +159,7 @@ func from(list []Setting) string {
 	return strings.Join(names, ", ")
 }
 
-// apply puts settings into a document.
+// apply writes settings into a document.
 func apply(document []byte, list []Setting) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.NewDecoder(bytes.NewReader(document)).Decode(&doc); err != nil {
@@ -176,7 +177,7 @@ func apply(document []byte, list []Setting) ([]byte, error) {
 			switch {
 			case at.Tag == "!!null":
 				*at = yaml.Node{Kind: yaml.MappingNode}
-			case at.Kind != yaml.MappingNode: // an alias, whose values stand elsewhere too
+			case at.Kind != yaml.MappingNode: // an alias, whose values also appear elsewhere
 				return nil, fmt.Errorf("%s: write out %s in the file, without an alias", s.From, name)
 			}
 		}
@@ -185,7 +186,7 @@ func apply(document []byte, list []Setting) ([]byte, error) {
 	return yaml.Marshal(&doc)
 }
 
-// valueOf parses a setting's value. One that is empty is empty text.
+// valueOf parses a setting's value. An empty value is the empty string.
 func valueOf(s Setting) (*yaml.Node, error) {
 	var v yaml.Node
 	if err := yaml.Unmarshal([]byte(s.Value), &v); err != nil {
@@ -197,7 +198,7 @@ func valueOf(s Setting) (*yaml.Node, error) {
 	return v.Content[0], nil
 }
 
-// child is the value of a key in a mapping, which is added if it is not there.
+// child returns the value of a key in a mapping, and adds fresh if the key is missing.
 func child(m *yaml.Node, key string, fresh *yaml.Node) *yaml.Node {
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		if m.Content[i].Value == key {

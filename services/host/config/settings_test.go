@@ -26,7 +26,7 @@ func TestSettings(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	if f.Policy.MaxDim != 512 || f.Name != "alice" || len(f.Clients) != 1 {
-		t.Errorf("what is not set has changed: %+v", f)
+		t.Errorf("values without a setting changed: %+v", f)
 	}
 	if n := len(f.Settings); n != 8 || f.Settings[n-1].From != "--set reflection" {
 		t.Errorf("settings: %v", f.Settings)
@@ -62,7 +62,7 @@ func TestSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// Every key has a variable of its own.
+// Each key has its own variable.
 func TestKeys(t *testing.T) {
 	for _, file := range []any{new(PartyFile), new(CoordinatorFile)} {
 		seen := map[string]string{}

@@ -33,7 +33,7 @@ func TestStockLimits(t *testing.T) {
 		}
 	}
 	named := strings.Replace(coordinatorYAML, "name: operator", "name: stock", 1)
-	if _, err := LoadCoordinator(write(t, dir, "c.yaml", named)); err == nil || !strings.Contains(err.Error(), "under which policies submit jobs") {
+	if _, err := LoadCoordinator(write(t, dir, "c.yaml", named)); err == nil || !strings.Contains(err.Error(), "is reserved for the jobs of policies") {
 		t.Errorf("a client of the name of the stock: %v", err)
 	}
 	if f, err := load(""); err != nil || strings.Join(f.Tenants(), " ") == "" && len(f.Clients[0].Tenants) > 0 {

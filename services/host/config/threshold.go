@@ -8,86 +8,88 @@ import (
 	"slices"
 )
 
-// Threshold says what a party decrypts under threshold keys and multi-key keys, and for whom. Without rules it decrypts
-// nothing.
+// Threshold configures decryption under threshold and multi-key keys: for which clients, and within which limits. Without rules it
+// decrypts nothing.
 type Threshold struct {
+	// Rules allow clients to decrypt; without a rule nothing is decrypted.
 	Rules []DecryptRule `yaml:"rules,omitempty"`
-	// Attesters sign where ciphertexts come from. Rules refer to them by name.
+	// Attesters sign the origin of ciphertexts. Rules refer to them by name.
 	Attesters []Attester `yaml:"attesters,omitempty"`
-	// Reshare is to whom this party gives new shares of what it holds.
+	// Reshare limits the parties that receive new shares.
 	Reshare Reshare `yaml:"reshare,omitempty"`
 }
 
-// Reshare bounds who may get shares of a secret. Without it those who hold it already may get new ones, with a threshold
-// that is no lower.
+// Reshare limits the parties that may receive new shares of a secret. Without it, only the present holders may, and the
+// threshold may not decrease.
 type Reshare struct {
-	// Holders are parties that may get shares, beside those that hold them.
+	// Holders are parties that may receive shares, in addition to the present holders.
 	Holders []string `yaml:"holders,omitempty"`
-	// MinThreshold is how low the threshold may become; 0: no lower than it is.
+	// MinThreshold is the lowest threshold of new shares; 0 means that of the old shares.
 	MinThreshold uint32 `yaml:"min_threshold,omitempty"`
 }
 
-// Everybody is the name of all clients that may decrypt, in a rule.
+// Everybody is the client name in a rule that stands for all clients with the permission "decrypt".
 const Everybody = "*"
 
-// DecryptRule allows a client to have ciphertexts decrypted. If several rules match a client and a key, the first one counts.
+// DecryptRule allows a client to request decryptions. The first rule that matches a client and a key applies.
 //
-// Decryption of ciphertexts that the client chooses freely reveals the key: one ring ciphertext opens to the secret itself, one
-// coefficient a message. So a rule names who vouches for the ciphertexts (Provenance), or how many other clients approve each
-// request (Approvals), or says AnyCiphertexts. A rule with none of the three is refused.
+// Decryption of freely chosen ciphertexts reveals the key: one ring ciphertext opens to the secret itself, one
+// coefficient a message. So a rule must name attesters (Provenance), or require approvals by other clients (Approvals),
+// or say AnyCiphertexts. A rule with none of the three is rejected.
 type DecryptRule struct {
-	Client string `yaml:"client"` // a client's name, or "*"
-	// Epochs of the keys; empty means all.
+	Client string `yaml:"client"` // a client with the permission decrypt, or "*"
+	// Epochs are the epochs of the keys; empty means all, also later ones. A number that is not taken yet matches any keys
+	// that get it later.
 	Epochs []uint64 `yaml:"epochs,omitempty"`
-	// Keys are digests of public keys, hexadecimal; empty means all. Shares that are made anew are of the same keys.
+	// Keys are digests of public keys, hexadecimal; empty means all. They match the same keys after resharing.
 	Keys []string `yaml:"keys,omitempty"`
-	// Provenance names attesters, one of whom must have signed where the ciphertexts come from.
+	// Provenance names attesters, one of whom must have signed the ciphertexts.
 	Provenance []string `yaml:"provenance,omitempty"`
-	// AnyCiphertexts decrypts whatever the client sends, which lets the client read the key. It excludes Provenance, Approvals,
-	// AllowFlooding and the client "*".
+	// AnyCiphertexts decrypts anything that the client sends, which lets the client read the key. It excludes provenance,
+	// approvals, allow_flooding and the client "*".
 	AnyCiphertexts bool `yaml:"any_ciphertexts,omitempty"`
-	// MaxTotal bounds the messages decrypted for the client under each key, repeats aside, as long as the party's store lasts.
-	// 0 means 10,000 with AnyCiphertexts and no bound otherwise.
+	// MaxTotal limits the messages for the client under each key, without repeats, for the life of the store; 0 means
+	// 10,000 with any_ciphertexts and no limit otherwise.
 	MaxTotal uint64 `yaml:"max_total,omitempty"`
-	// MessagesPerHour bounds the messages that are decrypted for the client in any hour.
+	// MessagesPerHour limits the messages in any hour, without repeats. A restart resets it.
 	MessagesPerHour int `yaml:"messages_per_hour"`
-	// MaxMessages bounds those of one request; default 65536.
+	// MaxMessages limits the messages of one request, up to 1048576; default 65536.
 	MaxMessages int `yaml:"max_messages,omitempty"`
-	// Approvals is how many other clients, with the permission "approve", must approve each request first.
+	// Approvals is the number of other clients, with the permission approve, that must approve each request.
 	Approvals int `yaml:"approvals,omitempty"`
-	// AllowPaperForm lets the client ask for masks that fail now and then, which tells about the noise when they do.
+	// AllowPaperForm accepts masks that sometimes fail, and then reveal something about the noise.
 	AllowPaperForm bool `yaml:"allow_paper_form,omitempty"`
-	// AllowFlooding lets the client have whole BGV ciphertexts decrypted with noise added in place of masks. That is safe
-	// while the noise of every ciphertext is within the bound of its set, and the keys were made by parties that followed the
-	// protocol: what is beyond the bound shows, and tells about the key. So it is for programs whose circuits are known.
+	// AllowFlooding accepts decryption of whole BGV ciphertexts with flooding. This is safe only if all parties followed
+	// key generation and the noise of every ciphertext is within the bound of its set: noise beyond it reveals something
+	// about the key. It needs provenance or approvals.
 	AllowFlooding bool `yaml:"allow_flooding,omitempty"`
-	// AllowMultikey lets the client have ciphertexts decrypted that are under this party's own keys, and those of others.
+	// AllowMultikey accepts multi-key ciphertexts under this party's own keys.
 	AllowMultikey bool `yaml:"allow_multikey,omitempty"`
 }
 
-// Attester signs where ciphertexts come from.
+// Attester signs the provenance of ciphertexts.
 type Attester struct {
-	Name string `yaml:"name"`
-	Key  string `yaml:"key"` // Ed25519, 64 hexadecimal digits
+	Name string `yaml:"name"` // name in rules and requests
+	Key  string `yaml:"key"`  // Ed25519 public key, 64 hexadecimal digits
 }
 
-// What a request may have by default, and at most.
+// Default and largest sizes of a request.
 const (
 	defaultMaxMessages = 1 << 16
 	mostMessages       = 1 << 20
 )
 
-// defaultMaxTotal bounds the messages of a client and key under a rule with any_ciphertexts. It limits what a misused
-// permission reveals, but it is no protection: a few thousand messages reveal a key.
+// defaultMaxTotal is the default of MaxTotal with any_ciphertexts. It limits the damage of a misused permission, but it
+// does not protect the key: a few thousand messages reveal it.
 const defaultMaxTotal = 10_000
 
-// Public is the attester's key; the file has been validated.
+// Public returns the attester's key. The file must have been validated.
 func (a Attester) Public() ed25519.PublicKey {
 	b, _ := hex.DecodeString(a.Key)
 	return b
 }
 
-// Attester finds one by name.
+// Attester returns the attester with this name.
 func (t *Threshold) Attester(name string) (Attester, bool) {
 	i := slices.IndexFunc(t.Attesters, func(a Attester) bool { return a.Name == name })
 	if i < 0 {
@@ -96,7 +98,7 @@ func (t *Threshold) Attester(name string) (Attester, bool) {
 	return t.Attesters[i], true
 }
 
-// Rule is the first for a client, an epoch and the digest of its keys.
+// Rule returns the first rule for a client, an epoch and the digest of its keys.
 func (t *Threshold) Rule(client string, epoch uint64, keys [32]byte) (DecryptRule, bool) {
 	for _, r := range t.Rules {
 		if (r.Client == client || r.Client == Everybody) && (len(r.Epochs) == 0 || slices.Contains(r.Epochs, epoch)) && r.names(keys) {
@@ -106,7 +108,7 @@ func (t *Threshold) Rule(client string, epoch uint64, keys [32]byte) (DecryptRul
 	return DecryptRule{}, false
 }
 
-// Fault says why a rule is refused, or is empty. The text begins with the name of a field of the rule.
+// Fault returns the reason why a rule is rejected, or "". The text begins with the name of a field of the rule.
 func (r *DecryptRule) Fault() string {
 	guarded := len(r.Provenance) > 0 || r.Approvals > 0
 	//lodge:check rules/unguarded [tests=./services/host/config,./services/threshold] [run=TestUnguardedRules|TestUnguardedRuleDecryptsNothing] a rule without attesters or approvals loads, and its client reads the key
@@ -124,12 +126,12 @@ func (r *DecryptRule) Fault() string {
 	}
 	//lodge:check rules/any-flooding [tests=./services/host/config] [run=TestUnguardedRules] noise of the client's choice exceeds what is flooded, which reveals the key at once
 	if r.AnyCiphertexts && r.AllowFlooding {
-		return "any_ciphertexts: not together with allow_flooding, which is safe only for ciphertexts whose noise is known; name attesters or set approvals"
+		return "any_ciphertexts: not together with allow_flooding, which is safe only for ciphertexts with known noise; name attesters or set approvals"
 	}
 	return ""
 }
 
-// KeyReaders lists the rules whose clients can read the keys, because the rules say any_ciphertexts.
+// KeyReaders returns the rules with any_ciphertexts, whose clients can read the keys.
 func (t *Threshold) KeyReaders() (rules []DecryptRule) {
 	for _, r := range t.Rules {
 		if r.AnyCiphertexts {
@@ -139,7 +141,7 @@ func (t *Threshold) KeyReaders() (rules []DecryptRule) {
 	return rules
 }
 
-// Warning says what a rule with any_ciphertexts lets its client do.
+// Warning describes the risk of a rule with any_ciphertexts.
 func (r *DecryptRule) Warning() string {
 	return fmt.Sprintf("client %q can read the keys: any_ciphertexts decrypts whatever it sends, up to %d messages a key", r.Client, r.MaxTotal)
 }
@@ -154,16 +156,16 @@ func (r *DecryptRule) names(keys [32]byte) bool {
 	})
 }
 
-// within refuses holders who are not in the roster.
+// within rejects holders that are not in the roster.
 func (r *Reshare) within(c *check, roster *Roster) {
 	for _, name := range r.Holders {
 		if _, known := roster.Index(name); !known {
-			c.failf("threshold.reshare.holders: %q is no party of the roster", name)
+			c.failf("threshold.reshare.holders: the roster has no party %q", name)
 		}
 	}
 }
 
-// validate completes the rules and refuses those that mean nothing.
+// validate sets defaults and rejects contradictory rules.
 func (t *Threshold) validate(c *check, clients []Client) {
 	for i, a := range t.Attesters {
 		c.name("threshold.attesters", a.Name)
@@ -171,14 +173,14 @@ func (t *Threshold) validate(c *check, clients []Client) {
 			c.failf("threshold.attesters[%d].key: not 64 hexadecimal digits of an Ed25519 key", i)
 		}
 		if j := slices.IndexFunc(t.Attesters, func(b Attester) bool { return b.Name == a.Name }); j < i {
-			c.failf("threshold.attesters[%d].name: %q is there twice", i, a.Name)
+			c.failf("threshold.attesters[%d].name: %q occurs twice", i, a.Name)
 		}
 	}
 	for i := range t.Rules {
 		r := &t.Rules[i]
 		known := func(x Client) bool { return x.Name == r.Client && slices.Contains(x.Permissions, PermDecrypt) }
 		if r.Client != Everybody && !slices.ContainsFunc(clients, known) {
-			c.failf("threshold.rules[%d].client: %q is no client with the permission %q", i, r.Client, PermDecrypt)
+			c.failf("threshold.rules[%d].client: no client %q has the permission %q", i, r.Client, PermDecrypt)
 		}
 		for _, k := range r.Keys {
 			if b, err := hex.DecodeString(k); err != nil || len(b) != 32 {
@@ -209,7 +211,7 @@ func (t *Threshold) validate(c *check, clients []Client) {
 			}
 		}
 		if r.Approvals > others {
-			c.failf("threshold.rules[%d].approvals: %d, and %d other clients have the permission %q", i, r.Approvals, others, PermApprove)
+			c.failf("threshold.rules[%d].approvals: %d approvals are needed, and only %d other clients have the permission %q", i, r.Approvals, others, PermApprove)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func loadThreshold(t *testing.T, yaml string) (*PartyFile, error) {
 	return LoadParty(write(t, dir, "party.yaml", strings.Replace(partyYAML, "policy:\n", yaml+"policy:\n", 1)))
 }
 
-// The first rule counts that names client, epoch and keys, or is for all of them.
+// The first rule that matches client, epoch and keys applies.
 func TestDecryptRules(t *testing.T) {
 	f, err := loadThreshold(t, thresholdYAML)
 	if err != nil {
@@ -77,7 +77,7 @@ func TestThresholdRefusals(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"attester's name", "name: pipeline", "name: Pipe line", "threshold.attesters"},
 		{"attester's key", "key: 7bc1b4", "key: 7bc1", "threshold.attesters[0].key"},
-		{"attester twice", "  rules:", "    - {name: pipeline, key: 7bc1b4e0dd9b1f6f0c3d8a3e6a2b2f7f93ab1f0cfbf1bf2e7d5d1b20c1f4a2c9}\n  rules:", "is there twice"},
+		{"attester twice", "  rules:", "    - {name: pipeline, key: 7bc1b4e0dd9b1f6f0c3d8a3e6a2b2f7f93ab1f0cfbf1bf2e7d5d1b20c1f4a2c9}\n  rules:", "occurs twice"},
 		{"unknown attester", "provenance: [pipeline]", "provenance: [nobody]", "not among threshold.attesters"},
 		{"unknown client", "- client: app\n      epochs: [1, 2]", "- client: nobody\n      epochs: [1, 2]", "threshold.rules[0].client"},
 		{"client without permission", "- client: app\n      epochs: [1, 2]", "- client: officer\n      epochs: [1, 2]", "threshold.rules[0].client"},

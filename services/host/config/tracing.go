@@ -6,13 +6,13 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/traces"
 )
 
-// Tracing names a collector of spans; without one there are no traces.
+// Tracing names a collector of spans. Without one there is no tracing.
 type Tracing struct {
-	Endpoint string `yaml:"endpoint"` // host:port that speaks OTLP over gRPC
-	// CA has the authorities of the collector's certificate; default those of the system. Plaintext connects without TLS.
+	Endpoint string `yaml:"endpoint"` // host:port of a collector that speaks OTLP over gRPC; without it there are no traces
+	// CA has the authorities of the collector's certificate; default those of the system.
 	CA        string `yaml:"ca,omitempty"`
-	Plaintext bool   `yaml:"plaintext,omitempty"`
-	// Sample is the part of all jobs that is traced; default 1. Processes with the same one trace the same jobs.
+	Plaintext bool   `yaml:"plaintext,omitempty"` // connect without TLS
+	// Sample is the fraction of jobs that is traced; default 1. Processes with the same fraction trace the same jobs.
 	Sample float64 `yaml:"sample,omitempty"`
 }
 
@@ -23,17 +23,17 @@ func (c *check) tracing(dir string, t *Tracing) {
 	c.address("tracing.endpoint", t.Endpoint, false)
 	c.path(dir, "tracing.ca", &t.CA, true)
 	if t.Plaintext && t.CA != "" {
-		c.failf("tracing: name ca, or plaintext, and not both")
+		c.failf("tracing: name either ca or plaintext")
 	}
 	if t.Sample == 0 {
 		t.Sample = 1
 	}
 	if !(t.Sample > 0 && t.Sample <= 1) {
-		c.failf("tracing.sample: %v; the part of the jobs, above 0 and at most 1", t.Sample)
+		c.failf("tracing.sample: %v; must be above 0 and at most 1, the fraction of jobs to trace", t.Sample)
 	}
 }
 
-// Start prepares to send the spans of a process.
+// Start prepares the export of a process's spans.
 func (t Tracing) Start(process, version string, log *slog.Logger) (*traces.Tracer, error) {
 	return traces.Start(traces.Options{
 		Endpoint: t.Endpoint, CA: t.CA, Plaintext: t.Plaintext, Sample: t.Sample, Process: process, Version: version, Log: log,

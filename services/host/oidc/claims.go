@@ -11,14 +11,14 @@ import (
 	"unicode"
 )
 
-// encoding/json, with which go-oidc reads claims, matches names without regard to case and takes the last of several: a
+// encoding/json, which go-oidc uses for claims, ignores the case of names and uses the last of several: a
 // token whose body has "sub" and "SUB" has the subject in "SUB". An issuer that lets its users choose further claims
-// would so let them choose who they are. This file reads the body of a verified token again, by exact name.
+// would thus let them choose their identity. This file parses the body of a verified token again, by exact name.
 
-// maxDepth bounds how deep claims are nested.
+// maxDepth limits the nesting of claims.
 const maxDepth = 16
 
-// Why claims are refused. The texts show nothing of the token.
+// Reasons to reject claims. The texts reveal nothing about the token.
 var (
 	errClaims = errors.New("its claims cannot be read")
 	errTwice  = errors.New("two of its claims have one name, or names that differ in case only")
@@ -42,7 +42,7 @@ func parseClaims(body []byte) (map[string]any, error) {
 	return claims, nil
 }
 
-// parseObject reads what follows a "{".
+// parseObject parses an object after its "{".
 func parseObject(d *json.Decoder, depth int) (map[string]any, error) {
 	m, seen := map[string]any{}, map[string]bool{}
 	for d.More() {
@@ -92,7 +92,7 @@ func parseValue(d *json.Decoder, depth int) (any, error) {
 	return list, closing(d)
 }
 
-// closing reads the end of an object or a list.
+// closing reads the end of an object or list.
 func closing(d *json.Decoder) error {
 	if _, err := d.Token(); err != nil {
 		return errClaims
@@ -117,7 +117,7 @@ type registered struct {
 	issuer, subject string
 	audience        []string
 	expiry          float64
-	before          float64 // 0: none
+	before          float64 // 0 means none
 }
 
 // parseRegistered reads registered claims by exact name and checks their types.
@@ -156,23 +156,23 @@ func parseRegistered(claims map[string]any) (r registered, err error) {
 	return r, nil
 }
 
-// valid says why a token with these claims is refused; nil if it is not. go-oidc has said the same of what it read.
+// valid returns the reason to reject a token with these claims, or nil. go-oidc has made the same checks on its own parse.
 func (r registered) valid(issuer, audience string, now time.Time) error {
 	second := float64(now.Unix())
 	switch {
 	//lodge:check oidc/issuer [run=TestClaims] a token of another issuer is accepted
 	case r.issuer != issuer:
-		return errors.New("it is of another issuer")
+		return errors.New("it was issued by another issuer")
 	//lodge:check oidc/audience [run=TestClaims] a token for another audience is accepted
 	case !slices.Contains(r.audience, audience):
 		return errors.New("it is for another audience")
 	//lodge:check oidc/expiry [run=TestClaims] a token that never expires is accepted
 	case r.expiry == 0:
-		return errors.New("it does not say when it expires")
+		return errors.New("it has no expiry time")
 	case r.expiry <= second:
 		return errors.New("it has expired")
 	//lodge:check oidc/not-before [run=TestTokens|TestServer] a token is accepted before it is valid
-	case r.before > second+skew.Seconds(): // go-oidc gives issuers' clocks five minutes
+	case r.before > second+skew.Seconds(): // go-oidc tolerates five minutes
 		return errors.New("it is not valid yet")
 	//lodge:check oidc/subject [drop=r.subject == ""] [run=TestTokens|TestServer] a token without a
 	//  subject is accepted

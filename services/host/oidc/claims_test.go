@@ -50,7 +50,7 @@ func TestClaims(t *testing.T) {
 		{name: "a long s alone", without: "sub", add: `"ſub": "sub-mpc"`, refused: "has no subject"},
 		{name: "ISS alone", without: "iss", add: `"ISS": "` + i.url() + `"`, refused: "another issuer"},
 		{name: "AUD alone", without: "aud", add: `"AUD": "` + audience + `"`, refused: "another audience"},
-		{name: "EXP alone", without: "exp", add: `"EXP": 99999999999`, refused: "does not say when it expires"},
+		{name: "EXP alone", without: "exp", add: `"EXP": 99999999999`, refused: "has no expiry time"},
 		{name: "NBF alone", without: "nbf", add: `"NBF": 99999999999`, refused: "not signed"}, // by go-oidc, which reads it
 		{name: "sub is a number", without: "sub", add: `"sub": 7`, refused: "another type"},
 		{name: "sub is null", without: "sub", add: `"sub": null`, refused: "another type"},

@@ -36,7 +36,7 @@ type issuer struct {
 
 	mu   sync.Mutex
 	keys []jose.JSONWebKey
-	// What it answers instead, if set.
+	// Responses to use instead, if set.
 	discovery map[string]any
 	published any
 	wait      chan struct{} // before it answers
@@ -92,7 +92,7 @@ func (i *issuer) answer(w http.ResponseWriter, v any) {
 	}
 }
 
-// change changes what the issuer answers.
+// change replaces the issuer's responses.
 func (i *issuer) change(f func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -192,7 +192,7 @@ func assemble(t testing.TB, header, claims any, signature func(signed string) []
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature(signed))
 }
 
-// clock is a clock that a test moves.
+// clock is moved by tests.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -239,7 +239,7 @@ func (i *issuer) verifier() (*Verifier, *clock, *logged) {
 	return v, c, l
 }
 
-// publicPEM is a public key as it is often published: what a confused verifier takes for the secret of HS256.
+// publicPEM returns a public key in PEM. A confused verifier might use it as the secret of HS256.
 func publicPEM(t testing.TB, k key) []byte {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(k.private.Public())

@@ -19,28 +19,28 @@ import (
 	jose "github.com/go-jose/go-jose/v4"
 )
 
-// How the issuer's keys are kept.
+// Limits on fetching and keeping the issuer's keys.
 const (
-	fetchTime    = 5 * time.Second  // a fetch, with both documents
-	waitTime     = 2 * time.Second  // that a call waits for a fetch
-	refreshEvery = 5 * time.Minute  // keys are fetched anew while tokens come; after twice that, a token waits for it
-	retryEvery   = 10 * time.Second // no two fetches begin within it, whatever tokens come
-	staleAfter   = 24 * time.Hour   // without a successful fetch, keys are no longer believed
-	maxDocument  = 1 << 20          // bytes of a document of the issuer
+	fetchTime    = 5 * time.Second  // limit of a fetch of both documents
+	waitTime     = 2 * time.Second  // longest wait of a call for a fetch
+	refreshEvery = 5 * time.Minute  // age at which keys are fetched again in the background; at twice that age a token waits for the fetch
+	retryEvery   = 10 * time.Second // shortest time between two fetches
+	staleAfter   = 24 * time.Hour   // age at which keys are no longer trusted
+	maxDocument  = 1 << 20          // largest document of the issuer in bytes
 	maxKeys      = 64
 	minRSA       = 2048 // bits
 )
 
-// Why no key has verified a token. They go around go-oidc, which gives on their text only.
+// Reasons why no key verified a token. They bypass go-oidc, which passes on only their text.
 var (
-	errUnavailable = errors.New("oidc: no keys of the issuer")
-	errUnknownKey  = errors.New("oidc: no such key of the issuer")
+	errUnavailable = errors.New("oidc: the issuer's keys are unavailable")
+	errUnknownKey  = errors.New("oidc: the issuer has no such key")
 	errSignature   = errors.New("oidc: the signature is wrong")
 )
 
 type reasonKey struct{}
 
-// keySet is the issuer's keys as they were last fetched.
+// keySet caches the issuer's keys.
 type keySet struct {
 	issuer string
 	client *http.Client
@@ -49,13 +49,13 @@ type keySet struct {
 
 	mu      sync.Mutex
 	keys    []jose.JSONWebKey
-	fetched time.Time     // when these were; zero: never
+	fetched time.Time     // time of the last successful fetch; zero means never
 	failed  bool          // whether the last fetch did
 	tried   time.Time     // when the last fetch began
-	running chan struct{} // closed when the fetch that runs has ended; nil: none runs
+	running chan struct{} // closed when the running fetch has ended; nil if none runs
 }
 
-// VerifySignature is gooidc.KeySet. The algorithm has been checked against the list, and is checked again.
+// VerifySignature implements gooidc.KeySet. It checks the algorithm against the list again.
 func (k *keySet) VerifySignature(ctx context.Context, raw string) ([]byte, error) {
 	payload, err := k.verify(ctx, raw)
 	if why, ok := ctx.Value(reasonKey{}).(*error); ok {
@@ -77,7 +77,7 @@ func (k *keySet) verify(ctx context.Context, raw string) ([]byte, error) {
 	}
 	keys, _ := k.current()
 	payload, known := try(token, keys, id)
-	if payload == nil && (!known || id == "") { // the issuer does not give two keys one name: else it has no other
+	if payload == nil && (!known || id == "") { // a named key that is known and fails needs no fetch: names are unique
 		var heard bool
 		k.renew(ctx)
 		keys, heard = k.current()
@@ -94,7 +94,7 @@ func (k *keySet) verify(ctx context.Context, raw string) ([]byte, error) {
 	return nil, errUnknownKey
 }
 
-// try verifies a token with the keys of its name, or all when it names none. It says whether there were any.
+// try verifies a token with the keys of its key ID, or with all keys if it names none. known reports whether there were any.
 func try(token *jose.JSONWebSignature, keys []jose.JSONWebKey, id string) (payload []byte, known bool) {
 	for i := range keys {
 		//lodge:check oidc/key-name [run=TestTokens|TestServer] a token is verified with another key
@@ -115,8 +115,8 @@ func try(token *jose.JSONWebSignature, keys []jose.JSONWebKey, id string) (paylo
 	return nil, known
 }
 
-// current gives the keys that are believed, and whether the issuer was heard when it was last asked. Keys of some age
-// are fetched anew beside that.
+// current returns the trusted keys, and whether the last fetch succeeded. It starts a background fetch for keys of
+// some age.
 func (k *keySet) current() (keys []jose.JSONWebKey, heard bool) {
 	k.mu.Lock()
 	age := k.now().Sub(k.fetched)
@@ -133,14 +133,14 @@ func (k *keySet) current() (keys []jose.JSONWebKey, heard bool) {
 	return keys, heard
 }
 
-// old says whether no token came for so long that a key may be gone, as far as the issuer could be asked.
+// old reports whether the keys are so old that the issuer may have withdrawn one, and a fetch is possible now.
 func (k *keySet) old() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return !k.fetched.IsZero() && !k.failed && k.now().Sub(k.fetched) > 2*refreshEvery
 }
 
-// renew fetches the keys, or waits for a fetch that runs. None begins if the last was moments ago.
+// renew fetches the keys or waits for a running fetch. It starts none shortly after the last one.
 func (k *keySet) renew(ctx context.Context) {
 	running := k.refresh()
 	if running == nil {
@@ -155,8 +155,8 @@ func (k *keySet) renew(ctx context.Context) {
 	}
 }
 
-// refresh begins to fetch, unless a fetch runs or the last one was moments ago. What it gives is closed when the fetch
-// ends; nil when there is none.
+// refresh starts a fetch unless one runs or the last one was moments ago. The returned channel is closed when the fetch
+// ends; it is nil if there is none.
 func (k *keySet) refresh() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -175,7 +175,7 @@ func (k *keySet) refresh() <-chan struct{} {
 	return k.running
 }
 
-// fetch replaces the keys. When it fails, those that there are stay.
+// fetch replaces the keys. If it fails, the present keys stay.
 func (k *keySet) fetch() {
 	ctx, cancel := context.WithTimeout(context.Background(), fetchTime)
 	defer cancel()
@@ -193,7 +193,7 @@ func (k *keySet) fetch() {
 	k.running = nil
 }
 
-// get asks the issuer where its keys are, and for them.
+// get fetches the discovery document and the keys.
 func (k *keySet) get(ctx context.Context) ([]jose.JSONWebKey, error) {
 	var discovery struct {
 		Issuer string `json:"issuer"`
@@ -204,7 +204,7 @@ func (k *keySet) get(ctx context.Context) ([]jose.JSONWebKey, error) {
 	}
 	//lodge:check oidc/issuer/itself [run=TestBadIssuers] the keys of another issuer are used
 	if discovery.Issuer != k.issuer {
-		return nil, fmt.Errorf("oidc: the discovery document is of the issuer %.200q", discovery.Issuer)
+		return nil, fmt.Errorf("oidc: the discovery document names the issuer %.200q", discovery.Issuer)
 	}
 	//lodge:check oidc/issuer/keys-over-tls [run=TestBadIssuers] keys are fetched without TLS
 	if !strings.HasPrefix(discovery.Keys, "https://") {
@@ -223,18 +223,18 @@ func (k *keySet) get(ctx context.Context) ([]jose.JSONWebKey, error) {
 	var keys []jose.JSONWebKey
 	for _, raw := range set.Keys {
 		var key jose.JSONWebKey
-		if json.Unmarshal(raw, &key) == nil && usable(&key) { // others are for others: RFC 7517, section 5
+		if json.Unmarshal(raw, &key) == nil && usable(&key) { // unsupported keys are ignored: RFC 7517, section 5
 			keys = append(keys, key)
 		}
 	}
 	//lodge:check oidc/issuer/none [run=TestBadIssuers] an empty key set replaces the known keys
 	if len(keys) == 0 {
-		return nil, errors.New("oidc: no key for RS256, ES256 or EdDSA among those of the issuer")
+		return nil, errors.New("oidc: the issuer publishes no key for RS256, ES256 or EdDSA")
 	}
 	return keys, nil
 }
 
-// usable says whether a key is a public one for the algorithms that sign tokens.
+// usable reports whether a key is a public key for one of the accepted algorithms.
 func usable(key *jose.JSONWebKey) bool {
 	//lodge:check oidc/key/use [drop=key.Use != "" && key.Use != "sig"] [run=TestBadIssuers] a key
 	//  for another use signs tokens
@@ -260,7 +260,7 @@ func usable(key *jose.JSONWebKey) bool {
 	return false
 }
 
-// document reads a JSON document of the issuer.
+// document fetches a JSON document of the issuer.
 func (k *keySet) document(ctx context.Context, url string, out any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -285,7 +285,7 @@ func (k *keySet) document(ctx context.Context, url string, out any) error {
 	case len(b) > maxDocument:
 		return fmt.Errorf("oidc: %s is larger than %d bytes", url, maxDocument)
 	case json.Unmarshal(b, out) != nil:
-		return fmt.Errorf("oidc: %s is not the JSON that it should be", url)
+		return fmt.Errorf("oidc: %s is not the expected JSON", url)
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
 // Package oidc verifies bearer tokens of an OpenID Connect issuer: JSON Web Tokens (RFC 7519) whose signature, issuer,
 // audience and times are checked with go-oidc, against the keys that the issuer publishes (OpenID Connect Discovery 1.0,
-// RFC 7517). It says who presents a token, not what it may do: package rpc finds the client that the subject names.
+// RFC 7517). It authenticates a token's subject; package rpc maps the subject to a client and its permissions.
 package oidc
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// algorithms that may sign a token: asymmetric ones only, whatever the issuer publishes.
+// algorithms lists the accepted signature algorithms: only asymmetric ones, whatever the issuer publishes.
 //
 //lodge:check oidc/algorithms [swap=jose.EdDSA=>jose.EdDSA, jose.RS512] [run=TestTokens|TestServer] tokens with an unwanted signature algorithm are accepted
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.EdDSA}
@@ -39,16 +39,16 @@ const skew = time.Minute
 // maxSubject bounds a subject in bytes (OpenID Connect Core 1.0, section 2).
 const maxSubject = 255
 
-// Options of a verifier.
+// Options configure a verifier.
 type Options struct {
 	Issuer   string           // https URL, exactly as tokens name it
-	Audience string           // that tokens must be for
-	CA       string           // PEM file of the authorities of the issuer's certificate; empty: those of the system
-	Now      func() time.Time // nil: the clock of the machine
-	Log      *slog.Logger     // nil: discard
+	Audience string           // audience that tokens must name
+	CA       string           // PEM file of the authorities of the issuer's certificate; empty means the system's
+	Now      func() time.Time // nil means the machine's clock
+	Log      *slog.Logger     // nil discards all messages
 }
 
-// Verifier verifies tokens. It is an rpc.Tokens.
+// Verifier implements rpc.Tokens.
 type Verifier struct {
 	opts     Options
 	keys     *keySet
@@ -57,7 +57,7 @@ type Verifier struct {
 
 var _ rpc.Tokens = (*Verifier)(nil)
 
-// ValidIssuer says whether an issuer can be discovered: an https URL without user, query or fragment.
+// ValidIssuer reports whether discovery works for an issuer: an https URL without user, query or fragment.
 func ValidIssuer(issuer string) bool {
 	u, err := url.Parse(issuer)
 	//lodge:check oidc/issuer/url [drop=u.Scheme == "https"] [run=TestOptions] the issuer is
@@ -71,15 +71,15 @@ func ValidIssuer(issuer string) bool {
 	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" && !strings.ContainsAny(issuer, "?#")
 }
 
-// New makes a verifier and begins to fetch the issuer's keys. It does not wait for them: the issuer may be away when a
-// process starts, whose other callers do not need it.
+// New returns a verifier and starts to fetch the issuer's keys. It does not wait for them: the issuer may be unavailable when a
+// process starts, and callers with certificates do not need it.
 func New(o Options) (*Verifier, error) {
 	if !ValidIssuer(o.Issuer) {
 		return nil, fmt.Errorf("oidc: issuer %q is not an https URL without query", o.Issuer)
 	}
 	//lodge:check oidc/no-audience [run=TestOptions] tokens for any audience are accepted
 	if o.Audience == "" {
-		return nil, errors.New("oidc: no audience: a token for anybody would do")
+		return nil, errors.New("oidc: no audience: tokens for every audience would be accepted")
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -122,7 +122,7 @@ func New(o Options) (*Verifier, error) {
 	return v, nil
 }
 
-// authorities reads the roots for the issuer's certificate; nil means those of the system.
+// authorities loads the roots for the issuer's certificate; nil means the system's.
 func authorities(path string) (*x509.CertPool, error) {
 	if path == "" {
 		return nil, nil
@@ -140,10 +140,10 @@ func authorities(path string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// Issuer is the issuer's URL.
+// Issuer returns the issuer's URL.
 func (v *Verifier) Issuer() string { return v.opts.Issuer }
 
-// Verify checks a token and gives what it says. It waits at most waitTime for keys.
+// Verify verifies a token and returns its content. It waits at most waitTime for keys.
 func (v *Verifier) Verify(ctx context.Context, raw string) (rpc.Token, *rpc.Error) {
 	//lodge:check oidc/form [drop=!compact(raw)] [run=TestTokens|TestServer] a token has several
 	//  forms
@@ -152,7 +152,7 @@ func (v *Verifier) Verify(ctx context.Context, raw string) (rpc.Token, *rpc.Erro
 	if len(raw) > rpc.MaxToken || !compact(raw) {
 		return rpc.Token{}, v.refuse("it is not a JSON Web Token in compact form")
 	}
-	var why error // of the key set; go-oidc gives its text only
+	var why error // error of the key set; go-oidc passes on only its text
 	token, err := v.verifier.Verify(context.WithValue(ctx, reasonKey{}, &why), raw)
 	switch {
 	case errors.Is(why, errUnavailable):
@@ -174,7 +174,7 @@ func (v *Verifier) Verify(ctx context.Context, raw string) (rpc.Token, *rpc.Erro
 	return t, nil
 }
 
-// read takes what a token says whose signature has been verified.
+// read returns the content of a token with a verified signature.
 func (v *Verifier) read(token *gooidc.IDToken) (rpc.Token, error) {
 	var body json.RawMessage
 	if token.Claims(&body) != nil {
@@ -199,7 +199,7 @@ func (v *Verifier) refuse(reason string) *rpc.Error {
 	return rpc.Errorf(rpc.Unauthenticated, "get a token of "+v.opts.Issuer+" for the audience "+v.opts.Audience, "the token is refused: %s", reason)
 }
 
-// compact says whether raw has the form of a signed token: three parts of base64url.
+// compact reports whether raw looks like a signed token: three base64url parts.
 func compact(raw string) bool {
 	parts := strings.Split(raw, ".")
 	return len(parts) == 3 && !slices.ContainsFunc(parts, func(p string) bool {
@@ -209,7 +209,7 @@ func compact(raw string) bool {
 	})
 }
 
-// reason guesses, for the message only, why a token was refused. Nothing of it is verified, and nothing of it is shown.
+// reason guesses, for the message only, why a token was rejected. It uses unverified claims and does not reveal them.
 func (v *Verifier) reason(raw string) string {
 	const malformed = "it is not a JSON Web Token"
 	parts := strings.Split(raw, ".")

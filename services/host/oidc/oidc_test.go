@@ -54,12 +54,12 @@ func TestTokens(t *testing.T) {
 		{"no nbf", sign(t, es, claims(map[string]any{"nbf": nil})), ""},
 		{"a clock that is ahead", sign(t, es, claims(map[string]any{"nbf": now.Add(50 * time.Second).Unix()})), ""},
 		{"expired", sign(t, es, claims(map[string]any{"exp": now.Add(-time.Second).Unix()})), "it has expired"},
-		{"no exp", sign(t, es, claims(map[string]any{"exp": nil})), "does not say when it expires"},
+		{"no exp", sign(t, es, claims(map[string]any{"exp": nil})), "has no expiry time"},
 		{"not yet valid", sign(t, es, claims(map[string]any{"nbf": now.Add(2 * time.Minute).Unix()})), "not valid yet"},
 		{"long not valid", sign(t, es, claims(map[string]any{"nbf": now.Add(time.Hour).Unix()})), "not valid yet"},
-		{"wrong issuer", sign(t, es, claims(map[string]any{"iss": "https://other.example"})), "of another issuer"},
-		{"issuer with a slash", sign(t, es, claims(map[string]any{"iss": i.url() + "/"})), "of another issuer"},
-		{"no issuer", sign(t, es, claims(map[string]any{"iss": nil})), "of another issuer"},
+		{"wrong issuer", sign(t, es, claims(map[string]any{"iss": "https://other.example"})), "issued by another issuer"},
+		{"issuer with a slash", sign(t, es, claims(map[string]any{"iss": i.url() + "/"})), "issued by another issuer"},
+		{"no issuer", sign(t, es, claims(map[string]any{"iss": nil})), "issued by another issuer"},
 		{"wrong audience", sign(t, es, claims(map[string]any{"aud": "lodge-bob"})), "for another audience"},
 		{"no audience", sign(t, es, claims(map[string]any{"aud": nil})), "for another audience"},
 		{"no subject", sign(t, es, claims(map[string]any{"sub": nil})), "has no subject"},
@@ -153,7 +153,7 @@ func TestKeyRotation(t *testing.T) {
 	}
 	i.publish(second)
 	clock.add(refreshEvery + time.Second)
-	if refused := verify(first); refused != nil { // still in the cache; it is fetched anew beside this
+	if refused := verify(first); refused != nil { // still in the cache; it is fetched again in the background
 		t.Fatal(refused)
 	}
 	for deadline := time.Now().Add(5 * time.Second); verify(first) == nil; time.Sleep(time.Millisecond) {
@@ -246,7 +246,7 @@ func TestSlowIssuer(t *testing.T) {
 	}
 }
 
-// What an issuer answers that cannot be right gives no keys.
+// Invalid responses of an issuer yield no keys.
 func TestBadIssuers(t *testing.T) {
 	k := newKey(t, "1", jose.RS256)
 	small := jose.JSONWebKey{Key: &rsa.PublicKey{N: new(big.Int).Lsh(big.NewInt(1), 1023), E: 65537}, KeyID: "1"}
@@ -255,12 +255,12 @@ func TestBadIssuers(t *testing.T) {
 		published any
 		want      string // in the log
 	}{
-		"another issuer":    {discovery: map[string]any{"issuer": "https://other.example"}, want: "of the issuer"},
+		"another issuer":    {discovery: map[string]any{"issuer": "https://other.example"}, want: "names the issuer"},
 		"keys without TLS":  {discovery: map[string]any{"jwks_uri": "http://127.0.0.1/keys"}, want: "not https"},
 		"keys in a file":    {discovery: map[string]any{"jwks_uri": "file:///etc/keys"}, want: "not https"},
 		"keys elsewhere":    {discovery: map[string]any{"jwks_uri": "ELSEWHERE"}, want: "redirection"},
 		"no keys":           {published: map[string]any{"keys": []any{}}, want: "no key for"},
-		"no set":            {published: []string{"x"}, want: "not the JSON"},
+		"no set":            {published: []string{"x"}, want: "not the expected JSON"},
 		"secret key":        {published: map[string]any{"keys": []any{map[string]any{"kty": "oct", "kid": "1", "k": "c2VjcmV0"}}}, want: "no key for"},
 		"private key":       {published: jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: k.private, KeyID: "1"}}}, want: "no key for"},
 		"encryption key":    {published: jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: k.private.Public(), KeyID: "1", Use: "enc"}}}, want: "no key for"},
@@ -289,7 +289,7 @@ func TestBadIssuers(t *testing.T) {
 	}
 }
 
-// An unknown key beside a good one takes nothing from it.
+// An unusable key in a set does not affect the usable keys.
 func TestOtherKeysAreLeftOut(t *testing.T) {
 	i := newIssuer(t)
 	k := newKey(t, "1", jose.ES256)
@@ -305,7 +305,7 @@ func TestOtherKeysAreLeftOut(t *testing.T) {
 // The issuer's certificate is verified.
 func TestIssuerCertificate(t *testing.T) {
 	i, other := newIssuer(t), newIssuer(t)
-	if i.server.Certificate().Equal(other.server.Certificate()) { // httptest has one certificate: take none of it
+	if i.server.Certificate().Equal(other.server.Certificate()) { // httptest has one certificate: do not use it
 		other.caFile = ""
 	}
 	k := newKey(t, "1", jose.ES256)
@@ -347,7 +347,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Whatever comes as a token, there is an answer, and it is no.
+// Every malformed token is rejected without a panic.
 func FuzzToken(f *testing.F) {
 	i := newIssuer(f)
 	k := newKey(f, "1", jose.ES256)

@@ -44,7 +44,7 @@ func RefuseNewKeys(legacy *hardness.LegacyError) *rpc.Error {
 	return rpc.Errorf(rpc.PolicyRefused, "make keys with "+legacy.Successor+", and pin it at every party first", "no new keys: %v", legacy)
 }
 
-// Warnings says of each of these sets that is legacy what that means. Unknown names are left out.
+// Warnings returns a warning for each legacy set among the names. Unknown names are ignored.
 func Warnings(names ...string) (list []string) {
 	for _, name := range names {
 		if set, err := Lookup(name); err == nil && set.Legacy != nil {

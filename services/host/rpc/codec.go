@@ -6,10 +6,10 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Codec is gRPC's own for protobuf, and the same on the wire. Large messages spare a copy with it: one with a method
-// Pieces is sent as the buffers that this gives, which must not change afterwards, and one with a method Alias may keep
-// what is in the buffers that came, which it may read during the call only. Where Pieces gives none or Alias gives
-// false, the message is encoded or decoded like every other. Servers have the codec, callers name it in the call.
+// Codec is gRPC's protobuf codec with the same wire format, but without a copy of large messages: a message with a method
+// Pieces is sent as the buffers that Pieces returns, which must not change afterwards; a message with a method Alias may
+// keep references to the received buffers, which it may read only during the call. If Pieces returns no buffers or Alias
+// returns false, the message is encoded or decoded as usual. Servers use the codec; clients name it in the call.
 var Codec encoding.CodecV2 = codec{encoding.GetCodecV2(proto.Name)}
 
 type codec struct{ encoding.CodecV2 }

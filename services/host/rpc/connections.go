@@ -11,28 +11,28 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// Bounds on connections that belong to no identity with a place for them. The oldest is closed when another comes, so
-// that whoever holds all of them cannot keep the next caller away.
+// Limits on connections that are not charged to an identity. When another one arrives the oldest is closed, so that
+// holding all of them does not keep the next caller away.
 const (
-	mostPending = 128 // whose TLS handshake has not ended
-	mostLoose   = 64  // after it: of strangers, of callers that have sent no token yet, and beyond a caller's places
+	mostPending = 128 // connections whose TLS handshake has not finished
+	mostLoose   = 64  // connections after the handshake: of strangers, of callers without a token yet, and above a caller's limit
 )
 
-// connections counts the connections of a server. A connection is pending until its TLS handshake has ended. Then it has
-// a place of the identity in its certificate, or it is loose. A loose connection gets a place when a call on it is
-// authenticated; while there is none, such calls are refused with a reason.
+// connections counts the connections of a server. A connection is pending until its TLS handshake has finished. Then it is
+// charged to the identity in its certificate, or it is loose. A loose connection is charged when a call on it is
+// authenticated; if the caller's limit is reached, such calls are rejected with a reason.
 type connections struct {
 	places *places
-	// identify names the holder of a verified certificate.
+	// identify returns the holder of a verified certificate.
 	identify func(credentials.TLSInfo) (caller, bool)
 	refused  func(reason string)
-	tell     func(role Role, n int) // of places that are taken (1) and left (-1)
+	tell     func(role Role, n int) // reports charged connections: 1 for a new one, -1 for a closed one
 
 	mu             sync.Mutex
 	pending, loose []*connection // oldest first
 }
 
-// listener makes connections of what l accepts.
+// listener wraps the connections that l accepts.
 func (cs *connections) listener(l net.Listener) net.Listener { return listener{l, cs} }
 
 type listener struct {
@@ -50,7 +50,7 @@ func (l listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// crowd adds c to a list, and closes its oldest connection if there are more than most.
+// crowd adds c to a list, and closes its oldest connection if the list then exceeds most.
 func (cs *connections) crowd(list *[]*connection, c *connection, most int, reason string) {
 	cs.mu.Lock()
 	*list = append(*list, c)
@@ -72,7 +72,7 @@ func (cs *connections) remove(list *[]*connection, c *connection) {
 	*list = slices.DeleteFunc(*list, func(x *connection) bool { return x == c })
 }
 
-// shook takes c, whose handshake has ended, into account.
+// shook classifies c after its handshake.
 func (cs *connections) shook(c *connection, info credentials.TLSInfo) {
 	cs.remove(&cs.pending, c)
 	if who, ok := cs.identify(info); ok && cs.settle(c, who) == nil {
@@ -81,7 +81,7 @@ func (cs *connections) shook(c *connection, info credentials.TLSInfo) {
 	cs.crowd(&cs.loose, c, mostLoose, RefusedStranger)
 }
 
-// settle gives c a place of who, unless it has one.
+// settle charges c to who, unless it is charged already.
 func (cs *connections) settle(c *connection, who caller) *Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,7 @@ func (cs *connections) settle(c *connection, who caller) *Error {
 	}
 	if full, most := cs.places.take(who); full != "" {
 		cs.refused(RefusedConnection)
-		e := Errorf(Busy, "close one, or have callers.connections_per_client and callers.connections raised in the configuration of the process that was called",
+		e := Errorf(Busy, "close a connection, or raise callers.connections_per_client and callers.connections in the configuration of the called process",
 			"%s may have %d connections", full, most)
 		e.Retry = retryBusy
 		return e
@@ -105,7 +105,7 @@ func (cs *connections) settle(c *connection, who caller) *Error {
 	return nil
 }
 
-// connection is one that a server has accepted.
+// connection is an accepted connection.
 type connection struct {
 	net.Conn
 	of   *connections
@@ -113,10 +113,10 @@ type connection struct {
 
 	mu      sync.Mutex
 	closed  bool
-	holders []caller // who have a place for it: one, or those whose tokens came on it
+	holders []caller // the identities that it is charged to: that of its certificate, or those of its tokens
 }
 
-// Close implements net.Conn, and gives its places back.
+// Close implements net.Conn, and stops charging the connection.
 func (c *connection) Close() error {
 	c.mu.Lock()
 	holders, first := c.holders, !c.closed
@@ -134,19 +134,19 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// handshaker is TLS that tells connections what came of it.
+// handshaker performs TLS handshakes and reports their results to connections.
 type handshaker struct {
 	credentials.TransportCredentials
 	of *connections
 }
 
-// authInfo is what the calls on a connection know of it.
+// authInfo identifies the connection of a call.
 type authInfo struct {
 	credentials.TLSInfo
 	from *connection
 }
 
-// ServerHandshake implements credentials.TransportCredentials. gRPC has set a deadline on raw.
+// ServerHandshake implements credentials.TransportCredentials. gRPC has already set a deadline on raw.
 func (h handshaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := h.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
@@ -156,7 +156,7 @@ func (h handshaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInf
 	secure, ok := info.(credentials.TLSInfo)
 	if !accepted || !ok {
 		conn.Close()
-		return nil, nil, Errorf(Internal, "", "a connection that this server did not accept")
+		return nil, nil, Errorf(Internal, "", "the connection was not accepted by this server")
 	}
 	h.of.shook(from, secure)
 	return &framed{Conn: conn, wire: &from.wire}, authInfo{secure, from}, nil
@@ -167,7 +167,7 @@ func (h handshaker) Clone() credentials.TransportCredentials {
 	return handshaker{h.TransportCredentials.Clone(), h.of}
 }
 
-// connectionOf gives the connection that a call came on.
+// connectionOf returns the connection of a call.
 func connectionOf(ctx context.Context) (authInfo, *Error) {
 	pr, ok := peer.FromContext(ctx)
 	if !ok {

@@ -10,14 +10,14 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Dial prepares a connection to the member at address, whose certificate must
-// carry the pinned identity. It connects when first used, and again by itself.
+// Dial returns a connection to the member at address, whose certificate must carry the pinned identity. It connects on
+// first use and reconnects by itself.
 func Dial(address, identity string, c *Credentials, more ...DialOption) (*grpc.ClientConn, error) {
 	if c == nil {
 		return nil, errors.New("rpc: dialling needs TLS credentials")
 	}
 	if identity == "" {
-		return nil, errors.New("rpc: dialling needs the identity of the other side")
+		return nil, errors.New("rpc: dialling needs the peer's identity")
 	}
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(credentials.NewTLS(c.Client(identity))),
@@ -25,7 +25,7 @@ func Dial(address, identity string, c *Credentials, more ...DialOption) (*grpc.C
 			grpc.MaxCallRecvMsgSize(MaxMessage),
 			grpc.MaxCallSendMsgSize(MaxMessage),
 		),
-		grpc.WithMaxHeaderListSize(maxHeaders), // errors of the other side, too
+		grpc.WithMaxHeaderListSize(maxHeaders), // also for the peer's errors
 		grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},

@@ -19,38 +19,38 @@ import (
 // Code is the stable machine-readable name of an error at the RPC boundary.
 type Code string
 
-// The codes, and the gRPC code that each travels under.
+// The codes. grpcCodes has the gRPC status code of each.
 const (
 	Unauthenticated Code = "unauthenticated"      // no usable certificate or token
 	Forbidden       Code = "forbidden"            // this identity may not call this
 	Invalid         Code = "invalid_request"      // a field is missing, malformed or out of range
-	TooLarge        Code = "too_large"            // a message or request beyond its bound
-	PolicyRefused   Code = "policy_refused"       // this party's own job policy says no
-	RateLimited     Code = "rate_limited"         // allowed, but not so often
-	OverQuota       Code = "over_quota"           // allowed, but not so much
-	Busy            Code = "busy"                 // allowed, but not beside what runs now
+	TooLarge        Code = "too_large"            // a message or request exceeds its limit
+	PolicyRefused   Code = "policy_refused"       // this party's own job policy rejects the job
+	RateLimited     Code = "rate_limited"         // allowed, but too often
+	OverQuota       Code = "over_quota"           // allowed, but above the client's quota
+	Busy            Code = "busy"                 // allowed, but too much work is running now
 	PinMismatch     Code = "pin_mismatch"         // roster, parameters or protocol version differ from the pinned ones
 	PassiveKeygen   Code = "passive_keygen"       // passively secure key generation is not allowed here
 	KeyPurpose      Code = "key_purpose"          // the epoch was made for another purpose
 	NotFound        Code = "not_found"            // no such job, session, epoch or batch
-	Conflict        Code = "conflict"             // the same name with other content, or the wrong state
-	Delivered       Code = "already_delivered"    // the batch or decryption went to another client
+	Conflict        Code = "conflict"             // the name is in use with other content, or the object is in the wrong state
+	Delivered       Code = "already_delivered"    // the batch or decryption was delivered to another client
 	Taken           Code = "taken"                // the tuples belong to another reservation
 	Expired         Code = "expired"              // the lease has ended
-	OutOfStock      Code = "out_of_stock"         // there are not so many tuples
+	OutOfStock      Code = "out_of_stock"         // too few tuples are in stock
 	DiskLow         Code = "disk_low"             // too little disk space for new work
-	CheckFailed     Code = "check_failed"         // what is stored is damaged; an operator must act
-	Quarantined     Code = "quarantined"          // the party's store was put back; its operator must look
-	Stopped         Code = "stopped"              // too many sessions failed with nobody named; an operator must act
-	Excluded        Code = "excluded"             // evidence convicts a party; the roster must change, or an operator pardon it
-	WrongQuorum     Code = "wrong_quorum"         // these parties are no quorum of the keys, or not the one that answered before
-	Foreign         Code = "foreign_ciphertext"   // made for other keys
-	BadCiphertext   Code = "malformed_ciphertext" // no ciphertext of the set
-	BadProof        Code = "bad_proof"            // the proof that what was sent is well formed does not hold
-	UnknownKey      Code = "unknown_key"          // no party has, or has published, these multi-key keys
+	CheckFailed     Code = "check_failed"         // stored data is damaged; an operator must act
+	Quarantined     Code = "quarantined"          // the party's store was restored from a backup; its operator must act
+	Stopped         Code = "stopped"              // too many sessions failed through unattributed cheats; an operator must act
+	Excluded        Code = "excluded"             // evidence convicts a party; change the roster or pardon the party
+	WrongQuorum     Code = "wrong_quorum"         // the parties are not a quorum of the keys, or not the quorum that decrypted before
+	Foreign         Code = "foreign_ciphertext"   // the ciphertext belongs to other keys
+	BadCiphertext   Code = "malformed_ciphertext" // the data is not a ciphertext of the parameter set
+	BadProof        Code = "bad_proof"            // a proof of well-formedness does not verify
+	UnknownKey      Code = "unknown_key"          // no party has published these multi-key keys
 	RetiredKey      Code = "retired_key"          // their owner has retired these multi-key keys
-	WrongOwner      Code = "wrong_owner"          // these multi-key keys are another party's
-	MaskSpent       Code = "mask_spent"           // a party of the quorum has spent the masks that were proposed
+	WrongOwner      Code = "wrong_owner"          // these multi-key keys belong to another party
+	MaskSpent       Code = "mask_spent"           // a party of the quorum has already used the proposed masks
 	ApprovalNeeded  Code = "approval_needed"      // other clients must approve the decryption first
 	Burnt           Code = "burnt"                // the MAC key failed its check, or the epoch is retired
 	Erased          Code = "erased"               // the data was used, discarded or revoked, and is erased
@@ -102,17 +102,17 @@ var grpcCodes = map[Code]codes.Code{
 	Internal:        codes.Internal,
 }
 
-// Error is the one error type of the RPC boundary. It survives the wire: What
-// and Next are for people, Code is for programs. None of them carries a secret.
+// Error is the only error type at the RPC boundary, and survives the wire. Code is for programs, What and Next are for
+// people. An Error never contains a secret.
 type Error struct {
 	Code Code
 	What string // what happened, lowercase
-	Next string // what the caller can do, or empty
-	// Retry is when the same call can succeed, counted from the answer; 0: nobody knows.
+	Next string // advice to the caller, or empty
+	// Retry is the time after which the same call can succeed, counted from the response; 0 means unknown.
 	Retry time.Duration
 }
 
-// Errorf makes an Error with a formatted What.
+// Errorf returns an Error with a formatted What.
 func Errorf(code Code, next, format string, args ...any) *Error {
 	return &Error{Code: code, What: fmt.Sprintf(format, args...), Next: next}
 }
@@ -130,13 +130,13 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code && (t.What == "" || t.What == e.What)
 }
 
-// GRPCStatus is the status that the error travels as.
+// GRPCStatus returns the gRPC status that carries the error.
 func (e *Error) GRPCStatus() *status.Status {
 	c, ok := grpcCodes[e.Code]
 	if !ok {
 		c = codes.Unknown
 	}
-	e = e.clipped() // it may name what the caller sent
+	e = e.clipped() // the text may quote the caller's input
 	s := status.New(c, e.Error())
 	details := []protoadapt.MessageV1{&statusv1.ErrorDetail{Code: string(e.Code), What: e.What, Next: e.Next}}
 	if e.Retry > 0 {
@@ -149,7 +149,7 @@ func (e *Error) GRPCStatus() *status.Status {
 	return detailed
 }
 
-// FromError gives the Error that a call returned, whatever made it; nil for nil.
+// FromError returns the Error of a failed call, converting gRPC's own errors; nil for nil.
 func FromError(err error) *Error {
 	if err == nil {
 		return nil
@@ -172,7 +172,7 @@ func FromError(err error) *Error {
 	for _, d := range s.Details() {
 		switch d := d.(type) {
 		case *statusv1.ErrorDetail:
-			if _, known := grpcCodes[Code(d.GetCode())]; known { // whoever answers does not make up codes: metrics have them
+			if _, known := grpcCodes[Code(d.GetCode())]; known { // a server must not invent codes: metrics use them as labels
 				e.Code = Code(d.GetCode())
 			}
 			e.What, e.Next = d.GetWhat(), d.GetNext()
@@ -183,7 +183,7 @@ func FromError(err error) *Error {
 	return e.clipped()
 }
 
-// maxText bounds what an error says, in bytes, on the way and as it comes.
+// maxText limits the texts of an error, in bytes, when it is sent and when it is received.
 const maxText = 2000
 
 func (e *Error) clipped() *Error {
@@ -192,7 +192,7 @@ func (e *Error) clipped() *Error {
 	return &short
 }
 
-// clip cuts a text that is too long.
+// clip shortens a text to maxText.
 func clip(text string) string {
 	if len(text) <= maxText {
 		return text
@@ -200,7 +200,7 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + "..."
 }
 
-// fromGRPC names an error that gRPC itself made.
+// fromGRPC returns the code for an error of gRPC itself.
 func fromGRPC(c codes.Code) Code {
 	switch c {
 	case codes.Unauthenticated:

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// What an error says is bounded on both sides of a connection: it may name what somebody sent, and end in a log.
+// The texts of an error are limited on both sides of a connection: they may quote a caller's input, and end in a log.
 func TestErrorsAreShort(t *testing.T) {
 	long := strings.Repeat("ü", 1<<20)
 	s := Errorf(NotFound, long, "no %s", long).GRPCStatus()

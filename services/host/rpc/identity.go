@@ -13,41 +13,41 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Role is what an authenticated caller is to this process.
+// Role is the relation of an authenticated caller to this process.
 type Role string
 
-// The roles. A caller has exactly one.
+// The roles. Each caller has exactly one.
 const (
 	Peer        Role = "peer"
 	Coordinator Role = "coordinator"
 	Client      Role = "client"
-	Self        Role = "self"  // whoever has this process's own certificate: its operator
-	Owner       Role = "owner" // the party that an evaluator computes for
+	Self        Role = "self"  // the holder of this process's own certificate: its operator
+	Owner       Role = "owner" // the party that an evaluator works for
 )
 
 // Principal is an authenticated caller.
 type Principal struct {
 	Role Role
 	Name string
-	// Party is the index in the roster of a Peer, or of Self; -1 for others.
+	// Party is the roster index of a Peer or of Self; -1 for other roles.
 	Party int
-	// Auth is how this caller proved who it is.
+	// Auth is the way in which this caller authenticated.
 	Auth Auth
-	// Identity is what a Client is pinned by: the URI or DNS name of its certificate or, for a client with tokens alone, their
-	// subject after "oidc:". It stays the same when the client is given another name, so durable counts go by it.
+	// Identity is the pinned identity of a Client: the URI or DNS name of its certificate or, for a client that uses only
+	// tokens, "oidc:" and their subject. It stays the same when the client is renamed, so durable counters use it.
 	Identity string
-	// Permissions of a Client, and the tenants whose batches it may see and draw.
+	// Permissions of a Client, and the tenants whose batches it may list and fetch.
 	Permissions, Tenants []string
-	// Kinds of tuples that a Client may draw; empty: all.
+	// Kinds of tuples that a Client may fetch; empty means all.
 	Kinds []string
-	// Rate bounds the calls of a Client.
+	// Rate limits the calls of a Client.
 	Rate Rate
 }
 
-// Auth is how a caller proved who it is.
+// Auth is a way of authenticating.
 type Auth string
 
-// The ways.
+// Values of Auth.
 const (
 	ByCertificate Auth = "certificate"
 	ByToken       Auth = "token"
@@ -60,33 +60,33 @@ func (p Principal) May(permission string) bool { return slices.Contains(p.Permis
 // Serves reports whether a client acts for a tenant.
 func (p Principal) Serves(tenant string) bool { return slices.Contains(p.Tenants, tenant) }
 
-// MayDraw reports whether a client may draw tuples of a kind.
+// MayDraw reports whether a client may fetch tuples of a kind.
 func (p Principal) MayDraw(kind string) bool {
 	//lodge:check rpc/kinds [swap=len(p.Kinds) == 0 || slices.Contains(p.Kinds, kind)=>true]
 	//  [run=TestKindsOf] a client draws kinds that it may not
 	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, kind)
 }
 
-// Directory says whose certificate or token is whose. A certificate's identity
-// is one of its URI SANs (such as spiffe://lodge/party/alice) or DNS SANs, a
-// token's is its subject; they are compared exactly. Common names mean nothing.
+// Directory maps certificates and tokens to principals. A certificate's identity is one of its URI SANs (such as
+// spiffe://lodge/party/alice) or DNS SANs; a token's identity is its subject. Identities are compared exactly. Common names
+// are ignored.
 type Directory struct {
 	entries  map[string]Principal
 	subjects map[string]subject
 }
 
-// subject is who a token is for.
+// subject is the client that a token's subject stands for.
 type subject struct {
 	principal Principal
-	claims    map[string]string // that it must have
+	claims    map[string]string // claims that the token must have
 }
 
-// NewDirectory is empty: it knows nobody.
+// NewDirectory returns an empty directory.
 func NewDirectory() *Directory {
 	return &Directory{entries: map[string]Principal{}, subjects: map[string]subject{}}
 }
 
-// AddSubject pins the subject of tokens to a client. Its tokens must have all of the claims.
+// AddSubject pins the subject of tokens to a client. The client's tokens must have all of the claims.
 func (d *Directory) AddSubject(sub string, claims map[string]string, p Principal) error {
 	if sub == "" || p.Role != Client {
 		return fmt.Errorf("rpc: the subject %q of %s %s does not name a client", sub, p.Role, p.Name)
@@ -110,9 +110,8 @@ func (d *Directory) Add(identity string, p Principal) error {
 	return nil
 }
 
-// Names are the identities that a certificate claims: its URIs, and those of its DNS names that cannot be read as a URI.
-// An authority that checks URIs may let anybody choose a DNS name, and a certificate can have spiffe://lodge/party/alice as
-// one.
+// Names returns the identities in a certificate: its URIs, and those DNS names that cannot be read as a URI. An authority
+// may check URIs and yet issue any DNS name, and a certificate can have spiffe://lodge/party/alice as a DNS name.
 func Names(c *x509.Certificate) []string {
 	var ids []string
 	for _, n := range c.DNSNames {
@@ -128,7 +127,7 @@ func Names(c *x509.Certificate) []string {
 	return ids
 }
 
-// lookup resolves a certificate to the one principal that its names pin.
+// lookup returns the principal that a certificate's names pin.
 func (d *Directory) lookup(c *x509.Certificate) (Principal, *Error) {
 	var found []Principal
 	for _, id := range Names(c) {
@@ -142,7 +141,7 @@ func (d *Directory) lookup(c *x509.Certificate) (Principal, *Error) {
 		//  [run=TestWhoMayCall|TestEveryMethod|TestClientAuthority|TestKindsOf|TestNoTLS|TestClientPins]
 		//  a certificate that names nobody here is accepted as a peer
 		return Principal{}, Errorf(Forbidden, "add the identity to this process's roster or clients",
-			"no one here is named by the certificate with %q", Names(c))
+			"no identity of the certificate is known here: %q", Names(c))
 	case 1:
 		return found[0], nil
 	}
@@ -150,24 +149,24 @@ func (d *Directory) lookup(c *x509.Certificate) (Principal, *Error) {
 	//  [run=TestWhoMayCall|TestEveryMethod|TestClientAuthority|TestKindsOf|TestNoTLS|TestClientPins]
 	//  a certificate that names several members is accepted
 	return Principal{}, Errorf(Forbidden, "use a certificate with one identity",
-		"the certificate names %d members at once", len(found))
+		"the certificate names %d members", len(found))
 }
 
 type principalKey struct{}
 
-// Caller is the authenticated caller of the handler that ctx belongs to.
+// Caller returns the authenticated caller of the handler that ctx belongs to.
 func Caller(ctx context.Context) (Principal, bool) {
 	p, ok := ctx.Value(principalKey{}).(Principal)
 	return p, ok
 }
 
-// WithCaller is for tests that call handlers without a connection.
+// WithCaller returns a context with a caller, for tests that call handlers without a connection.
 func WithCaller(ctx context.Context, p Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// authenticate names the caller: from the connection's verified certificate, or a client from its bearer token. Where
-// there are both, they name the same client. Peers and the coordinator have certificates only.
+// authenticate returns the caller: the holder of the connection's verified certificate, or the client of its bearer token.
+// If a call has both, they must name the same client. Peers and the coordinator use certificates only.
 func (s *Server) authenticate(ctx context.Context, from authInfo, header metadata.MD) (Principal, *Error) {
 	token, refused := bearer(header)
 	if refused != nil {
@@ -190,7 +189,7 @@ func (s *Server) authenticate(ctx context.Context, from authInfo, header metadat
 	//  issuer there is nothing to verify a token with] a token is accepted where no issuer is
 	//  configured
 	case tokens == nil:
-		return Principal{}, Errorf(Unauthenticated, "connect with a client certificate, and send no token", "no tokens are taken here")
+		return Principal{}, Errorf(Unauthenticated, "connect with a client certificate, and send no token", "this process accepts no tokens")
 	case len(chains) == 0:
 		return d.token(ctx, tokens, token)
 	}
@@ -201,7 +200,7 @@ func (s *Server) authenticate(ctx context.Context, from authInfo, header metadat
 	//lodge:check rpc/token/member [run=TestCertificateOrToken|TestNoTokens] a member authenticates
 	//  with a token
 	if p.Role != Client {
-		return p, Errorf(Forbidden, "send no token", "a token beside the certificate of %s %s", p.Role, p.Name)
+		return p, Errorf(Forbidden, "send no token", "%s %s sent a token in addition to its certificate", p.Role, p.Name)
 	}
 	q, refused := d.token(ctx, tokens, token)
 	switch {
@@ -210,13 +209,13 @@ func (s *Server) authenticate(ctx context.Context, from authInfo, header metadat
 	//lodge:check rpc/token/other [run=TestCertificateOrToken|TestNoTokens] a certificate of one
 	//  client carries the token of another
 	case q.Name != p.Name:
-		return p, Errorf(Forbidden, "present one of the two", "the certificate is that of client %s, and the token is not", p.Name)
+		return p, Errorf(Forbidden, "present one of the two", "the certificate belongs to client %s, and the token does not", p.Name)
 	}
 	p.Auth = ByBoth
 	return p, nil
 }
 
-// verified gives the verified certificate chains of a connection, none when the caller presented none.
+// verified returns the verified certificate chains of a connection; none if the caller presented no certificate.
 func verified(info credentials.TLSInfo) ([][]*x509.Certificate, *Error) {
 	for _, chain := range info.State.VerifiedChains {
 		if len(chain) == 0 {
@@ -226,7 +225,7 @@ func verified(info credentials.TLSInfo) ([][]*x509.Certificate, *Error) {
 	return info.State.VerifiedChains, nil
 }
 
-// identify names the holder of the certificate that a connection was made with.
+// identify returns the holder of the certificate of a connection.
 func (s *Server) identify(info credentials.TLSInfo) (caller, bool) {
 	chains, refused := verified(info)
 	if refused != nil || len(chains) == 0 {
@@ -236,8 +235,8 @@ func (s *Server) identify(info credentials.TLSInfo) (caller, bool) {
 	return caller{p.Role, p.Name}, refused == nil
 }
 
-// certificate names the holder of a verified certificate. A member's must come from the members' authority, a client's
-// from the clients'. A connection outlives what it was made with, so that every call looks at the dates again.
+// certificate returns the holder of a verified certificate. A member's certificate must come from the members' authority, a
+// client's from the clients' authority. A connection may outlive its certificate, so every call checks the dates again.
 func (d *Directory) certificate(chains [][]*x509.Certificate, c *Credentials) (Principal, *Error) {
 	p, err := d.lookup(chains[0][0])
 	if err != nil {
@@ -273,7 +272,7 @@ func (d *Directory) certificate(chains [][]*x509.Certificate, c *Credentials) (P
 	return Principal{}, Errorf(Forbidden, "", "the certificate of %s is not from the authority for a %s", p.Name, p.Role)
 }
 
-// until is when the first certificate of a chain expires.
+// until returns when the first certificate of a chain expires.
 func until(chain []*x509.Certificate) time.Time {
 	first := chain[0].NotAfter
 	for _, c := range chain[1:] {
@@ -286,7 +285,7 @@ func until(chain []*x509.Certificate) time.Time {
 	return first
 }
 
-// token names the client that a token is for.
+// token returns the client that a token belongs to.
 func (d *Directory) token(ctx context.Context, tokens Tokens, raw string) (Principal, *Error) {
 	t, refused := tokens.Verify(ctx, raw)
 	//lodge:check rpc/token/verified [run=TestCertificateOrToken|TestNoTokens] a token that its
@@ -296,13 +295,13 @@ func (d *Directory) token(ctx context.Context, tokens Tokens, raw string) (Princ
 	}
 	entry, ok := d.subjects[t.Subject]
 	if !ok || entry.principal.Role != Client {
-		return Principal{}, Errorf(Forbidden, "add its subject to this process's clients", "no one here is named by the token")
+		return Principal{}, Errorf(Forbidden, "add its subject to this process's clients", "the token's subject is not known here")
 	}
 	for name, want := range entry.claims {
 		//lodge:check rpc/token/claims [run=TestCertificateOrToken|TestNoTokens] a token without the
 		//  required claims is accepted
 		if !claims(t.Claims[name], want) {
-			return Principal{}, Errorf(Forbidden, "have the issuer grant it", "the token of client %s lacks the claim %s that is required of it", entry.principal.Name, name)
+			return Principal{}, Errorf(Forbidden, "have the issuer grant it", "the token of client %s lacks the required claim %s", entry.principal.Name, name)
 		}
 	}
 	p := entry.principal
@@ -310,7 +309,7 @@ func (d *Directory) token(ctx context.Context, tokens Tokens, raw string) (Princ
 	return p, nil
 }
 
-// claims says whether a claim has a value: it is this string or this boolean, or a list with it.
+// claims reports whether a claim has a value: it equals this string or boolean, or is a list that contains it.
 func claims(got any, want string) bool {
 	switch got := got.(type) {
 	case string:

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limits bound what callers can hold of one server. They exist because every identity that a configuration pins
+// Limits restrict the connections and calls of callers. They exist because every identity that a configuration pins
 // may call something, and a call costs memory before its message has arrived.
 //
 // A peer, the coordinator, an owner and the operator are members: their number is fixed by the roster, so that
@@ -20,7 +20,7 @@ type Limits struct {
 	Calls, CallsPerClient int
 }
 
-// What the limits are where nothing is configured.
+// Default limits.
 const (
 	defaultConnections          = 512
 	defaultConnectionsPerClient = 64
@@ -35,8 +35,8 @@ const (
 	memberStreams     = 256
 )
 
-// clientStreams bounds the streams among the calls of a client. A stream may hold a message of MaxMessage, and what is
-// on its way.
+// clientStreams bounds the streams among the calls of a client. A stream may hold a message of MaxMessage, plus data
+// in transit.
 const clientStreams = 32
 
 func (l Limits) filled() Limits {
@@ -87,7 +87,7 @@ type caller struct {
 
 func (c caller) client() bool { return c.role == Client }
 
-// places counts what callers hold of one resource.
+// places counts the callers' use of one resource.
 type places struct {
 	mu                  sync.Mutex
 	clients             int // held by all clients

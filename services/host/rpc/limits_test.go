@@ -19,7 +19,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc/rpctest"
 )
 
-// attacked is a server that counts what it refuses, and connections to it below gRPC.
+// attacked is a server that counts rejections, with raw connections to it below gRPC.
 type attacked struct {
 	*world
 	address string
@@ -101,7 +101,7 @@ func message(m proto.Message) []byte {
 	return append(rpctest.Prefix(len(b)), b...)
 }
 
-// What a call may send, and for how long it may send nothing.
+// Limits on the messages and on the pauses of a call.
 func TestReceive(t *testing.T) {
 	a := attack(t, Options{RequestTimeout: 100 * time.Millisecond, Rules: Rules{statusMethod: Anyone.Bounded(100)}}, nil)
 	conn := a.dial(lone)
@@ -142,7 +142,7 @@ func TestReceive(t *testing.T) {
 	eventually(t, "calls that have ended keep their places", func() bool { return a.server.calls.empty() })
 }
 
-// A message that arrives byte by byte has one deadline for all of it.
+// A message that arrives byte by byte has one deadline as a whole.
 func TestTrickle(t *testing.T) {
 	a := attack(t, Options{RequestTimeout: 200 * time.Millisecond}, nil)
 	call := a.open(a.dial(lone), statusMethod)
@@ -210,7 +210,7 @@ func TestSmallFrames(t *testing.T) {
 		})
 	}
 	all.Wait()
-	time.Sleep(200 * time.Millisecond) // the server reads what has been sent
+	time.Sleep(200 * time.Millisecond) // the server reads the sent data
 	if grown := heap() - before; grown > 8*calls*size {
 		t.Errorf("%d bytes of messages take %d", calls*size, grown)
 	}
@@ -351,14 +351,14 @@ func TestLoose(t *testing.T) {
 	for _, c := range conns {
 		c.Close()
 	}
-	eventually(t, "strangers that have left are counted", func() bool {
+	eventually(t, "closed connections of strangers are counted", func() bool {
 		a.server.connections.mu.Lock()
 		defer a.server.connections.mu.Unlock()
 		return len(a.server.connections.loose)+len(a.server.connections.pending) == 0
 	})
 }
 
-// A caller that is refused leaves nothing behind, whatever deadline it names. gRPC keeps a timer for each call that a
+// A rejected caller leaves no goroutine or timer behind, with any deadline. gRPC keeps a timer for each call that a
 // tap refuses.
 func TestRefusedCallsLeaveNothing(t *testing.T) {
 	a := attack(t, Options{Rules: Rules{statusMethod: Allow(Peer)}}, nil)
@@ -396,7 +396,7 @@ func TestLimitsAreValid(t *testing.T) {
 	}
 }
 
-// eventually waits for what follows from what others do.
+// eventually waits for an asynchronous effect.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !f(); time.Sleep(time.Millisecond) {

@@ -9,7 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/pki"
 )
 
-// Whoever calls methods that there are not does not choose the names under which calls are observed.
+// Calls of unknown methods are observed under one name, which the caller does not choose.
 func TestUnknownMethodsHaveOneName(t *testing.T) {
 	w := newWorld(t)
 	observed := make(chan string, 10)

@@ -6,14 +6,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Rate bounds how often a client may call: a bucket of Burst calls that fills with PerSecond. Zero bounds nothing.
+// Rate limits how often a client may call: a token bucket with a capacity of Burst calls, refilled at PerSecond. The zero
+// value sets no limit.
 type Rate struct {
 	PerSecond float64
 	Burst     int
 }
 
-// buckets are those of the clients that have a rate, by name. There is one for each client of the configuration, and no
-// caller can make more.
+// buckets holds the buckets of the clients with a rate, by name. The configuration determines them; callers cannot add any.
 type buckets map[string]*rate.Limiter
 
 func newBuckets(d *Directory) buckets {
@@ -32,7 +32,7 @@ func newBuckets(d *Directory) buckets {
 	return b
 }
 
-// take takes one call out of the client's bucket, or says when there will be one.
+// take removes one call from the client's bucket, or returns an error that says when the next call is possible.
 func (b buckets) take(p Principal, now time.Time) *Error {
 	l := b[p.Name]
 	if p.Role != Client || l == nil {

@@ -12,25 +12,25 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// gRPC knows one limit for the messages of all methods, and reads the message of a unary call before any interceptor
-// runs, for as long as the caller likes. This file reads messages itself: it looks at the length that precedes each
-// message, refuses what is too large for the method before buffering it, and gives the caller a time.
+// gRPC has one message limit for all methods, and reads the message of a unary call without a deadline before any
+// interceptor runs. This file reads messages itself: it checks the length that precedes each message, rejects a message that
+// is too large for the method before buffering it, and sets a deadline.
 
-// MaxRequest bounds a request that is one message, in bytes, where the rule of its method says nothing else. Larger
-// requests travel as streams.
+// MaxRequest limits a request that is one message, in bytes, unless the rule of its method says otherwise. Larger requests
+// must be streams.
 const MaxRequest = 64 << 10
 
-// Pieces in which a message is read, in bytes. A message is a sixteenth of it at a time, between these.
+// A message is read in pieces of a sixteenth of its length, within these limits in bytes.
 const (
 	leastPiece = 1 << 10
 	mostPiece  = 64 << 10
 )
 
-// minUpload is what a caller that sends a message must keep up, in bytes per second.
+// minUpload is the lowest rate of a caller that sends a message, in bytes per second.
 const minUpload = 64 << 10
 
-// incoming is what gRPC's stream gives below messages. transport.ServerStream has these methods; TestReceive fails
-// where a new version of gRPC has not.
+// incoming has the methods of gRPC's transport.ServerStream that this file uses. TestReceive fails if a new version of gRPC
+// lacks them.
 type incoming interface {
 	ReadMessageHeader(header []byte) error
 	Read(n int) (mem.BufferSlice, error)
@@ -40,8 +40,8 @@ type incoming interface {
 // errSlow cancels the context of a call whose message is late.
 var errSlow = errors.New("rpc: the message did not arrive in time")
 
-// patience ends a call whose message is late. gRPC waits for data under the context that tap returns and under no
-// later one, which is why it begins there.
+// patience cancels a call whose message is late. gRPC waits for data under the context that tap returns, not under a later
+// one, so the deadline must be installed there.
 type patience struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -49,14 +49,14 @@ type patience struct {
 
 type patienceKey struct{}
 
-// tap runs when the headers of a call have arrived. It refuses nothing: where it returns an error, gRPC keeps the timer
-// of the deadline that the caller chose, for as long as that is (v1.85).
+// tap runs when the headers of a call have arrived. It never returns an error: gRPC (v1.85) would then keep the timer of the
+// deadline that the caller chose, however long that is.
 func (s *Server) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return context.WithValue(ctx, patienceKey{}, patience{ctx, cancel}), nil
 }
 
-// within gives the caller so long to send what is read next. The caller of within calls done when it has been read.
+// within sets a deadline d for the next read. The caller must call done after the read.
 func within(ctx context.Context, d time.Duration) (done func()) {
 	p, ok := ctx.Value(patienceKey{}).(patience)
 	if !ok {
@@ -70,9 +70,9 @@ func within(ctx context.Context, d time.Duration) (done func()) {
 type receiver struct {
 	ctx   context.Context
 	from  incoming
-	most  int           // bytes of a message
-	first time.Duration // for the first message to arrive; 0: as long as the caller likes
-	slow  time.Duration // for any message, once its length has arrived, beside what its length takes; 0: likewise
+	most  int           // largest message in bytes
+	first time.Duration // time limit for the arrival of the first message; 0 means none
+	slow  time.Duration // time limit for each message after its length has arrived, plus a time for its length; 0 means none
 	begun bool
 
 	refused func(reason string)
@@ -90,7 +90,7 @@ func (s *Server) receiver(ctx context.Context, most int) (*receiver, *Error) {
 	return &receiver{ctx: ctx, from: from, most: most, first: s.opts.RequestTimeout, slow: s.opts.RequestTimeout, refused: s.opts.Refused}, nil
 }
 
-// message reads the next message into m. io.EOF says that there is none.
+// message reads the next message into m. It returns io.EOF if there is none.
 func (r *receiver) message(m any) error {
 	if !r.begun && r.first > 0 {
 		defer within(r.ctx, r.first)()
@@ -107,7 +107,7 @@ func (r *receiver) message(m any) error {
 	//lodge:check rpc/message-size run=TestReceive|TestRequestsAre|TestOversized a message is buffered whatever its length is
 	if int64(n) > int64(r.most) {
 		r.refused(RefusedMessage)
-		return Errorf(TooLarge, "", "a message of %d bytes; this method takes at most %d", n, r.most)
+		return Errorf(TooLarge, "", "a message of %d bytes; this method accepts at most %d", n, r.most)
 	}
 	if r.slow > 0 {
 		defer within(r.ctx, r.slow+time.Duration(n)*time.Second/minUpload)()
@@ -123,8 +123,8 @@ func (r *receiver) message(m any) error {
 	return nil
 }
 
-// read reads n bytes. What comes in many small frames is copied together on the way: a byte in a frame of its own
-// takes 60 bytes and more until then.
+// read reads n bytes. It merges many small frames as they arrive: a byte in a frame of its own takes 60 bytes or more until
+// it is merged.
 func (r *receiver) read(n int) (mem.BufferSlice, error) {
 	var all mem.BufferSlice
 	piece := min(max(n/16, leastPiece), mostPiece)
@@ -149,7 +149,7 @@ func (r *receiver) read(n int) (mem.BufferSlice, error) {
 	return all, nil
 }
 
-// only reads the one message of a call into m, and that no other follows.
+// only reads the one message of a call into m, and checks that no other follows.
 func (r *receiver) only(m any) error {
 	done := func() {}
 	if r.first > 0 {
@@ -172,9 +172,9 @@ func (r *receiver) only(m any) error {
 	return Errorf(Invalid, "send one message", "a second message")
 }
 
-// why says that it was we who gave up.
+// why returns the timeout error if this side cancelled the call, and err otherwise.
 func (r *receiver) why(err error) error {
-	// The context of tap has the cause before anything wakes up. Those made of it get the cause later.
+	// The context of tap has its cause before anything wakes up. Contexts derived from it get the cause later.
 	if p, ok := r.ctx.Value(patienceKey{}).(patience); ok && errors.Is(context.Cause(p.ctx), errSlow) {
 		r.refused(RefusedSlow)
 		return Errorf(TimedOut, "send the request at once", "the request did not arrive in time")

@@ -74,7 +74,7 @@ func asked(conn *grpc.ClientConn) error {
 }
 
 // An authority is replaced under a server and a peer that go on: both trust the old and the new for a while, get
-// certificates from the new, and then trust that alone.
+// certificates from the new, and then trust only the new one.
 func TestAuthorityIsReplaced(t *testing.T) {
 	w := newWorld(t)
 	next, err := pki.NewAuthority("next", time.Hour)
@@ -112,7 +112,7 @@ func TestAuthorityIsReplaced(t *testing.T) {
 			t.Fatalf("reloaded: %v, %v", changed, err)
 		}
 		if changed, err := c.Reload(); err != nil || changed {
-			t.Fatalf("reloaded what is the same: %v, %v", changed, err)
+			t.Fatalf("reloaded unchanged files: %v, %v", changed, err)
 		}
 	}
 	if err := asked(first); err != nil {
@@ -137,7 +137,7 @@ func TestAuthorityIsReplaced(t *testing.T) {
 	}
 	server.put(server.files.CA, next.PEM())
 	reload(serving)
-	works("the server trusts the next alone")
+	works("the server trusts only the new authority")
 	if e := FromError(asked(first)); e == nil || e.Code != Forbidden {
 		t.Errorf("a connection with a certificate from an authority that is no longer trusted: %v", e)
 	}
@@ -153,7 +153,7 @@ func TestAuthorityIsReplaced(t *testing.T) {
 	}
 }
 
-// What cannot take the place of the certificate in use does not.
+// Unusable files do not replace the certificate in use.
 func TestReloadRefuses(t *testing.T) {
 	w := newWorld(t)
 	for name, x := range map[string]struct {
@@ -202,7 +202,7 @@ func (l *lines) count(s string) int {
 	return strings.Count(l.String(), s)
 }
 
-// A fault is logged once, and what mends it is taken.
+// A fault is logged once, and repaired files are loaded.
 func TestWatch(t *testing.T) {
 	w := newWorld(t)
 	r := w.renewable("watched")

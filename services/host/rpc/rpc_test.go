@@ -163,7 +163,7 @@ func TestWhoMayCall(t *testing.T) {
 		{name: "client with permission", leaf: pki.Leaf{Identity: "spiffe://lodge/client/mpc"}, want: "mpc"},
 		{name: "client without permission", leaf: pki.Leaf{Identity: "spiffe://lodge/client/lone"}, code: Forbidden, what: "lacks the permission"},
 		{name: "wrong role", leaf: pki.Leaf{Identity: coord}, code: Forbidden, what: "may not call"},
-		{name: "unknown identity", leaf: pki.Leaf{Identity: "spiffe://lodge/party/mallory"}, code: Forbidden, what: "no one here"},
+		{name: "unknown identity", leaf: pki.Leaf{Identity: "spiffe://lodge/party/mallory"}, code: Forbidden, what: "no identity of the certificate is known here"},
 		{name: "two identities", leaf: pki.Leaf{Identity: "spiffe://lodge/party/bob", Hosts: []string{coord}}, code: Forbidden, what: "2 members"},
 		{name: "another authority", issuer: stranger, leaf: pki.Leaf{Identity: "spiffe://lodge/party/bob"}, code: Unavailable},
 		{name: "expired", leaf: pki.Leaf{Identity: "spiffe://lodge/party/bob", Lifetime: -time.Second}, code: Unavailable},
@@ -192,7 +192,7 @@ func TestClientPinsTheServer(t *testing.T) {
 	w := newWorld(t)
 	addr, _ := w.serve(Options{}, whoami)
 	_, err := w.call(addr, "spiffe://lodge/party/carol", w.credentials(w.ca, pki.Leaf{Identity: "spiffe://lodge/party/bob"}))
-	if err == nil || !strings.Contains(err.Error(), "as the roster pins") {
+	if err == nil || !strings.Contains(err.Error(), "as pinned by the roster") {
 		t.Fatalf("got %v", err)
 	}
 }

@@ -4,30 +4,30 @@ import (
 	"slices"
 )
 
-// Rule says who may call a method.
+// Rule says which callers may call a method.
 type Rule struct {
 	Roles []Role
-	// Permission that a Client needs besides its role; empty: none.
+	// Permission that a Client needs in addition to its role; empty means none.
 	Permission string
-	// Most bounds a message of the caller in bytes. 0 means MaxRequest where the request is one message, and MaxMessage
-	// where the caller streams.
+	// Most limits a message of the caller in bytes. 0 means MaxRequest for a method with one request message, and
+	// MaxMessage for a method whose caller streams.
 	Most int
 }
 
-// Rules maps a full method name ("/lodge.triples.v1.TriplesService/Fetch") to
-// its rule. A method without one is refused to everybody.
+// Rules maps a full method name ("/lodge.triples.v1.TriplesService/Fetch") to its rule. A method without a rule is rejected
+// for every caller.
 type Rules map[string]Rule
 
-// Allow makes a rule for roles.
+// Allow returns a rule for roles.
 func Allow(roles ...Role) Rule { return Rule{Roles: roles} }
 
-// With adds the permission that a client needs.
+// With returns the rule with a permission that clients need.
 func (r Rule) With(permission string) Rule {
 	r.Permission = permission
 	return r
 }
 
-// Bounded sets the most bytes of a message that the method takes from its caller.
+// Bounded returns the rule with a largest message in bytes.
 func (r Rule) Bounded(most int) Rule {
 	r.Most = most
 	return r
@@ -40,7 +40,7 @@ func (r Rule) most(standard int) int {
 	return standard
 }
 
-// Anyone is every authenticated principal.
+// Anyone allows every authenticated principal.
 var Anyone = Allow(Peer, Coordinator, Client, Self, Owner)
 
 func (rs Rules) check(method string, p Principal) *Error {

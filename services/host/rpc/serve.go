@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// RegisterService makes Server a grpc.ServiceRegistrar. Each method gets the server's own handler around its own,
-// which authenticates, authorises and counts the caller before it reads the message.
+// RegisterService makes Server a grpc.ServiceRegistrar. The server wraps each method's handler: it authenticates, authorises
+// and counts the caller before it reads the message.
 func (s *Server) RegisterService(d *grpc.ServiceDesc, impl any) {
 	own := *d
 	own.Methods = append([]grpc.MethodDesc(nil), d.Methods...)
@@ -25,7 +25,7 @@ func (s *Server) RegisterService(d *grpc.ServiceDesc, impl any) {
 	s.grpc.RegisterService(&own, impl)
 }
 
-// admit authenticates and authorises a call, and takes its place among the calls that run.
+// admit authenticates and authorises a call, and counts it among the running calls.
 func (s *Server) admit(ctx context.Context, method string, now time.Time) (p Principal, leave func(), refused *Error) {
 	from, refused := connectionOf(ctx)
 	if refused != nil {
@@ -109,7 +109,7 @@ func (s *Server) stream(method string, d grpc.StreamDesc) grpc.StreamHandler {
 		if d.ClientStreams {
 			from.first, from.slow = s.opts.StallTimeout, s.opts.StallTimeout
 		}
-		if p.Role == Peer { // a session has clocks of its own for its peers
+		if p.Role == Peer { // sessions have their own deadlines for peers
 			b.stall, from.first, from.slow = 0, 0, 0
 		}
 		defer s.openStream(p)()
@@ -121,25 +121,25 @@ func (s *Server) stream(method string, d grpc.StreamDesc) grpc.StreamHandler {
 	}
 }
 
-// openStream counts a stream among those that are open, until the result is called.
+// openStream counts an open stream until ended is called.
 func (s *Server) openStream(p Principal) (ended func()) {
 	s.opts.Streams(p.Role, 1)
 	return func() { s.opts.Streams(p.Role, -1) }
 }
 
-// unknown refuses a call of a method that nothing serves.
+// unknown rejects a call of a method that no service implements.
 func (s *Server) unknown(_ any, ss grpc.ServerStream) error {
 	start := time.Now()
 	method, _ := grpc.MethodFromServerStream(ss)
 	p, leave, refused := s.admit(ss.Context(), method, start)
-	if refused == nil { // no rule names it, so that it never is
+	if refused == nil { // cannot happen: no rule names the method
 		leave()
-		refused = Errorf(Forbidden, "", "nobody may call %s", method)
+		refused = Errorf(Forbidden, "", "no caller may call %s", method)
 	}
 	return s.finish(method, p, start, refused)
 }
 
-// innerUnary is Options.Inner for unary methods; nil without any.
+// innerUnary returns Options.Inner for unary methods; nil if there is none.
 func (s *Server) innerUnary() grpc.UnaryServerInterceptor {
 	if len(s.opts.Inner) == 0 {
 		return nil
@@ -153,7 +153,7 @@ func (s *Server) innerUnary() grpc.UnaryServerInterceptor {
 	}
 }
 
-// innerStream puts Options.Inner around the handler of a stream.
+// innerStream wraps the handler of a stream in Options.Inner.
 func (s *Server) innerStream(h grpc.StreamHandler, info *grpc.StreamServerInfo) grpc.StreamHandler {
 	for i := len(s.opts.Inner) - 1; i >= 0; i-- {
 		around, next := s.opts.Inner[i].Stream, h
@@ -162,11 +162,11 @@ func (s *Server) innerStream(h grpc.StreamHandler, info *grpc.StreamServerInfo) 
 	return h
 }
 
-// finish turns what a handler returned into what the caller may see, and observes it.
+// finish converts a handler's error into the error that the caller may see, and observes the call.
 func (s *Server) finish(method string, p Principal, start time.Time, err error) error {
 	code, out := s.public(method, p, err)
 	if s.opts.Observe != nil {
-		if _, served := s.opts.Rules[method]; !served { // a caller does not choose the names of metrics
+		if _, served := s.opts.Rules[method]; !served { // callers must not choose the names of metrics
 			method = "unknown"
 		}
 		s.opts.Observe(method, p.Role, code, time.Since(start))
@@ -174,8 +174,7 @@ func (s *Server) finish(method string, p Principal, start time.Time, err error) 
 	return out
 }
 
-// public keeps typed errors and gRPC statuses; anything else is logged here
-// and hidden from the caller.
+// public keeps typed errors and gRPC statuses. It logs any other error and hides it from the caller.
 func (s *Server) public(method string, p Principal, err error) (string, error) {
 	if err == nil {
 		return "ok", nil
@@ -185,13 +184,13 @@ func (s *Server) public(method string, p Principal, err error) (string, error) {
 		s.opts.Log.Error("call failed", "method", method, "caller", p.Name, "error", err)
 		e = &Error{Code: Internal, What: "the server failed; its log says more"}
 	}
-	if (e.Code == Forbidden || e.Code == Unauthenticated) && s.refusals.Allow() { // whoever is refused does not fill the log
+	if (e.Code == Forbidden || e.Code == Unauthenticated) && s.refusals.Allow() { // a rate limit: rejected callers must not fill the log
 		s.opts.Log.Warn("call refused", "method", method, "caller", p.Name, "reason", e.What)
 	}
 	return string(e.Code), e.GRPCStatus().Err()
 }
 
-// recovered turns a panic of a handler into an internal error. The value of the panic is not logged: it might hold a
+// recovered converts a panic of a handler into an internal error. It does not log the panic's value, which might hold a
 // secret.
 func (s *Server) recovered(method string, err *error) {
 	if r := recover(); r != nil {
@@ -200,22 +199,22 @@ func (s *Server) recovered(method string, err *error) {
 	}
 }
 
-// bounded is a server stream whose messages are limited, and whose caller takes each message in time unless it is a
-// peer.
+// bounded is a server stream with limits on its messages. Unless the caller is a peer, it must also receive each message
+// in time.
 type bounded struct {
 	grpc.ServerStream
 	ctx    context.Context
 	from   *receiver
-	stall  time.Duration // 0: none
+	stall  time.Duration // 0 means no limit
 	upload bool          // the caller streams
-	took   bool          // the one message, where the caller does not stream
+	took   bool          // the single message was read, if the caller does not stream
 }
 
-// Context has the caller of the stream.
+// Context returns a context with the caller of the stream.
 func (b *bounded) Context() context.Context { return b.ctx }
 
-// SendMsg ends with an error when the caller has not made room for m in time. The handler then ends the stream,
-// which also ends the send; m must not change until then.
+// SendMsg returns an error if the caller has not received m in time. The handler then ends the stream, which also ends the
+// send; m must not change until then.
 func (b *bounded) SendMsg(m any) error {
 	if b.stall == 0 {
 		return b.ServerStream.SendMsg(m)
@@ -228,11 +227,11 @@ func (b *bounded) SendMsg(m any) error {
 	case err := <-sent:
 		return err
 	case <-over.C:
-		return Errorf(TimedOut, "read what is sent", "the caller took nothing for %s", b.stall)
+		return Errorf(TimedOut, "read the stream continuously", "the caller received nothing for %s", b.stall)
 	}
 }
 
-// RecvMsg reads the next message of the caller.
+// RecvMsg reads the caller's next message.
 func (b *bounded) RecvMsg(m any) error {
 	if b.upload {
 		return b.from.message(m)

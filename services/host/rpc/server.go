@@ -1,7 +1,6 @@
-// Package rpc is the one way in which Lodge's processes serve and call gRPC:
-// TLS 1.3 with certificates on both sides, identities pinned by configuration,
-// methods denied unless a rule allows them, bounded messages, deadlines, one
-// error type, health, and a graceful stop that first stops being ready.
+// Package rpc serves and calls gRPC for all of Lodge's processes: TLS 1.3 with certificates on both sides, identities
+// pinned by configuration, methods denied unless a rule allows them, limits on messages, deadlines, one error type, health,
+// and a graceful stop that first reports not ready.
 package rpc
 
 import (
@@ -26,50 +25,50 @@ import (
 	"google.golang.org/grpc/reflection"
 )
 
-// MaxMessage bounds every message in bytes: a frame of 4 MiB and its envelope.
+// MaxMessage is the largest message in bytes: a frame of 4 MiB and its envelope.
 const MaxMessage = 4<<20 + 64<<10
 
-// What a caller may send of a stream, and on a connection, before a handler reads it, in bytes. A frame of an exchange
-// must fit; a link of 50 ms carries 80 MB/s of one stream with this.
+// Flow-control windows: bytes that a caller may send on a stream, and on a connection, before a handler reads them. A frame
+// of an exchange must fit. On a link with 50 ms latency one stream reaches 80 MB/s.
 const (
 	streamWindow     = 4 << 20
 	connectionWindow = 16 << 20
 )
 
-// maxHeaders bounds the headers of a call in bytes, with a token among them.
+// maxHeaders limits the headers of a call in bytes, including a token.
 const maxHeaders = 2 * MaxToken
 
-// Options of a server.
+// Options configure a server.
 type Options struct {
 	Credentials *Credentials // required
 	Directory   *Directory   // required
-	// Tokens verifies bearer tokens of clients; nil takes none, and every caller has a certificate.
+	// Tokens verifies clients' bearer tokens. If nil, tokens are rejected and every caller needs a certificate.
 	Tokens Tokens
-	Rules  Rules // what is not here is refused
-	// UnaryTimeout caps a unary call whose caller allows more; 0 means 30 s.
+	Rules  Rules // a method without a rule is rejected
+	// UnaryTimeout limits the deadline of unary calls; 0 means 30 s.
 	UnaryTimeout time.Duration
-	// RequestTimeout is how long the one message of a call may take to arrive; 0 means 10 s.
+	// RequestTimeout limits the time in which the message of a call must arrive; 0 means 10 s.
 	RequestTimeout time.Duration
-	// Limits bound the calls and connections of callers.
+	// Limits on the calls and connections of callers.
 	Limits Limits
-	// Refused is called with one of Refusals for what the limits refuse, if set.
+	// Refused, if set, is called with one of Refusals when a limit rejects something.
 	Refused func(reason string)
-	// Connected is told of connections that callers make (1) and close (-1), if set.
+	// Connected, if set, is called when callers open (1) and close (-1) connections.
 	Connected func(role Role, n int)
-	// StallTimeout ends the stream of a client or coordinator that takes nothing of what is sent; 0 means 30 s.
+	// StallTimeout ends the stream of a client or coordinator that stops receiving; 0 means 30 s.
 	StallTimeout time.Duration
-	// Observe is called once per call, if set; the method of a call that nothing serves is "unknown".
+	// Observe, if set, is called once per call; the method of a call that no service implements is "unknown".
 	Observe func(method string, role Role, code string, took time.Duration)
-	// Streams is told of streams that begin (1) and end (-1), if set.
+	// Streams, if set, is called when streams begin (1) and end (-1).
 	Streams func(role Role, n int)
-	Log     *slog.Logger // nil: discard
+	Log     *slog.Logger // nil discards all messages
 	// Reflection lets authenticated callers list the services.
 	Reflection bool
-	// Inner run around the handlers of calls that were let in, the first outermost.
+	// Inner handlers wrap the handlers of admitted calls, the first outermost.
 	Inner []Inner
 }
 
-// Inner is what a program puts around handlers, such as a test that holds them. Both are required.
+// Inner wraps handlers, for example in a test that delays them. Both fields are required.
 type Inner struct {
 	Unary  grpc.UnaryServerInterceptor
 	Stream grpc.StreamServerInterceptor
@@ -86,10 +85,10 @@ type Server struct {
 	streams     *places
 	connections *connections
 	buckets     buckets
-	refusals    *rate.Limiter // of lines in the log about refused calls
+	refusals    *rate.Limiter // limits log lines about rejected calls
 }
 
-// NewServer makes a server that is not ready until SetReady(true).
+// NewServer returns a server that is not ready until SetReady(true).
 func NewServer(o Options) (*Server, error) {
 	if o.Credentials == nil {
 		return nil, errors.New("rpc: a server needs TLS credentials")
@@ -119,11 +118,11 @@ func NewServer(o Options) (*Server, error) {
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxSendMsgSize(MaxMessage),
 		grpc.MaxHeaderListSize(maxHeaders),
-		// With windows that follow the traffic gRPC would keep up to 16 MiB of every stream that a handler does not read.
+		// With dynamic windows gRPC would buffer up to 16 MiB of every stream that a handler does not read.
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connectionWindow),
 		grpc.MaxConcurrentStreams(512),
-		grpc.NumStreamWorkers(32), // stacks that have grown are used again; streams beyond these have goroutines of their own
+		grpc.NumStreamWorkers(32), // reuses grown stacks; each further stream gets a new goroutine
 		grpc.ConnectionTimeout(10*time.Second),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
@@ -141,7 +140,7 @@ func NewServer(o Options) (*Server, error) {
 	return s, nil
 }
 
-// fill sets what is not set.
+// fill sets defaults.
 func (o *Options) fill() {
 	if o.UnaryTimeout == 0 {
 		o.UnaryTimeout = 30 * time.Second
@@ -179,7 +178,7 @@ func (o *Options) fill() {
 	o.Rules = rules
 }
 
-// SetReady sets the answer to health checks.
+// SetReady sets the response to health checks.
 func (s *Server) SetReady(ready bool) {
 	s.ready.Store(ready)
 	st := healthpb.HealthCheckResponse_NOT_SERVING
@@ -189,11 +188,11 @@ func (s *Server) SetReady(ready bool) {
 	s.health.SetServingStatus("", st)
 }
 
-// Ready is what SetReady set.
+// Ready reports the value of SetReady.
 func (s *Server) Ready() bool { return s.ready.Load() }
 
-// Serve accepts connections until Stop. It refuses to start when a registered
-// method has no rule, or a rule has no method.
+// Serve accepts connections until Stop. It returns an error at once if a registered method has no rule, or a rule has no
+// method.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.checkRules(); err != nil {
 		return err
@@ -219,13 +218,13 @@ func (s *Server) checkRules() error {
 	}
 	for m := range s.opts.Rules {
 		if !methods[m] {
-			return fmt.Errorf("rpc: a rule for %s, which is not served", m)
+			return fmt.Errorf("rpc: a rule names %s, which no service implements", m)
 		}
 	}
 	return nil
 }
 
-// Stop stops being ready, lets running calls end until ctx is done, then cuts them.
+// Stop reports not ready, waits for running calls until ctx is done, then cancels them.
 func (s *Server) Stop(ctx context.Context) {
 	s.health.Shutdown()
 	done := make(chan struct{})

@@ -15,29 +15,29 @@ import (
 	"time"
 )
 
-// Files are the paths of a process's TLS material, all PEM.
+// Files are the paths of a process's TLS files, all PEM.
 type Files struct {
-	Certificate string // this process's chain, leaf first; empty, with Key, for a client that has a token instead
+	Certificate string // this process's chain, leaf first; empty, like Key, for a client that uses a token instead
 	Key         string // its private key
-	CA          string // authority of parties and coordinator
-	ClientCA    string // authority of clients; empty: the same as CA
+	CA          string // authority of the parties and the coordinator
+	ClientCA    string // authority of the clients; empty means CA
 }
 
-// Credentials are loaded TLS material, which Reload brings up to date.
+// Credentials are loaded TLS files. Reload updates them.
 type Credentials struct {
 	files   Files
 	current atomic.Pointer[material]
 }
 
-// material is what was in the files at one time.
+// material is the content of the files at one time.
 type material struct {
-	certificate *tls.Certificate // nil without one
+	certificate *tls.Certificate // nil without a certificate
 	members     *roots
 	clients     *roots
-	sum         [32]byte // of the files
+	sum         [32]byte // digest of the files
 }
 
-// roots is a set of trust anchors that can say whether it contains one.
+// roots is a set of trust anchors with a membership test.
 type roots struct {
 	certs []*x509.Certificate
 	sums  map[[32]byte]bool
@@ -79,7 +79,7 @@ func pool(rs ...*roots) *x509.CertPool {
 	return p
 }
 
-// LoadCredentials reads TLS material from files.
+// LoadCredentials loads TLS files.
 func LoadCredentials(f Files) (*Credentials, error) {
 	m, err := f.load()
 	if err != nil {
@@ -90,7 +90,7 @@ func LoadCredentials(f Files) (*Credentials, error) {
 	return c, nil
 }
 
-// load reads each file once, so that what is taken is what was hashed.
+// load reads each file once, so that the used content is the hashed content.
 func (f Files) load() (*material, error) {
 	m, h := new(material), sha256.New()
 	read := func(path string) ([]byte, error) {
@@ -139,9 +139,10 @@ func (f Files) load() (*material, error) {
 	return m, nil
 }
 
-// Reload reads the files again and reports whether they are others than before. What cannot be used, such as a certificate
-// whose key has not been replaced yet, that names somebody else or that is not valid now, is refused, and what there was
-// stays. New connections use what is new; a call on an old one is held against the authorities that are trusted now.
+// Reload reads the files again and reports whether they changed. If they cannot be used (for example because a certificate's
+// key has not been replaced yet, or it names another identity, or it is not valid now), Reload returns an error and keeps
+// the previous content. New connections use the new content; calls on old connections are checked against the current
+// authorities.
 func (c *Credentials) Reload() (changed bool, err error) {
 	old := c.current.Load()
 	m, err := c.files.load()
@@ -150,7 +151,7 @@ func (c *Credentials) Reload() (changed bool, err error) {
 	}
 	if was, is := old.certificate, m.certificate; was != nil {
 		if a, b := Names(was.Leaf), Names(is.Leaf); !slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))) {
-			return false, fmt.Errorf("rpc: certificate %s: names %q, and the one in use %q: restart to become another", c.files.Certificate, b, a)
+			return false, fmt.Errorf("rpc: certificate %s: names %q, but the one in use names %q: restart the process to change its identity", c.files.Certificate, b, a)
 		}
 		if now := time.Now(); now.Before(is.Leaf.NotBefore) || now.After(is.Leaf.NotAfter) {
 			return false, fmt.Errorf("rpc: certificate %s: valid from %s to %s", c.files.Certificate,
@@ -161,10 +162,10 @@ func (c *Credentials) Reload() (changed bool, err error) {
 	return true, nil
 }
 
-// reloadEvery is how often Watch looks: soon for those who renew, and four small files to read.
+// reloadEvery is the interval at which Watch reads the four small files.
 const reloadEvery = 10 * time.Second
 
-// Watch reloads what has changed until ctx is done. It logs that it did, and once for each fault why it did not.
+// Watch reloads changed files until ctx is done. It logs each reload, and each new fault once.
 func (c *Credentials) Watch(ctx context.Context, log *slog.Logger) { c.watch(ctx, reloadEvery, log) }
 
 func (c *Credentials) watch(ctx context.Context, every time.Duration, log *slog.Logger) {
@@ -181,7 +182,7 @@ func (c *Credentials) watch(ctx context.Context, every time.Duration, log *slog.
 		switch {
 		case err != nil && err.Error() != said:
 			said = err.Error()
-			log.Error("the certificate in use stays: what is in its files cannot take its place", "error", err)
+			log.Error("the present certificate stays in use: the new files are unusable", "error", err)
 		case err == nil:
 			said = ""
 		}
@@ -191,7 +192,7 @@ func (c *Credentials) watch(ctx context.Context, every time.Duration, log *slog.
 	}
 }
 
-// NotAfter is until when this process's certificate is valid; zero without one.
+// NotAfter returns when this process's certificate expires; zero without a certificate.
 func (c *Credentials) NotAfter() time.Time {
 	if cert := c.current.Load().certificate; cert != nil {
 		return cert.Leaf.NotAfter
@@ -199,8 +200,8 @@ func (c *Credentials) NotAfter() time.Time {
 	return time.Time{}
 }
 
-// Server is the TLS configuration of a server: TLS 1.3, and a verified
-// certificate from every caller. Where tokens are taken a caller may have none.
+// Server returns the TLS configuration of a server: TLS 1.3, and a verified certificate from every caller. If the server
+// accepts tokens, a caller may connect without a certificate.
 func (c *Credentials) Server(tokens bool) *tls.Config {
 	//lodge:check rpc/server/caller [swap=tls.RequireAndVerifyClientCert=>tls.RequestClientCert]
 	//  [run=TestWhoMayCall|TestNoTLS|TestNoTokens|TestClient] a caller without a certificate is
@@ -225,9 +226,9 @@ func (c *Credentials) Server(tokens bool) *tls.Config {
 	return out
 }
 
-// Client is the TLS configuration for calling the member with this identity:
-// TLS 1.3, our certificate if we have one, and the chain and the pinned identity of the other
-// side verified. The address dialled plays no part: the roster pins the name.
+// Client returns the TLS configuration for calling the member with this identity: TLS 1.3, this process's certificate if it
+// has one, and verification of the server's chain and pinned identity. The dialled address is not checked: the roster pins
+// the name.
 func (c *Credentials) Client(identity string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -238,8 +239,8 @@ func (c *Credentials) Client(identity string) *tls.Config {
 			return new(tls.Certificate), nil
 		},
 		NextProtos: []string{"h2"},
-		// Chain and name are verified below; only the comparison with the
-		// host name that was dialled is replaced.
+		// VerifyConnection verifies chain and name. Only the comparison with the dialled host name is
+		// replaced.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			return verifyServer(s, pool(c.current.Load().members), identity)
@@ -269,7 +270,7 @@ func verifyServer(s tls.ConnectionState, members *x509.CertPool, identity string
 	//lodge:check rpc/server/name [run=TestClientPins] a server other than the pinned one is
 	//  accepted
 	if !slices.Contains(Names(leaf), identity) {
-		return fmt.Errorf("rpc: the server's certificate names %q, not %q as the roster pins", Names(leaf), identity)
+		return fmt.Errorf("rpc: the server's certificate names %q, not %q as pinned by the roster", Names(leaf), identity)
 	}
 	return nil
 }

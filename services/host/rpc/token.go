@@ -11,25 +11,25 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// MaxToken bounds a bearer token in bytes.
+// MaxToken is the largest bearer token in bytes.
 const MaxToken = 16 << 10
 
-// Token is what a verified bearer token says of who presents it.
+// Token is the content of a verified bearer token.
 type Token struct {
 	Subject string
-	Claims  map[string]any // all of them, as JSON gives them
+	Claims  map[string]any // all claims, as decoded from JSON
 }
 
 // Tokens verifies bearer tokens of one issuer.
 type Tokens interface {
-	// Issuer is the issuer's URL.
+	// Issuer returns the issuer's URL.
 	Issuer() string
-	// Verify gives what a valid token says. An error shows nothing of the token. It returns soon: the connection on
-	// which the token came waits.
+	// Verify verifies a token and returns its content. Its error reveals nothing about the token. It must return soon:
+	// the token's connection waits.
 	Verify(ctx context.Context, raw string) (Token, *Error)
 }
 
-// bearer takes the token out of a call's headers; empty when there is none.
+// bearer returns the token in a call's headers; empty if there is none.
 func bearer(header metadata.MD) (string, *Error) {
 	values := header["authorization"]
 	switch len(values) {
@@ -37,22 +37,22 @@ func bearer(header metadata.MD) (string, *Error) {
 		return "", nil
 	case 1:
 	default:
-		return "", Errorf(Unauthenticated, "send one", "%d authorization headers", len(values))
+		return "", Errorf(Unauthenticated, "send one authorization header", "%d authorization headers", len(values))
 	}
 	scheme, token, ok := strings.Cut(values[0], " ")
 	if !ok || !strings.EqualFold(scheme, "bearer") || token == "" {
-		return "", Errorf(Unauthenticated, "write: authorization: Bearer TOKEN", "an authorization header that is no bearer token")
+		return "", Errorf(Unauthenticated, "write: authorization: Bearer TOKEN", "the authorization header has no bearer token")
 	}
 	if len(token) > MaxToken {
-		return "", Errorf(Unauthenticated, "have the issuer put less into it", "a token of %d bytes; at most %d", len(token), MaxToken)
+		return "", Errorf(Unauthenticated, "configure the issuer to put fewer claims into it", "a token of %d bytes; at most %d", len(token), MaxToken)
 	}
 	return token, nil
 }
 
-// TokenSource gives the bearer token for a call. It is asked for every call.
+// TokenSource returns the bearer token for a call. It is called for every call.
 type TokenSource func(ctx context.Context) (string, error)
 
-// TokenFile reads the token from a file, anew for every call, so that whoever renews it only has to replace the file.
+// TokenFile reads the token from a file for every call, so renewing the token means replacing the file.
 func TokenFile(path string) TokenSource {
 	return func(context.Context) (string, error) {
 		b, err := os.ReadFile(path)
@@ -62,7 +62,7 @@ func TokenFile(path string) TokenSource {
 		token := strings.TrimSpace(string(b))
 		switch {
 		case token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-			return "", fmt.Errorf("rpc: token: %s is not one token", path)
+			return "", fmt.Errorf("rpc: token: %s must hold exactly one token", path)
 		case len(token) > MaxToken:
 			return "", fmt.Errorf("rpc: token: %s has more than %d bytes", path, MaxToken)
 		}
@@ -73,12 +73,12 @@ func TokenFile(path string) TokenSource {
 // DialOption changes how Dial connects.
 type DialOption func(*[]grpc.DialOption)
 
-// WithToken presents a bearer token with every call, beside the certificate if the credentials have one.
+// WithToken presents a bearer token with every call, in addition to a certificate if the credentials have one.
 func WithToken(s TokenSource) DialOption {
 	return func(o *[]grpc.DialOption) { *o = append(*o, grpc.WithPerRPCCredentials(perCall{s})) }
 }
 
-// perCall puts the token into a call's headers.
+// perCall adds the token to a call's headers.
 type perCall struct{ source TokenSource }
 
 var _ credentials.PerRPCCredentials = perCall{}
@@ -91,5 +91,5 @@ func (p perCall) GetRequestMetadata(ctx context.Context, _ ...string) (map[strin
 	return map[string]string{"authorization": "Bearer " + token}, nil
 }
 
-// RequireTransportSecurity keeps the token from a connection that others can read.
+// RequireTransportSecurity makes gRPC send the token over TLS only.
 func (perCall) RequireTransportSecurity() bool { return true }

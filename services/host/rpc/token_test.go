@@ -109,17 +109,17 @@ func TestCertificateOrToken(t *testing.T) {
 		{name: "both", credentials: mpc, token: "mpc", want: "client mpc certificate+token"},
 		{name: "neither", credentials: none, code: Unauthenticated, what: "neither", next: "bearer token of https://issuer.example"},
 		{name: "bad token", credentials: none, token: "bad", code: Unauthenticated, what: "no such token"},
-		{name: "unknown subject", credentials: none, token: "unknown", code: Forbidden, what: "no one here", next: "subject"},
+		{name: "unknown subject", credentials: none, token: "unknown", code: Forbidden, what: "not known here", next: "subject"},
 		{name: "no permission", credentials: none, token: "lone", code: Forbidden, what: "lacks the permission"},
-		{name: "no claims", credentials: none, token: "web-1", code: Forbidden, what: "lacks the claim"},
-		{name: "another group", credentials: none, token: "web-2", code: Forbidden, what: "lacks the claim groups"},
-		{name: "no tenant", credentials: none, token: "web-3", code: Forbidden, what: "lacks the claim tenant"},
-		{name: "not checked", credentials: none, token: "web-4", code: Forbidden, what: "lacks the claim checked"},
-		{name: "object", credentials: none, token: "web-5", code: Forbidden, what: "lacks the claim tenant"},
-		{name: "two clients", credentials: mpc, token: "web", code: Forbidden, what: "and the token is not"},
+		{name: "no claims", credentials: none, token: "web-1", code: Forbidden, what: "lacks the required claim"},
+		{name: "another group", credentials: none, token: "web-2", code: Forbidden, what: "lacks the required claim groups"},
+		{name: "no tenant", credentials: none, token: "web-3", code: Forbidden, what: "lacks the required claim tenant"},
+		{name: "not checked", credentials: none, token: "web-4", code: Forbidden, what: "lacks the required claim checked"},
+		{name: "object", credentials: none, token: "web-5", code: Forbidden, what: "lacks the required claim tenant"},
+		{name: "two clients", credentials: mpc, token: "web", code: Forbidden, what: "and the token does not"},
 		{name: "certificate and bad token", credentials: mpc, token: "bad", code: Unauthenticated, what: "no such token"},
-		{name: "unknown certificate and token", credentials: stranger, token: "mpc", code: Forbidden, what: "no one here"},
-		{name: "peer with a token", credentials: bob, token: "mpc", code: Forbidden, what: "beside the certificate of peer bob"},
+		{name: "unknown certificate and token", credentials: stranger, token: "mpc", code: Forbidden, what: "no identity of the certificate is known here"},
+		{name: "peer with a token", credentials: bob, token: "mpc", code: Forbidden, what: "in addition to its certificate"},
 		{name: "a peer's name as subject", credentials: none, token: "like-bob", want: "client liar token"},
 		{name: "too long", credentials: none, token: strings.Repeat("x", MaxToken+1), code: Unauthenticated, what: "at most 16384"},
 		{name: "far too long", credentials: none, token: strings.Repeat("x", 4*MaxToken), code: Internal, what: "header list size"},
@@ -142,12 +142,12 @@ func TestCertificateOrToken(t *testing.T) {
 	}
 }
 
-// Where no tokens are taken, one is refused, and nobody connects without a certificate.
+// Where this process accepts no tokens, one is refused, and nobody connects without a certificate.
 func TestNoTokensAreTaken(t *testing.T) {
 	w := newWorld(t)
 	addr, _ := w.serve(Options{}, whoami)
 	_, err := w.callWith(addr, w.credentials(w.ca, pki.Leaf{Identity: "spiffe://lodge/client/mpc"}), "mpc")
-	if e := FromError(err); e == nil || e.Code != Unauthenticated || !strings.Contains(e.What, "no tokens are taken") {
+	if e := FromError(err); e == nil || e.Code != Unauthenticated || !strings.Contains(e.What, "this process accepts no tokens") {
 		t.Errorf("got %v", e)
 	}
 	_, err = w.callWith(addr, w.bare(), "mpc")
@@ -175,7 +175,7 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-// The file is read for every call, and what is wrong with it is said without showing it.
+// The file is read for every call, and errors about it do not show its content.
 func TestTokenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	source := TokenFile(path)

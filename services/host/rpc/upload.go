@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Upload gives the messages of a client's stream to each, until the client has sent all, each fails, or the limit
-// is over: whoever uploads slowly does not hold a place for long.
+// Upload passes the messages of a client's stream to each until the stream ends, each fails, or the time limit passes. The
+// limit keeps a slow uploader from occupying a stream for long.
 func Upload[T any](limit time.Duration, recv func() (T, error), each func(T) error) error {
 	type message struct {
 		m   T
@@ -17,7 +17,7 @@ func Upload[T any](limit time.Duration, recv func() (T, error), each func(T) err
 	defer over.Stop()
 	for {
 		got := make(chan message, 1)
-		go func() { // ends at the latest with the handler, which ends the stream
+		go func() { // ends with the handler at the latest, which ends the stream
 			m, err := recv()
 			got <- message{m, err}
 		}()
@@ -33,7 +33,7 @@ func Upload[T any](limit time.Duration, recv func() (T, error), each func(T) err
 				return err
 			}
 		case <-over.C:
-			return Errorf(TimedOut, "send everything at once", "the upload took more than %s", limit)
+			return Errorf(TimedOut, "send all messages without pauses", "the upload took more than %s", limit)
 		}
 	}
 }

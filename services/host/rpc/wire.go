@@ -9,28 +9,28 @@ import (
 )
 
 // gRPC ends a handler when it has queued the response, and keeps the stream with its headers and the response until the
-// caller takes them. A caller whose flow-control window is zero never does, and may have 512 such streams on each
-// connection. This file follows the frames of a connection, so that a call keeps its place until its stream has ended
-// on the wire.
+// caller receives them. A caller whose flow-control window is zero never does, and may have 512 such streams on each
+// connection. This file tracks the frames of a connection, so that a call counts as running until its stream has ended on
+// the wire.
 
 // wire counts the streams of one connection. The zero value is ready to use.
 type wire struct {
 	mu      sync.Mutex
-	open    map[uint32]bool // streams that have begun and not ended on the wire
-	last    uint32          // the highest stream of the caller
-	running int             // calls whose handlers run
-	late    []func()        // places of calls whose handlers have ended before their streams
+	open    map[uint32]bool // streams that have begun and not yet ended on the wire
+	last    uint32          // the caller's highest stream
+	running int             // calls with a running handler
+	late    []func()        // callbacks of calls whose handler ended before the stream
 	closed  bool
 }
 
-// began counts a call whose handler runs.
+// began counts a call with a running handler.
 func (w *wire) began() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.running++
 }
 
-// ended counts the end of a handler. leave is called when a stream of the connection has ended that no handler works for.
+// ended counts the end of a handler. leave is called when a stream without a running handler has ended.
 func (w *wire) ended(leave func()) {
 	w.mu.Lock()
 	w.running--
@@ -38,15 +38,15 @@ func (w *wire) ended(leave func()) {
 	w.unlock()
 }
 
-// close gives all places back.
+// close calls all remaining callbacks.
 func (w *wire) close() {
 	w.mu.Lock()
 	w.closed = true
 	w.unlock()
 }
 
-// unlock gives back the places of calls whose streams have ended, and unlocks. A stream without a running handler has a
-// response that waits, or its handler is about to start.
+// unlock calls the callbacks of calls whose streams have ended, and unlocks. A stream without a running handler either has a
+// waiting response, or its handler is about to start.
 func (w *wire) unlock() {
 	waiting := max(0, len(w.open)-w.running)
 	//lodge:check rpc/untaken run=TestUntakenResponses responses that nobody takes fill the memory
@@ -62,7 +62,7 @@ func (w *wire) unlock() {
 	}
 }
 
-// received follows a frame of the caller.
+// received tracks a frame from the caller.
 func (w *wire) received(f http2.FrameHeader) {
 	w.mu.Lock()
 	switch {
@@ -77,7 +77,7 @@ func (w *wire) received(f http2.FrameHeader) {
 	w.unlock()
 }
 
-// sent follows a frame of the server.
+// sent tracks a frame of the server.
 func (w *wire) sent(f http2.FrameHeader) {
 	ends := f.Type == http2.FrameRSTStream ||
 		(f.Type == http2.FrameHeaders || f.Type == http2.FrameData) && f.Flags.Has(http2.FlagDataEndStream)
@@ -89,7 +89,7 @@ func (w *wire) sent(f http2.FrameHeader) {
 	w.unlock()
 }
 
-// framed is a connection, after TLS, whose frames are followed.
+// framed is a connection whose frames are tracked, above TLS.
 type framed struct {
 	net.Conn
 	wire    *wire
@@ -107,18 +107,18 @@ func (f *framed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn. gRPC writes in one goroutine at a time, and not again after an error. Places are given back
-// before the bytes leave, so that the caller's next call finds them.
+// Write implements net.Conn. gRPC writes from one goroutine at a time, and never again after an error. Callbacks run before
+// the bytes are sent, so that the caller's next call is admitted.
 func (f *framed) Write(b []byte) (int, error) {
 	f.out.follow(b, f.wire.sent)
 	return f.Conn.Write(b)
 }
 
-// follower finds the headers of frames in a stream of bytes.
+// follower finds frame headers in a stream of bytes.
 type follower struct {
 	skip int // bytes until the next header
 	head [9]byte
-	got  int // bytes of head
+	got  int // bytes of head so far
 }
 
 func (f *follower) follow(b []byte, frame func(http2.FrameHeader)) {

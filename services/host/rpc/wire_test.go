@@ -8,7 +8,7 @@ import (
 )
 
 // A call whose response the caller does not take keeps its place, on whichever connection it came, until its stream is
-// reset or its connection closed. A call whose response was taken has none.
+// reset or its connection closed. A call whose response was received holds no place.
 func TestUntakenResponses(t *testing.T) {
 	const most = 8
 	a := attack(t, Options{Limits: Limits{CallsPerClient: most}}, nil)
@@ -57,7 +57,7 @@ func TestUntakenResponses(t *testing.T) {
 		}
 		t.Errorf("%s: %q, want %q", name, got, want)
 	}
-	again("beside responses that are not taken", Busy)
+	again("while responses are not received", Busy)
 	if err := reset(); err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func TestFaultsOfFiles(t *testing.T) {
 		"another's key":   {swap("tls.key"), "certificate", Fail, "private key does not match"},
 		"other authority": {otherAuthority, "certificate", Fail, "unknown authority"},
 		"another's name":  {swap("tls.key", "tls.pem"), "certificate", Fail, "but the roster"},
-		"signing key":     {swap("signing.key"), "signing-key", Fail, "not the one that the roster pins"},
+		"signing key":     {swap("signing.key"), "signing-key", Fail, "does not match the key that the roster pins"},
 		"vault's key":     {otherVaultKey, "vault", Fail, ""},
 		"quarantine":      {quarantined, "vault", Fail, "in quarantine: a test"},
 		"audit log":       {brokenLog, "audit", Fail, "audit-000001.jsonl"},

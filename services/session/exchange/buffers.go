@@ -13,11 +13,11 @@ const (
 	largestFrame = round.MaxFrame + bufferStep // encoded
 )
 
-// buffers keeps memory of large frames for the next ones, by capacity in steps: fresh memory for each costs page
-// faults. What is not used again soon falls to the collector.
+// buffers keeps the memory of large frames for reuse, by capacity in steps: new memory for each frame costs page faults.
+// The garbage collector frees buffers that are not reused soon.
 var buffers [largestFrame/bufferStep + 1]sync.Pool
 
-// poison makes what reads a buffer after it was put back see other bytes.
+// poison overwrites released buffers, so that a test detects reads after release.
 var poison = false
 
 // getBuffer returns n bytes with arbitrary content; n is at most largestFrame.

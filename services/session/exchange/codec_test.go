@@ -71,7 +71,7 @@ func decodeBoth(t *testing.T, b []byte) (*arrival, error) {
 	return got, err
 }
 
-// What is out of the ordinary is left to protobuf.
+// Unusual encodings are decoded by protobuf.
 func TestAliasDecodesTheOrdinary(t *testing.T) {
 	data := bytes.Repeat([]byte("data"), leastBuffer/4)
 	frame := encoded(t, fullFrame(data))

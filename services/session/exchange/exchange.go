@@ -47,8 +47,8 @@ type Config struct {
 	StartWait time.Duration
 	// BackoffMax is the longest pause between attempts to reach a peer; 0 means 2 s.
 	BackoffMax time.Duration
-	// Stall is how long a peer may take nothing while its window is full; 0 means 2 min. It must be longer than a peer
-	// computes, and shorter than the others wait for what is held up meanwhile.
+	// Stall is how long a peer may receive nothing while its window is full; 0 means 2 min. It must be longer than a peer
+	// computes, and shorter than the others' timeout for data that is held up meanwhile.
 	Stall time.Duration
 	// Lull is the same while others who have taken their part of the same message wait for the rest; at most Stall, and
 	// shorter than these wait within a message. 0 means Stall.
@@ -115,7 +115,8 @@ func New(cfg Config) (*Exchange, error) {
 	}, nil
 }
 
-// Pins are what the parties of a session compare before its first frame. ParamsHash is of what the protocol computes with.
+// Pins are the values that the parties of a session compare before its first frame. ParamsHash covers the parameters of the
+// protocol.
 type Pins struct {
 	ParamsHash [32]byte
 	SpecDigest [32]byte
@@ -180,7 +181,7 @@ func (s *Session) join(group []round.Party) error {
 		s.peers = append(s.peers, all[p])
 	}
 	if !among || len(group) < 2 {
-		return fmt.Errorf("exchange: %d are no group of party %d", group, s.x.cfg.Self)
+		return fmt.Errorf("exchange: %d is not a valid group of party %d", group, s.x.cfg.Self)
 	}
 	s.group, s.self = slices.Clone(group), round.Party(self)
 	return nil
@@ -295,8 +296,7 @@ func (x *Exchange) hello(st exchangev1.ExchangeService_ExchangeServer) (*exchang
 	}
 }
 
-// compare holds a hello against what is pinned here. A difference ends the
-// session: the parties do not mean the same thing by it.
+// compare checks a hello against the local pins. A difference ends the session: the parties do not agree on its terms.
 func (s *Session) compare(from round.Party, h *exchangev1.Hello) error {
 	var what string
 	switch {
@@ -357,7 +357,7 @@ type AbortedError struct {
 	Check   string
 	Reason  string
 	Blamed  *round.Party // whom the peer blames
-	// Signature of Peer over this and what the session is; whoever knows the session checks it.
+	// Signature of Peer over this value and the session; the caller, who knows the session, verifies it.
 	Signature []byte
 	// Relayed are other parties' words, which ended the session of Peer.
 	Relayed []*AbortedError

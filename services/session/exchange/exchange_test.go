@@ -104,7 +104,7 @@ func take(ctx context.Context, n *testnet.Net, s *exchange.Session, to round.Par
 	return nil
 }
 
-// hashed says what its digest is.
+// hashed provides its own digest.
 type hashed struct {
 	round.Body
 	digest round.Digest
@@ -112,7 +112,7 @@ type hashed struct {
 
 func (h hashed) Digest() round.Digest { return h.digest }
 
-// A digest that is known is what the sender signs, without another pass; the recipient trusts its own.
+// The sender signs a digest that is already known, without hashing again; the recipient computes its own.
 func TestAKnownDigestIsSigned(t *testing.T) {
 	n := testnet.New(t, 2, testnet.Options{})
 	ctx := short(t)
@@ -328,7 +328,7 @@ func TestFinishNamesWhoIsMissing(t *testing.T) {
 	}
 }
 
-// A raw stream of party 1 to party 0, for what a correct party never sends.
+// A raw stream of party 1 to party 0, for messages that a correct party never sends.
 func raw(t *testing.T, n *testnet.Net, ctx context.Context, hello *exchangev1.Hello) (exchangev1.ExchangeService_ExchangeClient, *exchangev1.Welcome, error) {
 	t.Helper()
 	conn, err := rpc.Dial(n.Parties[0].Address, n.Parties[0].Identity, n.Parties[1].Credentials)
@@ -354,8 +354,8 @@ func hello(incarnation byte) *exchangev1.Hello {
 		Incarnation: bytes.Repeat([]byte{incarnation}, 16)}
 }
 
-// A peer that takes nothing ends the session of a sender whose window to it is full, and is named.
-// Where others wait in the middle of the same message, it is named sooner.
+// A peer that receives nothing ends the session of a sender with a full window, and is blamed. If other recipients are in
+// the middle of the same message, it is blamed sooner.
 func TestAStalledPeerIsNamed(t *testing.T) {
 	for name, c := range map[string]exchange.Config{
 		"alone": {Window: 1 << 20, Stall: 300 * time.Millisecond}, "before others": {Window: 1 << 20, Stall: time.Minute, Lull: 300 * time.Millisecond},
@@ -387,7 +387,7 @@ func stalledPeerIsNamed(t *testing.T, c exchange.Config) {
 	}
 }
 
-// A stream that says nothing ends after the start wait.
+// A stream without a hello ends after the start timeout.
 func TestAStreamWithoutHelloEnds(t *testing.T) {
 	n := testnet.New(t, 2, testnet.Options{Exchange: exchange.Config{StartWait: 200 * time.Millisecond}})
 	conn, err := rpc.Dial(n.Parties[0].Address, n.Parties[0].Identity, n.Parties[1].Credentials)

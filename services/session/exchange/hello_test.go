@@ -63,7 +63,7 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// What a peer says when it ends a session is cut short and made printable, and names nobody outside the roster.
+// A peer's abort text is shortened and made printable, and names only parties of the roster.
 func FuzzAbort(f *testing.F) {
 	one, many := uint32(1), uint32(1<<31)
 	for _, a := range []*exchangev1.Abort{

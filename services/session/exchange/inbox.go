@@ -101,10 +101,10 @@ func (b *inbox) accept(from round.Party, f *exchangev1.Frame) (*Frame, error) {
 	return out, nil
 }
 
-// frameOverhead is what a frame takes in memory beside its encoding, so that empty frames count too.
+// frameOverhead is the memory of a frame in addition to its encoding, so that empty frames count as well.
 const frameOverhead = 512
 
-// weight is what a frame takes of the window.
+// weight returns a frame's share of the window.
 func weight(f *exchangev1.Frame) int { return proto.Size(f) + frameOverhead }
 
 // attach makes a stream the peer's newest and says from where to go on.
@@ -223,7 +223,7 @@ func (s *Session) push(st exchangev1.ExchangeService_ExchangeServer, from round.
 		return err
 	//lodge:check exchange/superseded [run=TestNewerStream] [redundant=both streams are of one
 	//  process and their frames are numbered, so each is taken once] an old stream of a peer
-	//  continues beside the new one
+	//  continues after a new one has started
 	case b.generation != generation:
 		return errSuperseded
 	case s.end != running:
@@ -242,8 +242,8 @@ func (s *Session) push(st exchangev1.ExchangeService_ExchangeServer, from round.
 	return nil
 }
 
-// acknowledge tells the peer what the protocol has taken, until stop, a newer
-// stream, or the session's end.
+// acknowledge tells the peer how much the protocol has consumed. It returns at stop, when a newer stream starts, or when the
+// session ends.
 func (s *Session) acknowledge(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int, told uint64, stop <-chan struct{}) error {
 	b := s.in[from]
 	for {

@@ -19,7 +19,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-var errStalled = errors.New("exchange: the peer takes nothing")
+var errStalled = errors.New("exchange: the peer receives nothing")
 
 // queued is a frame, and the round in which it is sent.
 type queued struct {
@@ -42,9 +42,9 @@ type outbox struct {
 	trouble     string // why there is no stream at present
 }
 
-// room waits until a frame of this weight fits into the window. A peer that takes nothing for too long ends the session:
-// it would hold up what is due to the others, who would then suspect this party. begun are those who have a part of the
-// frame's message, and wait for more once they have taken it.
+// room waits until a frame of this weight fits into the window. A peer that receives nothing for too long ends the session:
+// it would delay data for the other peers, who would then suspect this party. begun are the recipients that have received
+// part of the frame's message and wait for the rest.
 func (o *outbox) room(ctx context.Context, weight int, begun []*outbox) error {
 	s := o.s
 	s.mu.Lock()
@@ -176,8 +176,8 @@ func (o *outbox) lost(err error) error {
 	return nil // the connection broke, or the peer has not started yet
 }
 
-// stream opens one stream, sends what the peer lacks, and takes
-// acknowledgements until it breaks. progress says whether the peer welcomed it.
+// stream opens one stream, sends the frames that the peer lacks, and processes acknowledgements until the stream breaks.
+// progress reports whether the peer welcomed it.
 func (o *outbox) stream() (progress bool, err error) {
 	s := o.s
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -258,7 +258,7 @@ func (o *outbox) takeAcks(st grpc.BidiStreamingClient[exchangev1.ExchangeRequest
 		}
 		a := m.GetAck()
 		if a == nil {
-			return &round.Blame{Party: o.peer, Check: round.CheckShape, Reason: "an answer that is no acknowledgement"}
+			return &round.Blame{Party: o.peer, Check: round.CheckShape, Reason: "a response that is not an acknowledgement"}
 		}
 		o.s.mu.Lock()
 		err = o.drop(a.GetNextSeq())

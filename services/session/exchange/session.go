@@ -63,14 +63,14 @@ type Frame struct {
 	Digest    []byte
 	Signature []byte
 
-	weight int    // what it takes of the window
-	buffer []byte // in which Data lies; nil when Data has memory of its own
+	weight int    // its share of the window
+	buffer []byte // the buffer that holds Data; nil if Data has separate memory
 }
 
 // Last reports whether the frame ends its message.
 func (f *Frame) Last() bool { return f.Index == f.Count-1 }
 
-// Size is what the frame takes on the way, in bytes.
+// Size returns the frame's size on the wire in bytes.
 func (f *Frame) Size() int { return f.weight - frameOverhead }
 
 // notify wakes everybody who waits for a change; s.mu is held.
@@ -162,9 +162,9 @@ func (s *Session) Receive(ctx context.Context, wanted func(round.Party) bool) (*
 	return f, nil
 }
 
-// Send puts a message into the window of its recipients, making each frame
-// once, and returns when the last frame is in; sign signs the digest, and at labels what is counted. Messages
-// to one recipient arrive in the order of the calls, which must not overlap.
+// Send puts a message into the windows of its recipients. It builds each frame once, and returns when the last frame is in
+// the windows. sign signs the digest; at labels the metrics. Messages to one recipient arrive in the order of the calls,
+// which must not overlap.
 func (s *Session) Send(ctx context.Context, at metrics.Place, index uint32, m round.Message, sign func(round.Digest) []byte) error {
 	var to []*outbox
 	for p, o := range s.out {
@@ -242,10 +242,9 @@ func (s *Session) Traffic() (sent, received int64) {
 	return s.sent, s.taken
 }
 
-// Finish waits until every peer has what was sent to it, and ends the session.
-// When a peer does not acknowledge until ctx is done, the session ends all the
-// same, and the error says who. When the session has failed it does not end:
-// then call Abort.
+// Finish waits until every peer has received all messages, and ends the session. If a peer does not acknowledge until ctx is
+// done, Finish ends the session and returns an error that names the peer. If the session has already failed, Finish does
+// not end it; call Abort instead.
 func (s *Session) Finish(ctx context.Context) error {
 	s.mu.Lock()
 	err := s.until(ctx, func() bool {

@@ -19,7 +19,7 @@ func convolution(s *jobv1.SessionSpec) {
 	}}
 }
 
-// What is asked of a convolution is what there is one of, within the party's policy.
+// A requested convolution must have a valid shape within the party's policy.
 func TestCheckOfConvolutions(t *testing.T) {
 	allowed := func() Terms {
 		tm := terms()

@@ -12,14 +12,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Terms are what a party has pinned and allows.
+// Terms are a party's pins and permissions.
 type Terms struct {
 	Policy              config.Policy
 	RosterHash          [32]byte
 	AllowPassiveKeygen  bool
 	AllowInsecureParams bool
-	// AllowPassiveThreshold says whether keys may be made and used that are secure against parties that follow the
-	// protocol alone, as all threshold keys are.
+	// AllowPassiveThreshold allows generating and using passively secure keys, which all threshold keys are: they protect
+	// against parties that follow the protocol.
 	AllowPassiveThreshold bool
 	// Proved says whether keys of a parameter set are proved, so that their generation is not passively secure.
 	Proved func(params string) bool
@@ -60,7 +60,7 @@ var purposeNames = map[jobv1.Purpose]string{
 // KindName returns the name of a kind in configurations, flags and JSON.
 func KindName(k jobv1.Kind) string { return wire.Name(k) }
 
-// NoTuples explains why a kind that makes no tuples cannot be used.
+// NoTuples returns the reason why a kind produces no tuples, or "".
 func NoTuples(k jobv1.Kind) string {
 	if name := KindName(k); name != "" {
 		return "jobs of kind " + name + " make no tuples"
@@ -182,8 +182,8 @@ func (g *Gate) newKeys(s *jobv1.SessionSpec) error {
 
 // PassiveThreshold is the refusal of threshold keys by a party that has not allowed them.
 func PassiveThreshold() *rpc.Error {
-	return rpc.Errorf(rpc.PassiveKeygen, "allow_passive_threshold: true accepts that; docs/guides/threshold.md says what it means",
-		"threshold keys are secure against parties that follow the protocol alone, and this party does not allow that")
+	return rpc.Errorf(rpc.PassiveKeygen, "set allow_passive_threshold: true to accept this; docs/guides/threshold.md explains it",
+		"threshold keys are only passively secure, and this party does not allow them")
 }
 
 // Admit checks a spec and takes its place among what runs; memory is its
@@ -219,14 +219,14 @@ func (g *Gate) Admit(s *jobv1.SessionSpec, memory uint64) (release func(), err e
 	}), nil
 }
 
-// Spare is the memory that sessions may hold beyond what is admitted.
+// Spare returns the memory that sessions may use in addition to the admitted ones.
 func (g *Gate) Spare() uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return uint64(g.terms.Policy.MaxMemory) - g.memory
 }
 
-// Fits refuses what is not allowed even when nothing else runs.
+// Fits returns an error if the memory would exceed the limit even without other sessions.
 func (g *Gate) Fits(memory uint64) error {
 	//lodge:check job/gate/memory-alone [run=TestAdmit|TestCalls] one session uses more memory than
 	//  the policy allows for all
@@ -246,7 +246,7 @@ func (g *Gate) room(memory uint64) error {
 	//  the policy allows
 	if most := uint64(g.terms.Policy.MaxMemory); g.memory+memory > most {
 		return rpc.Errorf(rpc.Busy, "try again when something has ended",
-			"what runs holds about %d bytes; with this it would be above %d", g.memory, most)
+			"running sessions use about %d bytes; with this one they would exceed %d", g.memory, most)
 	}
 	return nil
 }

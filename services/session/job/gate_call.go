@@ -2,8 +2,8 @@ package job
 
 import "github.com/lodge-mpc/lodge/services/host/rpc"
 
-// Clients' computations have a budget of their own beside the sessions', so that neither starves the other: a quarter
-// of the memory that the policy gives to sessions. One client has two calls at a time.
+// Clients' computations have a memory budget separate from that of sessions, so that neither starves the other: a quarter of
+// the policy's memory for sessions. Each client may have two calls at a time.
 const (
 	callShare      = 4
 	callsPerClient = 2
@@ -18,8 +18,8 @@ type Call struct {
 	over   bool
 }
 
-// AdmitCall takes one of a client's places; memory is the estimated peak of the computation in bytes. The memory is
-// taken by Take as what the client sends comes, and by Compute when it is there. The caller calls Release when the call ends.
+// AdmitCall takes one of a client's call slots; memory is the estimated peak of the computation in bytes. Take charges the
+// memory as the client's data arrives, and Compute charges the rest. The caller must call Release when the call ends.
 func (g *Gate) AdmitCall(client string, memory uint64) (*Call, error) {
 	if most := g.callBudget(); memory > most {
 		return nil, rpc.Errorf(rpc.PolicyRefused, "ask for less, or raise policy.max_memory; clients' calls have a quarter as much",
@@ -37,10 +37,10 @@ func (g *Gate) AdmitCall(client string, memory uint64) (*Call, error) {
 
 func (g *Gate) callBudget() uint64 { return uint64(g.terms.Policy.MaxMemory) / callShare }
 
-// Compute takes what is left of the call's memory.
+// Compute charges the rest of the call's memory.
 func (c *Call) Compute() error { return c.Take(c.memory) }
 
-// Take takes some of the call's memory, or what is left of it.
+// Take charges part of the call's memory, at most the rest.
 func (c *Call) Take(bytes uint64) error {
 	g := c.gate
 	bytes = min(bytes, c.memory-c.taken)
@@ -57,7 +57,7 @@ func (c *Call) Take(bytes uint64) error {
 	return nil
 }
 
-// Release gives back what the call holds, once; a nil call holds nothing.
+// Release returns the call's slot and memory, once; it does nothing on a nil call.
 func (c *Call) Release() {
 	if c == nil || c.over {
 		return

@@ -208,7 +208,7 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// Clients hold no memory while they upload, at most two places each, and nothing of what the sessions have.
+// Uploads use no memory until data arrives, each client has at most two slots, and calls use no memory of sessions.
 func TestCallsHaveTheirOwnBudget(t *testing.T) {
 	tm := terms()
 	tm.Now = nil
@@ -252,7 +252,7 @@ func TestCallsHaveTheirOwnBudget(t *testing.T) {
 	}
 	other := call("b", 20, "")
 	if err := other.Compute(); !errors.Is(err, &rpc.Error{Code: rpc.Busy}) || g.callMemory != 10 {
-		t.Fatalf("beside a part: %v, and %d bytes are held", err, g.callMemory)
+		t.Fatalf("a call next to another one: %v, and %d bytes are held", err, g.callMemory)
 	}
 	if err := other.Take(15); err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ const (
 	keyDim  = 4
 )
 
-// pinnedVersion is in terms in the place of job.ProtocolVersion, so that the hashes show what has changed besides that.
+// pinnedVersion replaces job.ProtocolVersion in the terms, so that the hashes show only other changes.
 const pinnedVersion = 1
 
 // seeded is the randomness of a party.
@@ -35,7 +35,7 @@ func seeded(name string, p round.Party) *sample.Source {
 	return sample.NewSource(d[:])
 }
 
-// note takes the hash of what is said under a name.
+// note records a hash under a name.
 type note = func(name string, d round.Digest)
 
 // chain starts a party's chain.
@@ -132,7 +132,7 @@ func (w *world) spec(kind jobv1.Kind) *jobv1.SessionSpec {
 	return &jobv1.SessionSpec{Protocol: jobv1.Protocol_PROTOCOL_TRIPLES, Kind: kind, Field: w.field, Dim: 1, Count: 5}
 }
 
-// proofs runs a session of proofs, and has a client prove and the parties decrypt what it has encrypted.
+// proofs runs a session of proofs. Then a client proves its ciphertexts, and the parties decrypt them.
 func (w *world) proofs() {
 	w.t.Helper()
 	instance, err := popk.ClientInstance(w.set, w.field, parties, 2)

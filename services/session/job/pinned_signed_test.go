@@ -36,8 +36,8 @@ func signers() (private []ed25519.PrivateKey, public []ed25519.PublicKey) {
 	return private, public
 }
 
-// wire is what goes over the connections of a session, frame by frame: by the message's name, and then by link and
-// number. Frames that are sent again are there once.
+// wire records the frames on a session's connections, by message name, link and number. Retransmitted frames are recorded
+// once.
 type wire struct {
 	mu     sync.Mutex
 	frames map[string]map[string][]byte
@@ -75,7 +75,7 @@ func (s *tap) SendMsg(m any) error {
 	return s.ClientStream.SendMsg(m)
 }
 
-// private sends each other party a message of its own.
+// private sends a different message to each other party.
 type private struct{ round.Session }
 
 func (r private) start() round.Transition[bool] {
@@ -155,7 +155,7 @@ func said(s round.Session, random io.Reader) (round.Transition[round.Digest], er
 	}), err
 }
 
-// signed notes what the keys of parties sign, and what that makes.
+// signed notes the signed values of the parties, and their signatures.
 func signed(t *testing.T, note note) {
 	t.Helper()
 	private, _ := signers()
@@ -195,7 +195,8 @@ func pinnedSpec(roster round.Digest) *jobv1.SessionSpec {
 	}
 }
 
-// accusations are files of evidence: of two versions of a broadcast, and of an opening with what came before.
+// accusations returns files of evidence: about two versions of a broadcast, and about an opening that contradicts its
+// commitment.
 func accusations(t *testing.T) map[string][]byte {
 	t.Helper()
 	const culprit = 1

@@ -15,9 +15,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-var update = flag.Bool("update", false, "write the hashes of what parties say into testdata")
+var update = flag.Bool("update", false, "write the hashes of the parties' messages into testdata")
 
-// pinned are the hashes of what honest parties say, by what says it, and the protocol version with which they say it.
+// pinned holds the hashes of honest parties' messages, by name, and their protocol version.
 type pinned struct {
 	ProtocolVersion uint32            `json:"protocol_version"`
 	Hashes          map[string]string `json:"hashes"`

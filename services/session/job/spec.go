@@ -1,6 +1,5 @@
-// Package job is what parties and coordinator share about jobs: when a session's
-// spec is well formed, its digest, and the gate by which every party enforces
-// its own policy whatever the coordinator asks.
+// Package job holds the job logic that parties and the coordinator share: the validation of a session's spec, its digest,
+// and the gate by which a party enforces its own policy against any request of the coordinator.
 package job
 
 import (
@@ -18,9 +17,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// ProtocolVersion is the version of everything that parties say to each other.
-// Parties of different versions refuse each other's sessions. It changes with
-// what they say, which TestWhatPartiesSayIsPinned has the hashes of.
+// ProtocolVersion is the version of all messages between parties. Parties of different versions reject each other's
+// sessions. It changes when a message changes; TestWhatPartiesSayIsPinned pins hashes of the messages.
 const ProtocolVersion = 13
 
 // Ref names a session within this process: job id and ordinal.

@@ -9,7 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// OfThreshold reports whether a kind is made for threshold keys alone.
+// OfThreshold reports whether a kind exists only for threshold keys.
 func OfThreshold(k jobv1.Kind) bool {
 	return k == jobv1.Kind_KIND_MASKS || k == jobv1.Kind_KIND_RESHARE
 }
@@ -49,7 +49,7 @@ func Participants(s interface {
 	return slices.Compact(both)
 }
 
-// validateThreshold checks what only threshold keys and what is made for them have.
+// validateThreshold checks the fields that only jobs for threshold keys have.
 func validateThreshold(s *jobv1.SessionSpec) error {
 	bad := func(format string, args ...any) error { return rpc.Errorf(rpc.Invalid, "", "spec: "+format, args...) }
 	threshold := s.GetProtocol() == jobv1.Protocol_PROTOCOL_THRESHOLD
@@ -112,7 +112,7 @@ func validateReshare(s *jobv1.SessionSpec) error {
 	return nil
 }
 
-// What keys of any set have: the set says what the ring has.
+// Limits for keys of all sets; each set narrows them by its ring.
 const (
 	maxGalois        = 128
 	maxGaloisElement = 1<<20 - 1

@@ -30,7 +30,7 @@ func reshareSpec() *jobv1.SessionSpec {
 	return s
 }
 
-// odd is a list of so many automorphisms.
+// odd returns a list of n automorphisms.
 func odd(n int) (list []uint32) {
 	for i := range n {
 		list = append(list, uint32(2*i+3))

@@ -13,18 +13,16 @@ import (
 type Limits struct {
 	// Idle is how long a peer may make no progress once it sends.
 	Idle time.Duration
-	// Compute is what a peer may take for its own work before the first byte of
-	// a round, beyond four times what this party's own last step took.
+	// Compute is how long a peer may compute before it sends the first byte of a round, in addition to four times the
+	// duration of this party's own last step.
 	Compute time.Duration
-	// MinRate is what a peer must keep up when it sends, in bytes per second.
+	// MinRate is the lowest rate of a sending peer, in bytes per second.
 	MinRate int64
 }
 
-// clock is one awaited peer's time in one round. The time by which more must
-// have come moves with what has come: by size/MinRate for every frame that was
-// accepted, and never to more than Idle from now, so that neither silence nor a
-// trickle holds a session; and never beyond the cap that the size of what is
-// wanted allows.
+// clock tracks the deadline of one peer in one round. Every accepted frame extends the deadline by size/MinRate, but never
+// to more than Idle from now, so that neither silence nor a trickle of data can hold a session. A cap that follows from the
+// size of the expected messages limits the deadline as a whole.
 type clock struct {
 	due      time.Time
 	cap      time.Time

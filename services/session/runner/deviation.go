@@ -9,7 +9,7 @@ import (
 type Deviation struct {
 	// Session gets each session before it says anything, and may put hooks into it.
 	Session func(s *round.Session)
-	// Signing sees what this party signs of each message; without the digest where that is not known yet.
+	// Signing observes the envelopes that this party signs; the digest is missing if it is not known yet.
 	Signing func(e exchange.Envelope)
 }
 
@@ -20,7 +20,7 @@ func (d *Deviation) begin(s *round.Session) {
 	}
 }
 
-// signing hands over what is signed.
+// signing passes on the signed envelopes.
 func (d *Deviation) signing(posts []post) {
 	if d == nil {
 		return

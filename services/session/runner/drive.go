@@ -50,7 +50,7 @@ func turn[R any](ctx context.Context, d *driver, m *round.Machine[R]) (compute t
 	for p, bytes := range most {
 		d.clocks[p] = d.o.Limits.start(d.since, bytes, d.ownStep)
 	}
-	if !m.Echoing() { // what the last round alone needed may be needed until the echo has been compared
+	if !m.Echoing() { // the inputs of the last round may be needed until the echo has been compared
 		d.o.Recorder.Stepped(uint32(d.index))
 	}
 	posts := d.outgoing(m.Outgoing(), m.Transcript())
@@ -96,7 +96,7 @@ func (d *driver) outgoing(out []round.Outgoing, transcript round.Digest) []post 
 	return posts
 }
 
-// envelope is what a message's signature covers, but for the digest.
+// envelope returns the content of a message's signature except for the digest.
 func (d *driver) envelope(index int, name string, from, to round.Party, transcript round.Digest) exchange.Envelope {
 	return exchange.Envelope{
 		Protocol: d.o.Terms.Protocol, Version: uint32(d.o.Terms.Version), Session: d.id,

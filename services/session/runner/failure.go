@@ -38,7 +38,7 @@ type Failure struct {
 	Reason   string // for people; without secrets
 	Party    round.Party
 	Suspects []round.Party // who was waited for, or may be at fault
-	Words    []Word        // with PeerAbort: what peers have signed of how it ended for them
+	Words    []Word        // with PeerAbort: the peers' signed statements about how the session ended for them
 	Cause    error         // with Internal: for this party's own log only
 }
 
@@ -69,7 +69,7 @@ func (w Word) Rejects(checks ...string) bool {
 	return w.Outcome == string(Aborted) && slices.Contains(checks, w.Check)
 }
 
-// words are what a peer has said and what it relays, of these what is signed.
+// words returns the signed statements of a peer, including those that it relays.
 func (d *driver) words(gone *exchange.AbortedError) (words []Word) {
 	heard := map[round.Party]bool{}
 	for _, said := range append([]*exchange.AbortedError{gone}, gone.Relayed...) {
@@ -83,7 +83,7 @@ func (d *driver) words(gone *exchange.AbortedError) (words []Word) {
 	return words
 }
 
-// farewellOf is what a party signs of its end of the session.
+// farewellOf returns the content that a party signs about its end of the session.
 func (d *driver) farewellOf(a *exchange.AbortedError, from round.Party) exchange.Farewell {
 	return exchange.Farewell{
 		Protocol: d.o.Terms.Protocol, Version: uint32(d.o.Terms.Version), Session: d.id, From: from,
@@ -130,7 +130,7 @@ func (d *driver) classify(ctx context.Context, err error) *Failure {
 		gone  *exchange.AbortedError
 		lost  *exchange.LostError
 	)
-	// The first two tell more than what they may be wrapped in or caused by.
+	// The first two errors are more specific than the errors that wrap or cause them.
 	switch {
 	case errors.As(err, &ready):
 		return ready

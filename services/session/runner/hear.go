@@ -9,7 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/exchange"
 )
 
-// keep notes for evidence what has come whole and is signed.
+// keep records complete signed messages for evidence.
 func keep[R any](d *driver, m *round.Machine[R], e exchange.Envelope, signature []byte) {
 	if e.To != round.All {
 		return
@@ -63,7 +63,7 @@ func hear[R any](ctx context.Context, d *driver, m *round.Machine[R], f *exchang
 	}
 }
 
-// keepOwn notes the broadcasts of this party. What a round keeps of those of the others it keeps of its own.
+// keepOwn records this party's broadcasts, if the round records those of the peers.
 func keepOwn(d *driver, wants []round.Want, p post) error {
 	var like round.Keep
 	for _, w := range wants {

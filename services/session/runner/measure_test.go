@@ -22,7 +22,7 @@ func TestProofsAmong(t *testing.T) {
 	}
 }
 
-// A failure counts by whom it names, and by what failed; one that says nothing of anybody does not.
+// A failure is counted by the party that it blames and by the failed check; a failure without blame is not counted.
 func TestCount(t *testing.T) {
 	for _, c := range []struct {
 		failure Failure

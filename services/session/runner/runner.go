@@ -27,7 +27,7 @@ import (
 
 // Options of one session. All but Metrics, Progress and Log are required.
 type Options struct {
-	Terms   round.Terms // what all parties hold in common; Protocol labels metrics
+	Terms   round.Terms // the common inputs of all parties; Protocol labels metrics
 	Session *exchange.Session
 	Self    round.Party
 	Names   []string            // of all parties, by index
@@ -67,7 +67,7 @@ type Report struct {
 	Sent, Received int64
 	Took           time.Duration
 	Broadcasts     []Broadcast // with the signatures of all parties, this one included
-	// Nonces are what the session's id is made of, and History what the transcript of the chain is that ran last.
+	// Nonces determine the session's id. History is the transcript of the session that ran before in the chain.
 	Nonces  []round.Digest
 	History []round.Agreement
 }
@@ -142,7 +142,7 @@ func run[R any](ctx context.Context, o Options, start Start[R]) (result R, repor
 	if err == nil {
 		err = d.finish(inner, sending)
 	} else if o.Deviation != nil {
-		_ = d.finish(inner, sending) // it says what it has to say, whatever it makes of the others
+		_ = d.finish(inner, sending) // it sends its remaining messages even if it has blamed a peer
 	}
 	if err == nil {
 		return result, report, nil
@@ -184,7 +184,7 @@ func chain[R any](ctx context.Context, d *driver, start Start[R]) (result R, err
 	return drive(ctx, d, s, p)
 }
 
-// farewell is what the peers are told. Faults of this party are not described.
+// farewell returns the statement for the peers. It does not describe this party's own faults.
 func (d *driver) farewell(f *Failure) *exchange.AbortedError {
 	a := &exchange.AbortedError{Outcome: string(f.Outcome), Round: f.Round, Check: f.Check, Reason: f.Reason}
 	if f.Outcome == Blamed {
@@ -200,10 +200,8 @@ func (d *driver) farewell(f *Failure) *exchange.AbortedError {
 	return a
 }
 
-// finish waits until the peers have everything. A peer that says meanwhile that
-// it has failed ends the session here too, and so does one that takes nothing
-// while messages are still to be sent; when only acknowledgements are missing,
-// the result here stands.
+// finish waits until the peers have received everything. The session also ends here if a peer reports a failure meanwhile,
+// or receives nothing while messages are still to be sent. If only acknowledgements are missing, the result stands.
 func (d *driver) finish(ctx context.Context, sending <-chan struct{}) error {
 	patience := d.o.Limits.Idle + d.o.Limits.Compute
 	if err := d.drain(ctx, sending, patience); err != nil {
@@ -282,8 +280,8 @@ type driver struct {
 	label      string       // of the present round
 	since      time.Time    // its begin
 	clocks     map[round.Party]*clock
-	ownStep    time.Duration // what this party's last step took, and what came in pieces for it
-	folding    time.Duration // what this round's pieces have taken so far
+	ownStep    time.Duration // duration of this party's last step, and of folding the pieces of its messages
+	folding    time.Duration // time spent on this round's pieces so far
 	transcript round.Digest
 	told       time.Time // of the last Progress
 }

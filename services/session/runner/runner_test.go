@@ -159,7 +159,7 @@ func (b bulk) start() (round.Transition[int], error) {
 	return round.Map(t, func(round.Opened) (int, error) { return *b.bytes, nil }), nil
 }
 
-// Large streamed messages over connections that break in the middle of them.
+// Large streamed messages over connections that break halfway.
 func TestBulkOverBrokenConnections(t *testing.T) {
 	net := testnet.New(t, 3, testnet.Options{Exchange: exchange.Config{Window: 1 << 20}})
 	net.Link(0, 1).CutAfter(500_000, 4)
@@ -216,8 +216,8 @@ func TestStalledPeer(t *testing.T) {
 	ends[2].failure(t)
 }
 
-// A peer that takes nothing of a last message that is larger than the window
-// does not hold the session until its deadline, and is named.
+// A peer that receives nothing of a last message larger than the window does not hold the session until its deadline, and is
+// blamed.
 func TestLastMessageIsNotTaken(t *testing.T) {
 	for size, name := range map[int]string{200_000: "larger than the window", 1000: "within the window"} {
 		t.Run(name, func(t *testing.T) {
@@ -377,7 +377,7 @@ func TestCheatIsBlamed(t *testing.T) {
 	}
 }
 
-// A broadcast that is signed for each recipient alone, which could be shown to nobody, and a message that is left out are
+// A broadcast that is signed for each recipient separately, which could not prove equivocation, and a missing message are
 // blamed on their sender.
 func TestMessagesOutOfPlaceAreBlamed(t *testing.T) {
 	for name, change := range map[string]func(m round.Message) []round.Message{

@@ -91,8 +91,8 @@ func (d *driver) sendAll(ctx context.Context) error {
 	}
 }
 
-// sendBatch sends broadcasts one after the other, and between them what goes to
-// single parties to all of these at once.
+// sendBatch sends broadcasts in order. Messages to single parties between two broadcasts are sent to all recipients
+// concurrently.
 func (d *driver) sendBatch(ctx context.Context, b []post) error {
 	for len(b) > 0 {
 		if b[0].message.To == round.All {

@@ -64,7 +64,7 @@ func TestSignedWords(t *testing.T) {
 	}
 }
 
-// What is not signed by the one that is said to have said it, or was said in another session, is nobody's word.
+// A statement with a wrong signature, or from another session, is attributed to no party.
 func TestUnsignedWordsCountForNothing(t *testing.T) {
 	for name, forge := range map[string]func(n *testnet.Net, f exchange.Farewell) []byte{
 		"no signature":    func(*testnet.Net, exchange.Farewell) []byte { return nil },
@@ -135,7 +135,7 @@ func TestEchoSignaturesAreThoseOfBroadcasts(t *testing.T) {
 				t.Errorf("party %d: the signature of party %d of %s is refused", p, signed.From, signed.Name)
 			}
 			if int(signed.From) == p && string(signatures[p].Sign(signed)) != string(b.Signature) {
-				t.Errorf("party %d reports another signature of its own %s than it sent", p, signed.Name)
+				t.Errorf("party %d reports another signature of its own %s than the one it sent", p, signed.Name)
 			}
 			if signed.Round++; signatures[p].Verify(signed, b.Signature) {
 				t.Errorf("party %d: the signature of party %d of %s is good in another round", p, signed.From, signed.Name)

@@ -1,5 +1,5 @@
 // Package rpctest calls a gRPC server frame by frame, as an attacker does: it opens calls without a message, sends parts
-// of messages and lengths that are not true, and ignores what the server asks for. It is for tests.
+// of messages and false lengths, and ignores what the server asks for. It is for tests.
 package rpctest
 
 import (
@@ -124,10 +124,10 @@ func (c *Call) Status(within time.Duration) *status.Status {
 	}
 }
 
-// Prefix is what precedes a message of n bytes.
+// Prefix returns the bytes that precede a message of n bytes.
 func Prefix(n int) []byte { return binary.BigEndian.AppendUint32([]byte{0}, uint32(n)) }
 
-// read takes what the server sends, until the connection ends.
+// read receives the server's frames until the connection ends.
 func (c *Conn) read() {
 	defer close(c.closed)
 	for {

@@ -5,33 +5,31 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lodge-mpc/lodge/bench"
-	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/clients/go/threshold"
+	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
-	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
-	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 const (
-	thresholdRequest = 4000 // ciphertexts that are asked for at a time
-	thresholdOnes    = 200  // requests of one ciphertext, in a row of a second or more
-	thresholdWrong   = 3    // messages of a batch that masks of the paper's form may get wrong
+	thresholdRequest = 4000 // ciphertexts of a request
+	thresholdOnes    = 200  // requests of one ciphertext, if a row has at least a second
+	thresholdWrong   = 3    // accepted wrong messages of a batch with masks of the paper's form
 )
 
-// What is wanted of key generation among three parties with the paper's set, and of a ciphertext by itself.
+// Targets of key generation among three parties with the paper's set, and of the decryption of one
+// ciphertext.
 const (
 	paperSet          = "T11-53"
 	wantKeygenCPU     = 12
@@ -39,11 +37,11 @@ const (
 	wantKeygenBytes   = 1.1e9
 	wantOneComputing  = 2
 	wantPaperTrips    = 2
-	wantExactTripsAdd = 2 // and the rounds of a comparison bit by bit
+	wantExactTripsAdd = 2 // in addition to the rounds of a bitwise comparison
 )
 
-// thresholdRows are the measurements of threshold keys, with parties that are processes, and before them of what the
-// protocols take without the services.
+// thresholdRows lists the measurements of threshold keys: first of the protocols without the
+// services, then of parties in their own processes.
 func thresholdRows(cmd *cobra.Command, o *bench.Options) ([]bench.Row, error) {
 	rows := o.ThresholdOperations()
 	for _, set := range o.Threshold {
@@ -67,29 +65,30 @@ func thresholdRows(cmd *cobra.Command, o *bench.Options) ([]bench.Row, error) {
 	return rows, nil
 }
 
-// thresholdBench measures one set and threshold.
+// thresholdBench measures one set with one threshold.
 type thresholdBench struct {
 	cmd               *cobra.Command
 	set               *lwe.Set
 	threshold         int
 	holders           int    // of a key
-	slug              string // ends the names of results
-	count, runs, ones int    // messages of a batch; batches; requests of one ciphertext
+	slug              string // suffix of the names of results
+	count, runs, ones int    // messages of a batch, batches, and requests of one ciphertext
 }
 
-// used is what the parties of a quorum took meanwhile, on average.
+// used is the average cost of the parties of a quorum.
 type used struct {
 	cpu, wall, sent float64 // CPU-seconds, seconds, bytes to other parties
-	peak            float64 // bytes; of key generation alone
-	flights         float64 // messages that a party waited for one after the other, sessions of calls alone
+	peak            float64 // bytes, only of key generation
+	flights         float64 // messages that a party waited for in sequence, only of sessions of calls
 }
 
-// thresholdMeasured are medians: of keys for a party, of the others for a message and a party.
+// thresholdMeasured holds medians: of key generation for a party, and otherwise for a message and a
+// party.
 type thresholdMeasured struct {
 	keys                     used
 	masks, lwe, rings, alone map[string]used // by form
 	latency                  map[string]latencies
-	bitwise                  map[string]int // rounds of a comparison bit by bit
+	bitwise                  map[string]int // rounds of a bitwise comparison
 }
 
 func newThresholdMeasured() *thresholdMeasured {
@@ -146,13 +145,13 @@ func ratePerSecond(u used) float64 {
 	return 1 / u.wall
 }
 
-// request is how many ciphertexts are asked for at a time.
+// request returns the number of ciphertexts of a request.
 func (b *thresholdBench) request() int { return min(b.count, thresholdRequest) }
 
-// thresholdRun is a cluster with keys, and a client.
+// thresholdRun is a cluster with threshold keys and a client.
 type thresholdRun struct {
 	*thresholdBench
-	*cluster
+	*cluster.Cluster
 	epoch  uint64
 	quorum []int
 	client *threshold.Client
@@ -177,11 +176,13 @@ func (b *thresholdBench) measure(ctx context.Context) (*thresholdMeasured, error
 
 // start starts parties, generates keys, and connects a client.
 func (b *thresholdBench) start(ctx context.Context, m *thresholdMeasured) (_ *thresholdRun, err error) {
-	c, err := startCluster(b.cmd, clusterOptions{parties: b.holders, set: b.set.Name, memory: benchMemory(b.holders), measured: true})
+	c, err := cluster.Start(ctx, terminal.NewProgress(b.cmd.ErrOrStderr()), cluster.Options{
+		Parties: b.holders, Set: b.set.Name, Memory: partyMemory(b.holders), Measured: true,
+	})
 	if err != nil {
 		return nil, err
 	}
-	r := &thresholdRun{thresholdBench: b, cluster: c}
+	r := &thresholdRun{thresholdBench: b, Cluster: c}
 	defer func() {
 		if err != nil {
 			r.end()
@@ -193,7 +194,7 @@ func (b *thresholdBench) start(ctx context.Context, m *thresholdMeasured) (_ *th
 	if err := r.keys(ctx, m); err != nil {
 		return nil, err
 	}
-	config, err := lodge.Load(filepath.Join(c.net.Dir, "clients", devnet.App+".yaml"))
+	config, err := c.Client(devnet.App)
 	if err != nil {
 		return nil, err
 	}
@@ -213,10 +214,10 @@ func (r *thresholdRun) end() {
 	if r.client != nil {
 		r.client.Close()
 	}
-	r.cluster.stop()
+	r.Stop()
 }
 
-// median is, of each figure by itself, the median.
+// median returns the median of each figure.
 func median(list []used) (u used) {
 	of := func(get func(used) float64) float64 {
 		var v []float64
@@ -231,9 +232,10 @@ func median(list []used) (u used) {
 	}
 }
 
-// meter calls f, and gives what the first so many parties took meanwhile, for each of n pieces of work.
-func (c *cluster) meter(ctx context.Context, parties, n int, f func() error) (u used, err error) {
-	before, err := c.snapshots(ctx)
+// meter calls f and returns the cost of each of n pieces of work, as an average of the first
+// parties.
+func (r *thresholdRun) meter(ctx context.Context, parties, n int, f func() error) (u used, err error) {
+	before, err := snapshots(ctx, r.Cluster)
 	if err != nil {
 		return u, err
 	}
@@ -242,7 +244,7 @@ func (c *cluster) meter(ctx context.Context, parties, n int, f func() error) (u 
 		return u, err
 	}
 	u.wall = time.Since(began).Seconds() / float64(n)
-	after, err := c.snapshots(ctx)
+	after, err := snapshots(ctx, r.Cluster)
 	if err != nil {
 		return u, err
 	}
@@ -259,12 +261,12 @@ func (c *cluster) meter(ctx context.Context, parties, n int, f func() error) (u 
 			}
 		}
 		u.flights = max(u.flights, flights)
-		u.cpu += max(counted["process_cpu_seconds_total"], 0.005) / float64(parties*n) // it is counted in hundredths
+		u.cpu += max(counted["process_cpu_seconds_total"], 0.005) / float64(parties*n) // the metric has a resolution of 0.01 s
 	}
 	return u, nil
 }
 
-// keys makes keys, in each run others.
+// keys measures key generation. Each run makes new keys.
 func (r *thresholdRun) keys(ctx context.Context, m *thresholdMeasured) error {
 	var list []used
 	runs := r.runs
@@ -274,23 +276,20 @@ func (r *thresholdRun) keys(ctx context.Context, m *thresholdMeasured) error {
 	for range runs {
 		var j *coordinatorv1.Job
 		u, err := r.meter(ctx, r.holders, 1, func() (err error) {
-			j, err = r.job(ctx, &coordinatorv1.JobRequest{
-				Kind: jobv1.Kind_KIND_KEYS, Params: r.set.Name, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Threshold: uint32(r.threshold),
-				Timeout: durationpb.New(time.Hour),
-			})
+			j, err = r.ThresholdKeys(ctx, r.set.Name, r.threshold)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		u.sent, u.peak, r.epoch = float64(sentBytes(j))/float64(r.holders), peakOf(j), j.GetEpoch()
+		u.sent, u.peak, r.epoch = float64(cluster.SentBytes(j))/float64(r.holders), peakOf(j), j.GetEpoch()
 		list = append(list, u)
 	}
 	m.keys = median(list)
 	return nil
 }
 
-// form measures masks and decryptions of a form, after some that make heaps grow.
+// form measures masks and decryptions of a form, after a few that let the heaps grow.
 func (r *thresholdRun) form(ctx context.Context, form string, m *thresholdMeasured) error {
 	if _, err := r.masks(ctx, form, 2*r.count+r.ones+64); err != nil {
 		return err
@@ -326,20 +325,14 @@ func (r *thresholdRun) form(ctx context.Context, form string, m *thresholdMeasur
 
 // masks makes masks of a form.
 func (r *thresholdRun) masks(ctx context.Context, form string, count int) (used, error) {
-	q := &coordinatorv1.JobRequest{
-		Kind: jobv1.Kind_KIND_MASKS, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Epoch: r.epoch, Params: r.set.Name, Count: uint64(count),
-		Form: job.MaskForms[form], Timeout: durationpb.New(time.Hour),
-	}
-	for _, p := range r.quorum {
-		q.Group = append(q.Group, uint32(p))
-	}
 	return r.meter(ctx, len(r.quorum), count, func() error {
-		_, err := r.job(ctx, q)
+		_, err := r.Masks(ctx, r.set.Name, r.epoch, r.quorum, count, form)
 		return err
 	})
 }
 
-// requests encrypts random messages for requests of a form, of at most so many each; want is what they open to.
+// requests encrypts count random messages for requests of a form with up to most messages each. It
+// returns the plaintexts in want.
 func (r *thresholdRun) requests(form string, count, most int, rings bool) (list []*threshold.Request, want [][]uint64, err error) {
 	s := r.key.Scheme()
 	for ; count > 0; count -= most {
@@ -361,7 +354,7 @@ func (r *thresholdRun) requests(form string, count, most int, rings bool) (list 
 				q.LWE = append(q.LWE, c)
 			}
 		}
-		if _, err := q.Digest(r.key); err != nil { // which encodes them, before the time counts
+		if _, err := q.Digest(r.key); err != nil { // encodes the ciphertexts before the measurement
 			return nil, nil, err
 		}
 		list, want = append(list, q), append(want, messages)
@@ -369,10 +362,10 @@ func (r *thresholdRun) requests(form string, count, most int, rings bool) (list 
 	return list, want, nil
 }
 
-// decrypt has so many messages decrypted, one request after the other.
+// decrypt measures the decryption of count messages, one request after the other.
 func (r *thresholdRun) decrypt(ctx context.Context, form string, count int, rings bool) (used, error) {
 	most := r.request()
-	if rings { // of whole ring ciphertexts as many as there are in a batch, and then the rest of it
+	if rings { // all full ring ciphertexts of the batch in one request, then the rest
 		n := r.key.Scheme().N()
 		most = max(n, count/n*n)
 	}
@@ -390,7 +383,7 @@ func (r *thresholdRun) decrypt(ctx context.Context, form string, count int, ring
 	})
 }
 
-// ask has a request decrypted, and compares.
+// ask sends a request and compares the result.
 func (r *thresholdRun) ask(ctx context.Context, q *threshold.Request, want []uint64) error {
 	got, err := r.client.Decrypt(ctx, r.key, q)
 	if err != nil {
@@ -408,7 +401,7 @@ func (r *thresholdRun) ask(ctx context.Context, q *threshold.Request, want []uin
 	return nil
 }
 
-// alone has ciphertexts decrypted one by one.
+// alone measures the decryption of ciphertexts one by one.
 func (r *thresholdRun) alone(ctx context.Context, form string, m *thresholdMeasured) error {
 	p, err := decrypt.ParamsOf(r.key.Scheme(), r.threshold, form == "paper")
 	if err != nil {

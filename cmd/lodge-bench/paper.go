@@ -10,44 +10,45 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/bench"
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// paperDecryptions is the size of a batch of the paper's decryptions.
+// paperDecryptions is the batch size of the paper's decryptions.
 const paperDecryptions = 20000
 
-// benchPaperCommand is `lodge bench paper`.
+// benchPaperCommand returns lodge-bench paper.
 func benchPaperCommand(o *benchOptions) *cobra.Command {
 	var tables []string
 	var tiny bool
 	cmd := &cobra.Command{
 		Use:   "paper",
-		Short: "Print the tables of the papers with this machine's figures beside them",
-		Long: "Print the tables of the five papers that Lodge implements: the published figure, that of this machine, what differs\n" +
-			"between the two, and why a figure is missing. A row that needs more memory than is available is not measured, and\n" +
-			"says so. All of it takes about 40 minutes on two cores; --dry-run estimates the time and memory of each row.",
-		Args: cobra.NoArgs,
+		Short: "Print the tables of the papers with this machine's figures",
+		Long: "Print the tables of the five papers that Lodge implements: the published figure, this machine's figure, how the two\n" +
+			"setups differ, and why a figure is missing. A row that needs more memory than is available is skipped with a note.\n" +
+			"All rows take about 40 minutes on two cores; --dry-run estimates the time and memory of each row.",
+		Args: noArguments, Example: examples["paper"],
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return o.papers(cmd, tables, tiny) }
 	f := cmd.Flags()
 	f.StringSliceVar(&tables, "table", nil, "measure only these tables: "+strings.Join(bench.PaperTables(), ", "))
-	f.BoolVar(&tiny, "insecure", false, "use rings that are too small to be secure: figures then mean nothing, and come quickly")
-	complete(cmd, "table", bench.PaperTables)
-	for _, name := range []string{"set", "text"} { // the tables say which sets
+	f.BoolVar(&tiny, "insecure", false, "use rings that are too small to be secure: a quick test whose figures mean nothing")
+	complete(cmd, "table", bench.PaperTables())
+	for _, name := range []string{"set", "text"} { // the tables select the sets
 		cmd.Flags().Bool(name, false, "")
 		if err := cmd.Flags().MarkHidden(name); err != nil {
-			panic(err) // the flag is there
+			panic(err) // the flag exists
 		}
 	}
 	return cmd
 }
 
-// papers prints tables.
+// papers measures and prints tables.
 func (o *benchOptions) papers(cmd *cobra.Command, tables []string, tiny bool) error {
 	for _, name := range []string{"set", "text"} {
 		if cmd.Flags().Changed(name) {
-			return invalid("leave it out", "--%s changes nothing of the papers' tables", name)
+			return invalid("leave it out", "--%s does not apply to the tables of the papers", name)
 		}
 	}
 	filter, err := regexp.Compile(o.filter)
@@ -76,12 +77,12 @@ func (o *benchOptions) papers(cmd *cobra.Command, tables []string, tiny bool) er
 		return bench.WritePlan(w, rows, bench.AvailableMemory())
 	}
 	machine := bench.ThisMachine()
-	progress := newProgress(cmd.ErrOrStderr())
+	progress := terminal.NewProgress(cmd.ErrOrStderr())
 	if tiny {
-		progress.note("--insecure: the rings are too small to be secure, and the figures mean nothing")
+		progress.Note("--insecure: the rings are too small to be secure, and the figures mean nothing")
 	}
-	list, err := bench.RunPapers(cmd.Context(), rows, bench.AvailableMemory, func(line string) { progress.say("%s", line) })
-	progress.done()
+	list, err := bench.RunPapers(cmd.Context(), rows, bench.AvailableMemory, func(line string) { progress.Say("%s", line) })
+	progress.Done()
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (o *benchOptions) papers(cmd *cobra.Command, tables []string, tiny bool) er
 	return bench.WriteComparison(w, machine, list)
 }
 
-// onlyTables keeps the rows of the tables, or all if none is named.
+// onlyTables returns the rows of the named tables, or all rows if there are no names.
 func onlyTables(rows []bench.PaperRow, tables []string) (kept []bench.PaperRow, err error) {
 	if len(tables) == 0 {
 		return rows, nil
@@ -111,7 +112,7 @@ func onlyTables(rows []bench.PaperRow, tables []string) (kept []bench.PaperRow, 
 		delete(wanted, name)
 	}
 	for name := range wanted {
-		return nil, invalid("use one of "+strings.Join(bench.PaperTables(), ", "), "there is no table %q", name)
+		return nil, invalid("use one of "+strings.Join(bench.PaperTables(), ", "), "unknown table %q", name)
 	}
 	for _, name := range tables {
 		for _, r := range rows {
@@ -123,21 +124,23 @@ func onlyTables(rows []bench.PaperRow, tables []string) (kept []bench.PaperRow, 
 	return kept, nil
 }
 
-// processBench measures what the papers' tables need of parties that are processes. It implements bench.Processes.
+// processBench measures the rows of the papers' tables that need parties in their own processes. It
+// implements bench.Processes.
 type processBench struct {
 	cmd     *cobra.Command
 	options *bench.Options
 	tiny    bool
 }
 
-// SentBytes makes two of the smallest batches, of which the first makes the MAC key, and one of matrix triples.
+// SentBytes makes two of the smallest batches and one batch of matrix triples. The first batch also
+// makes the MAC key.
 func (p *processBench) SentBytes(ctx context.Context, set *params.Set, field string, dim int) (macKey, triple float64, err error) {
 	one := &protocolBench{cmd: p.cmd, options: p.options, set: set}
 	n, err := one.start(ctx, p.options.PartyCount(), dim)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer n.stop()
+	defer n.Stop()
 	scalar := *n
 	scalar.dim = 1
 	first, err := scalar.make(ctx, field, 1, 0)
@@ -155,7 +158,8 @@ func (p *processBench) SentBytes(ctx context.Context, set *params.Set, field str
 	return first.sent - next.sent, matrices.sent / matrices.tuples, nil
 }
 
-// Decryptions has a batch of LWE ciphertexts decrypted with masks of the paper's form, after one that makes heaps grow.
+// Decryptions measures masks of the paper's form and a batch of decryptions with them. A first
+// batch lets the heaps grow.
 func (p *processBench) Decryptions(ctx context.Context, set *lwe.Set, t int) (decrypt, mask float64, err error) {
 	count := paperDecryptions
 	if p.tiny {

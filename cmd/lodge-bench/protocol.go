@@ -11,30 +11,33 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lodge-mpc/lodge/bench"
+	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/engine/params"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// most is a count that no batch reaches: a job then makes as many triples as one batch can.
+// most exceeds the size of every batch: such a job makes one full batch.
 const most = 1 << 20
 
-// benchMemory is what a party's sessions may hold by their estimates: two of the largest batches, where the machine's
-// parties have room for them. Otherwise they take such batches one after the other.
-func benchMemory(parties int) uint64 {
+// partyMemory returns the memory limit of a party's sessions: enough for two of the largest batches
+// if the machine has that much memory for each party. Otherwise parties make such batches
+// sequentially.
+func partyMemory(parties int) uint64 {
 	const enough = 12 << 30
 	var kB uint64
 	if _, err := fmt.Sscanf(bench.ThisMachine().Memory, "%d kB", &kB); err != nil {
-		return demoMemory
+		return cluster.DefaultMemory
 	}
 	return min(enough, kB<<10/10*9/uint64(parties))
 }
 
-// protocolRows are the measurements of parties that are processes, each on a CPU of its own while there are enough.
+// protocolRows lists the measurements of parties in their own processes, each on its own CPU if
+// there are enough.
 func protocolRows(cmd *cobra.Command, o *bench.Options) (rows []bench.Row, _ error) {
 	for _, set := range o.Sets {
 		first := len(rows)
@@ -62,37 +65,40 @@ type protocolBench struct {
 	duration time.Duration
 }
 
-// network is a running cluster with keys.
+// network is a running cluster with keys for triples.
 type network struct {
 	*protocolBench
-	*cluster
+	*cluster.Cluster
 	epoch    uint64
 	dim      int
-	keys     *coordinatorv1.Job // that made the epoch
-	trusting bool               // makes products without a sacrifice
+	keys     *coordinatorv1.Job // the job that made the epoch
+	trusting bool               // make products without a sacrifice
 }
 
-// batches is what making some batches took; figures of parties are averages, and peaks those of the one that needed most.
+// batches is the cost of making batches. Costs are averages of the parties, and peak is the
+// maximum.
 type batches struct {
 	tuples    float64
-	wall, cpu float64 // seconds; CPU-seconds of a party
-	sent      float64 // bytes by a party
-	peak      float64 // bytes
-	shares    map[string]float64
+	wall, cpu float64            // seconds; CPU-seconds of a party
+	sent      float64            // bytes sent by a party
+	peak      float64            // bytes
+	shares    map[string]float64 // of the time, by phase, in percent
 }
 
-// start starts parties and has them make keys for matrix blocks of the dimension.
+// start starts parties and generates keys for matrix blocks of dimension dim.
 func (p *protocolBench) start(ctx context.Context, parties, dim int) (*network, error) {
-	c, err := startCluster(p.cmd, clusterOptions{parties: parties, set: p.set.Name, memory: benchMemory(parties), measured: true, noSacrifice: true})
+	c, err := cluster.Start(ctx, terminal.NewProgress(p.cmd.ErrOrStderr()), cluster.Options{
+		Parties: parties, Set: p.set.Name, Memory: partyMemory(parties), Measured: true, NoSacrifice: true,
+	})
 	if err != nil {
 		return nil, err
 	}
-	n := &network{protocolBench: p, cluster: c, dim: dim}
-	keys, err := c.job(ctx, &coordinatorv1.JobRequest{
-		Kind: jobv1.Kind_KIND_KEYS, Params: p.set.Name, Dim: uint32(dim), Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Timeout: durationpb.New(time.Hour),
+	n := &network{protocolBench: p, Cluster: c, dim: dim}
+	keys, err := c.Job(ctx, &coordinatorv1.JobRequest{
+		Kind: jobv1.Kind_KIND_KEYS, Params: p.set.Name, Dim: uint32(dim), Purpose: jobv1.Purpose_PURPOSE_TRIPLES,
 	})
 	if err != nil {
-		c.stop()
+		c.Stop()
 		return nil, err
 	}
 	n.epoch, n.keys = keys.GetEpoch(), keys
@@ -100,23 +106,18 @@ func (p *protocolBench) start(ctx context.Context, parties, dim int) (*network, 
 	return n, nil
 }
 
-// resetPeaks lets the memory that processes have held until now not count as their peak.
-func (c *cluster) resetPeaks() {
-	for _, proc := range c.procs {
-		resetPeak(proc.cmd.Process.Pid)
+// resetPeaks restarts the peaks of the processes' memory.
+func (n *network) resetPeaks() {
+	for _, p := range n.Processes {
+		p.ResetPeak()
 	}
 }
 
-func peakOf(j *coordinatorv1.Job) (peak float64) {
-	for _, p := range j.GetParties() {
-		peak = max(peak, float64(p.GetStatus().GetPeakRssBytes()))
-	}
-	return peak
-}
+func peakOf(j *coordinatorv1.Job) float64 { return float64(cluster.PeakRSS(j)) }
 
-// snapshots reads what the parties count.
-func (c *cluster) snapshots(ctx context.Context) (list []bench.Snapshot, err error) {
-	for _, address := range c.net.Metrics {
+// snapshots reads the parties' metrics.
+func snapshots(ctx context.Context, c *cluster.Cluster) (list []bench.Snapshot, err error) {
+	for _, address := range c.Net.Metrics {
 		q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 		if err != nil {
 			return nil, err
@@ -134,20 +135,21 @@ func (c *cluster) snapshots(ctx context.Context) (list []bench.Snapshot, err err
 	return list, nil
 }
 
-// make has batches made one after the other until the time is over, at least one.
+// make makes batches sequentially until d has passed, at least one.
 func (n *network) make(ctx context.Context, field string, count uint64, d time.Duration) (*batches, error) {
 	return n.makeInFlight(ctx, field, count, d, 1, 1)
 }
 
-// makeInFlight has batches made until the time is over, so many at the same time, and at least so many in each place.
+// makeInFlight makes batches until d has passed: inFlight at a time, in as many sequences of at
+// least least batches each.
 func (n *network) makeInFlight(ctx context.Context, field string, count uint64, d time.Duration, inFlight, least int) (*batches, error) {
-	before, err := n.snapshots(ctx)
+	before, err := snapshots(ctx, n.Cluster)
 	if err != nil {
 		return nil, err
 	}
 	q := &coordinatorv1.JobRequest{
 		Kind: jobv1.Kind_KIND_SCALAR, Params: n.set.Name, Field: field, Dim: uint32(n.dim), Count: count, Epoch: n.epoch,
-		Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Tenant: devnet.Tenant, Timeout: durationpb.New(time.Hour),
+		Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Tenant: devnet.Tenant,
 		NoSacrifice: n.trusting,
 	}
 	if n.dim > 1 {
@@ -155,7 +157,7 @@ func (n *network) makeInFlight(ctx context.Context, field string, count uint64, 
 		q.Kind, q.Shape = jobv1.Kind_KIND_MATRIX, &jobv1.Shape{Rows: d, Inner: d, Columns: d}
 	}
 	b := &batches{shares: map[string]float64{}}
-	parties := float64(len(n.clients))
+	parties := float64(len(n.Clients))
 	began := time.Now()
 	var (
 		all    sync.WaitGroup
@@ -165,15 +167,15 @@ func (n *network) makeInFlight(ctx context.Context, field string, count uint64, 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for place := range inFlight {
-		c := *n.cluster
-		if place > 0 { // one line of progress is enough
-			c.progress = newProgress(io.Discard)
+		c := *n.Cluster
+		if place > 0 { // show the progress of one sequence only
+			c.Progress = terminal.NewProgress(io.Discard)
 		}
 		all.Go(func() {
 			for made := 0; made < least || time.Since(began) < d; made++ {
-				j, err := c.job(ctx, q)
+				j, err := c.Job(ctx, q)
 				if err == nil && j.GetOrdinal() > 1 {
-					c.progress.say("a party did not take %d batches at the same time", inFlight)
+					c.Progress.Say("a party did not make %d batches concurrently", inFlight)
 				}
 				mu.Lock()
 				if err != nil {
@@ -196,7 +198,7 @@ func (n *network) makeInFlight(ctx context.Context, field string, count uint64, 
 		return nil, failed
 	}
 	b.wall = time.Since(began).Seconds()
-	after, err := n.snapshots(ctx)
+	after, err := snapshots(ctx, n.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -207,11 +209,11 @@ func (n *network) makeInFlight(ctx context.Context, field string, count uint64, 
 			b.shares[phase] += share / parties
 		}
 	}
-	b.cpu = max(b.cpu, 0.005) // it is counted in hundredths
+	b.cpu = max(b.cpu, 0.005) // the metric has a resolution of 0.01 s
 	return b, nil
 }
 
-// add counts a batch that is complete.
+// add counts a complete batch.
 func (b *batches) add(j *coordinatorv1.Job, parties float64) {
 	b.tuples += float64(j.GetParties()[0].GetStatus().GetCount())
 	b.peak = max(b.peak, peakOf(j))
@@ -220,11 +222,12 @@ func (b *batches) add(j *coordinatorv1.Job, parties float64) {
 	}
 }
 
-// sacrificed is what a tuple takes beyond what it would without a sacrifice: CPU time and sent bytes of a party, in percent.
+// sacrificed is the overhead of the sacrifice for a tuple: CPU time and sent bytes of a party, in
+// percent.
 type sacrificed struct{ cpu, sent float64 }
 
-// sacrifice measures batches with and without a sacrifice in turn, as the pace of a machine changes, until the time is over,
-// and at least three of each.
+// sacrifice measures batches with and without a sacrifice in turn, because the speed of a machine
+// changes, until d has passed, and at least three of each.
 func (n *network) sacrifice(ctx context.Context, field string, d time.Duration) (sacrificed, error) {
 	var sums [2]batches // without and with
 	began := time.Now()
@@ -247,8 +250,8 @@ func (n *network) sacrifice(ctx context.Context, field string, d time.Duration) 
 	return sacrificed{more(func(b *batches) float64 { return b.cpu }), more(func(b *batches) float64 { return b.sent })}, nil
 }
 
-// triples measures batches of one kind after one that makes the MAC key, which counts as a key: first one at a time, so
-// that time and memory are those of a batch, and then two at a time.
+// triples measures batches of one kind: first one at a time, so that time and memory are those of
+// one batch, and then two at a time. A first batch that is not measured makes the MAC key.
 func (p *protocolBench) triples(kind string, dim int) bench.Row {
 	field, sfx := p.options.FieldOf(p.set), p.options.Suffix(p.set)
 	stem, of := kind, "scalar, "+field
@@ -287,7 +290,7 @@ func (p *protocolBench) triples(kind string, dim int) bench.Row {
 		if err != nil {
 			return nil, err
 		}
-		defer n.stop()
+		defer n.Stop()
 		if err := n.warm(ctx, field); err != nil {
 			return nil, err
 		}
@@ -308,7 +311,8 @@ func (p *protocolBench) triples(kind string, dim int) bench.Row {
 	}}
 }
 
-// warm makes the MAC key, with the smallest batch that needs one, and a batch that makes the heap grow to what it needs.
+// warm makes the MAC key, with the smallest batch that needs one, and a full batch that lets the
+// heap grow.
 func (n *network) warm(ctx context.Context, field string) error {
 	scalar := *n
 	scalar.dim = 1
@@ -326,7 +330,7 @@ func namesOf(list []bench.Result) (names []string) {
 	return names
 }
 
-// growth measures what a scalar triple costs in each field of the set.
+// growth measures the cost of a scalar triple in each field of the set.
 func (p *protocolBench) growth() bench.Row {
 	sfx, fields := p.options.SetSuffix(p.set), p.set.Fields
 	if p.options.Field != "" {
@@ -355,7 +359,7 @@ func (p *protocolBench) growth() bench.Row {
 		if err != nil {
 			return nil, err
 		}
-		defer n.stop()
+		defer n.Stop()
 		for i, f := range fields {
 			if err := n.warm(ctx, f.Name); err != nil {
 				return nil, err
@@ -370,7 +374,8 @@ func (p *protocolBench) growth() bench.Row {
 	}}
 }
 
-// keys measures proved key generation, with the rotation keys that matrix blocks of the dimension take.
+// keys measures proved key generation, including the rotation keys for matrix blocks of dimension
+// dim.
 func (p *protocolBench) keys(dim int) bench.Row {
 	sfx := p.options.SetSuffix(p.set)
 	of := fmt.Sprintf("proved key generation, d = %d, %d parties", dim, p.options.KeyParties())
@@ -392,12 +397,12 @@ func (p *protocolBench) keys(dim int) bench.Row {
 		if err != nil {
 			return nil, err
 		}
-		defer n.stop()
+		defer n.Stop()
 		if n.keys.GetParties()[0].GetStatus().GetKeygenSecurity() != "proved" {
 			return nil, errors.New("the keys are not proved")
 		}
 		wall := time.Since(began).Seconds()
-		counted, err := n.snapshots(ctx)
+		counted, err := snapshots(ctx, n.Cluster)
 		if err != nil {
 			return nil, err
 		}
@@ -410,11 +415,11 @@ func (p *protocolBench) keys(dim int) bench.Row {
 	}}
 }
 
-// latencyRuns is how many clusters wait for their first triples; the result is the median.
+// latencyRuns is the number of new clusters that latency takes the median of.
 const latencyRuns = 3
 
-// latency measures how long the smallest batch takes once there are keys: the first, for which the parties make a MAC
-// key, and the second.
+// latency measures the time of the smallest batch once there are keys: of the first one, for which
+// the parties also make a MAC key, and of the second one.
 func (p *protocolBench) latency() bench.Row {
 	field, sfx := p.options.FieldOf(p.set), p.options.Suffix(p.set)
 	of := fmt.Sprintf("batch of scalar triples, %d parties, %s, median of %d new clusters", p.options.KeyParties(), field, latencyRuns)
@@ -440,13 +445,14 @@ func (p *protocolBench) latency() bench.Row {
 	}}
 }
 
-// firstBatches is what the first two of the smallest batches take in a new cluster that has keys.
+// firstBatches returns the times of the first two of the smallest batches in a new cluster that has
+// keys, in seconds.
 func (p *protocolBench) firstBatches(ctx context.Context, field string) (first, second float64, err error) {
 	n, err := p.start(ctx, p.options.KeyParties(), 1)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer n.stop()
+	defer n.Stop()
 	var walls [2]float64
 	for i := range walls {
 		b, err := n.make(ctx, field, 1, 0)

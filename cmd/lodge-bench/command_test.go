@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,9 +11,10 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/bench"
+	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// TestMain lets this program be what it tests: clusters start the running program again as parties and coordinators.
+// TestMain serves the processes of clusters, which are this test program started again.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && (os.Args[1] == "party" || os.Args[1] == "coordinator") {
 		main()
@@ -21,18 +23,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runBench runs lodge bench and gives what it prints.
+// runBench runs lodge-bench and returns its output.
 func runBench(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
 	cmd := rootCommand()
 	cmd.SetOut(&out)
 	cmd.SetErr(&bytes.Buffer{})
-	err := execute(t.Context(), cmd, append([]string{"bench"}, args...))
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(t.Context())
 	return out.String(), err
 }
 
-// Without flags everything is measured that a reader looks for by name, for the headline set and for the default one.
+// Without flags, the names that readers look for are measured, for the headline set and for the
+// default set.
 func TestBenchNames(t *testing.T) {
 	out, err := runBench(t, "all", "--list")
 	if err != nil {
@@ -58,7 +62,7 @@ func TestBenchNames(t *testing.T) {
 	}
 }
 
-// A run with a set for tests gives, as JSON, every name that it lists, and writes its page.
+// A run with test sets writes every listed name as JSON, and writes its page.
 func TestBenchAll(t *testing.T) {
 	args := []string{"all", "--set", "insecure-6,insecure-L8-50,insecure-M8-32", "--duration", "1us"}
 	listed, err := runBench(t, append(args, "--list")...)
@@ -86,7 +90,7 @@ func TestBenchAll(t *testing.T) {
 	var names []string
 	for _, r := range results {
 		names = append(names, r.Name)
-		// A share can be 0, and what the sacrifice adds is a difference of two short runs.
+		// A share can be 0, and the overhead of the sacrifice is a difference of two short runs.
 		positive := !strings.Contains(r.Name, "_share_") && !strings.Contains(r.Name, "_sacrifice_")
 		if r.Unit == "" || r.Value == nil || positive && *r.Value <= 0 {
 			t.Errorf("%+v", r)
@@ -106,7 +110,8 @@ func TestBenchAll(t *testing.T) {
 	}
 }
 
-// The field, the dimension and the number of parties change every row that they can, and the names that say so.
+// The field, the dimension and the number of parties change the rows that depend on them, and the
+// names of their results.
 func TestBenchTakesFieldDimAndParties(t *testing.T) {
 	for _, c := range []struct{ args, want, without string }{
 		{"operations --set S14-64 --field p512 --dim 512", "matmul_d512_s14_64_p512 mul_s14_64_p512 evk_wire_bytes_d512_p512", "mul_s14_64"},
@@ -136,7 +141,7 @@ func TestBenchTakesFieldDimAndParties(t *testing.T) {
 	}
 }
 
-// A run of tiny parameters with another field and number of parties gives what it lists, with parties that are processes.
+// A run with tiny parameters, another field and another number of parties writes the listed names.
 func TestBenchProtocolOfAnotherField(t *testing.T) {
 	args := []string{"protocol", "--set", "insecure-6", "--field", "p256", "--dim", "4", "--parties", "3", "--duration", "1us"}
 	listed, err := runBench(t, append(args, "--list")...)
@@ -160,7 +165,8 @@ func TestBenchProtocolOfAnotherField(t *testing.T) {
 	}
 }
 
-// With tiny parameters every table of the papers is measured, also where parties are processes.
+// With tiny parameters, every table of the papers is measured, including the rows whose parties are
+// processes.
 func TestBenchPaper(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "papers.md")
 	out, err := runBench(t, "paper", "--insecure", "--duration", "1us", "--json", "--write", page)
@@ -184,7 +190,7 @@ func TestBenchPaper(t *testing.T) {
 	}
 	for _, name := range bench.PaperTables() {
 		if measured[name] == 0 {
-			t.Errorf("%s has no figures of ours", name)
+			t.Errorf("%s has no measured figures", name)
 		}
 	}
 	text, err := os.ReadFile(page)
@@ -193,7 +199,7 @@ func TestBenchPaper(t *testing.T) {
 	}
 }
 
-// A dry run of the papers' tables has every row, within 80 columns.
+// A dry run of the papers' tables shows every row within 80 columns.
 func TestBenchPaperPlan(t *testing.T) {
 	listed, err := runBench(t, "paper", "--list")
 	if err != nil {
@@ -228,10 +234,58 @@ func TestBenchRefuses(t *testing.T) {
 		{"operations", "--field", "p64"}, {"operations", "--field", "p100"}, {"operations", "--dim", "100"}, {"operations", "--dim", "1024"},
 		{"operations", "--dim", "512", "--field", "p4096"}, {"kernels", "--list", "--dry-run"}, {"kernels", "--filter", "ntt", "--write", "x.md"},
 		{"paper", "--table", "none"}, {"paper", "--filter", "none"}, {"paper", "--filter", "("}, {"paper", "--set", "S14-64"}, {"paper", "--text"},
-		{"paper", "--field", "p128", "--dim", "3"},
+		{"paper", "--field", "p128", "--dim", "3"}, {"nothing"}, {"kernels", "--nothing"},
 	} {
-		if _, err := runBench(t, args...); err == nil {
-			t.Errorf("lodge bench %v does something", args)
+		if _, err := runBench(t, args...); exitCode(err) != 2 && !errors.As(err, new(*params.UnknownError)) {
+			t.Errorf("lodge-bench %v: %v", args, err)
+		}
+	}
+}
+
+// Every documented command has flags and arguments that lodge-bench accepts.
+func TestDocumentedCommands(t *testing.T) {
+	found := 0
+	check := func(from, text string) {
+		for line := range strings.Lines(text) {
+			words := strings.Fields(strings.ReplaceAll(line, "'", ""))
+			if len(words) < 2 || words[0] != "lodge-bench" {
+				continue
+			}
+			found++
+			cmd, rest, err := rootCommand().Find(words[1:])
+			if err == nil {
+				err = cmd.ParseFlags(rest)
+			}
+			if err == nil {
+				err = cmd.ValidateArgs(cmd.Flags().Args())
+			}
+			if err != nil {
+				t.Errorf("%s: %q: %v", from, strings.TrimSpace(line), err)
+			}
+		}
+	}
+	for name, example := range examples {
+		check("example of "+name, example)
+		for line := range strings.Lines(example) {
+			if !strings.HasPrefix(strings.TrimSpace(line), "lodge-bench "+name) {
+				t.Errorf("example of %s: %q", name, line)
+			}
+		}
+	}
+	err := filepath.WalkDir(filepath.Join("..", "..", "docs"), func(file string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(file) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		check(file, string(text))
+		return err
+	})
+	if err != nil || found < len(examples) {
+		t.Errorf("%d commands, %v", found, err)
+	}
+	for _, cmd := range rootCommand().Commands() {
+		if !cmd.Hidden && cmd.Example == "" {
+			t.Errorf("%s has no example", cmd.Name())
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package cluster
 
 import (
 	"errors"
@@ -12,7 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/metrics"
 )
 
-// What onCPU calls runs on one CPU, index by index another, and afterwards the thread is as free as before.
+// onCPU restricts a call to one CPU, a different one for each index, and restores the thread's CPUs
+// afterwards.
 func TestOnCPU(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -46,7 +47,7 @@ func TestOnCPU(t *testing.T) {
 	}
 	_ = onCPU(anyCPU, func() error {
 		if allowed() != all {
-			t.Error("any CPU is not any")
+			t.Error("anyCPU restricts the CPUs")
 		}
 		return nil
 	})
@@ -62,7 +63,7 @@ func TestResetPeak(t *testing.T) {
 	runtime.KeepAlive(block)
 	block = nil
 	debug.FreeOSMemory()
-	resetPeak(os.Getpid())
+	ResetPeak(os.Getpid())
 	now, low := metrics.ResidentBytes()
 	if high < size || low >= high || low < now {
 		t.Errorf("the peak was %d and is %d, resident %d, in a process of %d or more", high, low, now, size)

@@ -18,6 +18,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/lodge-mpc/lodge/bench"
+	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/engine/params"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
@@ -30,11 +32,11 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
-// What the benchmark of the stock keeps, and how clients draw from it.
+// The size of the measured stock, and how clients draw from it.
 const (
-	stockTuples   = 10_000_000 // scalar triples; fewer when a row has less than a second, or of larger fields
+	stockTuples   = 10_000_000 // scalar triples; fewer if a row has less than a second, or for larger fields
 	stockLeast    = 50_000
-	stockElements = 6   // a party's shares of one, and of its MACs
+	stockElements = 6   // field elements of a triple: a party's shares and their MACs
 	stockClients  = 100 // connections
 	stockRate     = 500 // reservations a second, in total
 	stockPerDraw  = 100 // tuples of a reservation
@@ -43,8 +45,8 @@ const (
 	stockDataUnit = 1 << 20 // bytes that the benchmark stores at a time
 )
 
-// stockRows are the measurements of a cluster that has tuples, and gives them out. The tuples are random bytes: storing
-// and giving out does not depend on what they are.
+// stockRows lists the measurements of a cluster that stores and delivers tuples. The tuples are
+// random bytes, because the cost does not depend on their values.
 func stockRows(cmd *cobra.Command, o *bench.Options) ([]bench.Row, error) {
 	b := &stockBench{cmd: cmd, parties: o.KeyParties(), duration: 20 * o.Duration, tuples: int(min(1, o.Duration.Seconds()) * stockTuples)}
 	if err := b.choose(o.Field); err != nil {
@@ -89,7 +91,7 @@ type stockBench struct {
 	class    *tuplesv1.Class
 }
 
-// choose takes the headline set, or the default one for a field that only that has.
+// choose selects the headline set, or the default set for a field that only the default set has.
 func (b *stockBench) choose(field string) error {
 	if field == "" {
 		field = "p128"
@@ -112,13 +114,13 @@ func (b *stockBench) choose(field string) error {
 	return err
 }
 
-// stockMeasured are the figures; those of storing are of the last party.
+// stockMeasured holds the figures. Those of storing are of the last party.
 type stockMeasured struct {
 	store, storePeak, fetch, fetchPeak, achieved float64
 	record, reserve, draw                        latencies
 }
 
-// latencies in ms, in order.
+// latencies are sorted times in milliseconds.
 type latencies []float64
 
 func (l latencies) at(percent int) float64 {
@@ -134,7 +136,7 @@ func (latencies) what(s string) string {
 
 func (b *stockBench) measure(ctx context.Context) (*stockMeasured, error) {
 	m := &stockMeasured{}
-	c, err := startCluster(b.cmd, clusterOptions{parties: b.parties, set: b.class.Params, before: func(net *devnet.Cluster) error {
+	c, err := cluster.Start(ctx, terminal.NewProgress(b.cmd.ErrOrStderr()), cluster.Options{Parties: b.parties, Set: b.class.Params, Prepare: func(net *devnet.Cluster) error {
 		for i, file := range net.Parties {
 			if err := b.fill(file, i, m); err != nil {
 				return err
@@ -145,9 +147,8 @@ func (b *stockBench) measure(ctx context.Context) (*stockMeasured, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.stop()
-	party := c.procs[1].cmd.Process.Pid
-	resetPeak(party)
+	defer c.Stop()
+	c.Party(0).ResetPeak()
 	if err := b.record(ctx, c, m); err != nil {
 		return nil, err
 	}
@@ -157,7 +158,7 @@ func (b *stockBench) measure(ctx context.Context) (*stockMeasured, error) {
 	return m, b.drawAll(ctx, c, m)
 }
 
-// unlimited lets clients reserve as fast as the benchmark asks, over as many connections as it opens.
+// unlimited raises the limits of clients above the rate and the connections of the benchmark.
 func unlimited(net *devnet.Cluster) error {
 	const callers = "\ncallers: {connections: 2000, connections_per_client: 1000, calls: 4000, calls_per_client: 2000}\n"
 	err := appendTo(net.Coordinator, callers+"tenant_reservations: {"+devnet.Tenant+
@@ -177,7 +178,7 @@ func appendTo(file, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// fill stores the tuples at a party that does not run, with keys that nobody uses.
+// fill stores the tuples, with unused keys, in the vault of a party that does not run.
 func (b *stockBench) fill(file string, party int, m *stockMeasured) error {
 	f, err := config.LoadParty(file)
 	if err != nil {
@@ -193,8 +194,8 @@ func (b *stockBench) fill(file string, party int, m *stockMeasured) error {
 	}
 	err = b.plantKeys(v, f.Roster.Hash())
 	if err == nil {
-		debug.FreeOSMemory() // what other benchmarks of this process left is not of this one
-		resetPeak(os.Getpid())
+		debug.FreeOSMemory() // the memory of earlier benchmarks must not count
+		cluster.ResetPeak(os.Getpid())
 		began := time.Now()
 		err = b.plantTuples(v, party)
 		m.store = float64(b.tuples) * float64(b.bytes) / time.Since(began).Seconds()
@@ -233,14 +234,14 @@ func (b *stockBench) plantTuples(v *vault.Vault, party int) error {
 	return errors.Join(w.Commit(fresh), v.ActivateBatch(stockBatch))
 }
 
-// connection is one client's to the coordinator and to a party.
+// connection holds a client's connections to the coordinator and to a party.
 type connection struct {
 	stock  stockv1.StockServiceClient
 	tuples tuplesv1.TuplesServiceClient
 	class  *tuplesv1.Class
 }
 
-func (b *stockBench) connect(c *cluster) (conns []connection, closing func(), err error) {
+func (b *stockBench) connect(c *cluster.Cluster) (conns []connection, closing func(), err error) {
 	var open []*grpc.ClientConn
 	closing = func() {
 		for _, c := range open {
@@ -248,12 +249,12 @@ func (b *stockBench) connect(c *cluster) (conns []connection, closing func(), er
 		}
 	}
 	for range stockClients {
-		at, p := c.net.Roster.Coordinator, c.net.Roster.Parties[0]
-		one, err := dial(c.net, devnet.Operator, at.Address, at.Identity)
+		at, p := c.Net.Roster.Coordinator, c.Net.Roster.Parties[0]
+		one, err := cluster.Dial(c.Net, devnet.Operator, at.Address, at.Identity)
 		if err == nil {
 			open = append(open, one)
 			var two *grpc.ClientConn
-			if two, err = dial(c.net, devnet.ClientName(0), p.Address, p.Identity); err == nil {
+			if two, err = cluster.Dial(c.Net, devnet.ClientName(0), p.Address, p.Identity); err == nil {
 				open = append(open, two)
 				conns = append(conns, connection{stockv1.NewStockServiceClient(one), tuplesv1.NewTuplesServiceClient(two), b.class})
 			}
@@ -266,15 +267,15 @@ func (b *stockBench) connect(c *cluster) (conns []connection, closing func(), er
 	return conns, closing, nil
 }
 
-// open has the clients reserve at a rate that does not wait for answers, and then one of them draw all that was
-// reserved from party 0, one reservation after the other.
-func (b *stockBench) open(ctx context.Context, c *cluster, m *stockMeasured) error {
+// open reserves tuples at a fixed rate that does not wait for responses. Then one client draws the
+// reservations from party 0 sequentially.
+func (b *stockBench) open(ctx context.Context, c *cluster.Cluster, m *stockMeasured) error {
 	conns, closing, err := b.connect(c)
 	if err != nil {
 		return err
 	}
 	defer closing()
-	for _, x := range conns { // connected, and the parties know each other
+	for _, x := range conns { // connect before the measurement
 		r, err := x.reserve(ctx)
 		if err == nil {
 			_, err = readAll(ctx, x.tuples, r)
@@ -308,10 +309,11 @@ func (b *stockBench) open(ctx context.Context, c *cluster, m *stockMeasured) err
 	return nil
 }
 
-// calls is how many an open loop makes.
+// calls returns the number of calls of an open loop.
 func (b *stockBench) calls() int { return max(stockClients, int(b.duration.Seconds()*stockRate)) }
 
-// openLoop makes calls at a rate that does not wait for answers, and gives the time of each from when it was due.
+// openLoop makes calls at a fixed rate that does not wait for responses. It returns the sorted
+// times from when each call was due to its response.
 func (b *stockBench) openLoop(call func(i int) error) (latencies, error) {
 	var all sync.WaitGroup
 	took, errs := make(latencies, b.calls()), make([]error, b.calls())
@@ -329,18 +331,19 @@ func (b *stockBench) openLoop(call func(i int) error) (latencies, error) {
 	return took, errors.Join(errs...)
 }
 
-// recordConnections is the number of connections over which the coordinator's identity calls one party; a party accepts at
-// most 64 from it.
+// recordConnections is the number of connections over which the coordinator's identity calls one
+// party; a party accepts at most 64 from it.
 const recordConnections = 50
 
-// record requests that one party record reservations of the last tuples, as the coordinator does, over several connections.
-func (b *stockBench) record(ctx context.Context, c *cluster, m *stockMeasured) error {
-	at := filepath.Join(filepath.Dir(c.net.Coordinator), "tls")
-	credentials, err := rpc.LoadCredentials(rpc.Files{Certificate: at + ".pem", Key: at + ".key", CA: filepath.Join(c.net.Dir, "ca.pem")})
+// record requests that one party record reservations of the last tuples, as the coordinator does,
+// over several connections.
+func (b *stockBench) record(ctx context.Context, c *cluster.Cluster, m *stockMeasured) error {
+	at := filepath.Join(filepath.Dir(c.Net.Coordinator), "tls")
+	credentials, err := rpc.LoadCredentials(rpc.Files{Certificate: at + ".pem", Key: at + ".key", CA: filepath.Join(c.Net.Dir, "ca.pem")})
 	if err != nil {
 		return err
 	}
-	p := c.net.Roster.Parties[0]
+	p := c.Net.Roster.Parties[0]
 	var clients []tuplesv1.TuplesServiceClient
 	for range recordConnections {
 		conn, err := rpc.Dial(p.Address, p.Identity, credentials)
@@ -349,7 +352,7 @@ func (b *stockBench) record(ctx context.Context, c *cluster, m *stockMeasured) e
 		}
 		defer conn.Close()
 		clients = append(clients, tuplesv1.NewTuplesServiceClient(conn))
-		if _, err := clients[len(clients)-1].ListBatches(ctx, &tuplesv1.ListBatchesRequest{}); err != nil { // it is connected
+		if _, err := clients[len(clients)-1].ListBatches(ctx, &tuplesv1.ListBatchesRequest{}); err != nil { // connect before the measurement
 			return err
 		}
 	}
@@ -367,7 +370,7 @@ func (b *stockBench) record(ctx context.Context, c *cluster, m *stockMeasured) e
 	return err
 }
 
-// reserve holds some tuples at all parties.
+// reserve makes a reservation at all parties.
 func (x connection) reserve(ctx context.Context) (id string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -375,7 +378,7 @@ func (x connection) reserve(ctx context.Context) (id string, err error) {
 	return r.GetReservation().GetId(), err
 }
 
-// readAll draws a reservation and throws it away.
+// readAll draws a reservation and returns the number of bytes.
 func readAll(ctx context.Context, client tuplesv1.TuplesServiceClient, id string) (n int, err error) {
 	stream, err := client.Fetch(ctx, &tuplesv1.FetchRequest{ReservationId: id})
 	if err != nil {
@@ -393,25 +396,24 @@ func readAll(ctx context.Context, client tuplesv1.TuplesServiceClient, id string
 	}
 }
 
-// drawAll has one client draw all that is left, in one reservation.
-func (b *stockBench) drawAll(ctx context.Context, c *cluster, m *stockMeasured) error {
-	party := c.procs[1].cmd.Process.Pid
-	list, err := stockv1.NewStockServiceClient(c.operator).GetStock(ctx, &stockv1.GetStockRequest{})
+// drawAll draws the remaining tuples with one client and one reservation.
+func (b *stockBench) drawAll(ctx context.Context, c *cluster.Cluster, m *stockMeasured) error {
+	list, err := stockv1.NewStockServiceClient(c.Operator).GetStock(ctx, &stockv1.GetStockRequest{})
 	if err != nil || len(list.GetStock()) == 0 {
 		return errors.Join(err, errors.New("no stock"))
 	}
-	r, err := stockv1.NewStockServiceClient(c.operator).Reserve(ctx, &stockv1.ReserveRequest{Class: b.class, Count: list.GetStock()[0].GetAvailable() / 10 * 9})
+	r, err := stockv1.NewStockServiceClient(c.Operator).Reserve(ctx, &stockv1.ReserveRequest{Class: b.class, Count: list.GetStock()[0].GetAvailable() / 10 * 9})
 	if err != nil {
 		return err
 	}
-	resetPeak(party)
+	c.Party(0).ResetPeak()
 	began := time.Now()
-	n, err := readAll(ctx, tuplesv1.NewTuplesServiceClient(c.clients[0]), r.GetReservation().GetId())
+	n, err := readAll(ctx, tuplesv1.NewTuplesServiceClient(c.Clients[0]), r.GetReservation().GetId())
 	if err != nil {
 		return err
 	}
 	m.fetch = float64(n) / time.Since(began).Seconds()
-	s, err := statusv1.NewStatusServiceClient(c.clients[0]).GetStatus(ctx, &statusv1.GetStatusRequest{})
+	s, err := statusv1.NewStatusServiceClient(c.Clients[0]).GetStatus(ctx, &statusv1.GetStatusRequest{})
 	m.fetchPeak = float64(s.GetPeakRssBytes())
 	return err
 }
