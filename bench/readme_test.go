@@ -90,7 +90,7 @@ func figureTable(benchmarks, papers string) (table string, rows int, err error) 
 			}
 			ours, theirs = cells[2], rival[2]+" (tfhe-go)"
 		default:
-			ours, theirs = cells[2], cells[3]+" that time (Lattigo)"
+			ours, theirs = cells[2], strings.TrimSuffix(cells[3], "x")+" times as long (Lattigo)"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.what, ours, theirs)
 		rows++

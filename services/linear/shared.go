@@ -127,7 +127,7 @@ func (x *shared) decode(v []uint64, b []byte) error {
 	//lodge:check linearservice/residues [run=TestRunsRefuse] the matrix is accepted with several
 	//  encodings
 	if err := codec.DecodePoly([][]uint64{v}, []uint64{x.scheme.T}, b); err != nil {
-		return rpc.Errorf(rpc.Invalid, "pack residues modulo T as docs/guides/linear.md says", "the upload contains invalid residues modulo %d: %v", x.scheme.T, err)
+		return rpc.Errorf(rpc.Invalid, "pack residues modulo T as docs/reference/formats.md says", "the upload contains invalid residues modulo %d: %v", x.scheme.T, err)
 	}
 	return nil
 }

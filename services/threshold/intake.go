@@ -61,7 +61,7 @@ func (x *intake) add(chunk []byte) error {
 // decode decodes the next ciphertext, whose SHA-256 is sum, and computes its identifier.
 func (x *intake) decode(encoded []byte, sum [32]byte) error {
 	if err := x.batch.decode(encoded); err != nil {
-		return rpc.Errorf(rpc.BadCiphertext, "encode ciphertexts as docs/guides/threshold.md says", "ciphertext %d is not valid under %s: %v", x.decoded, x.set, err)
+		return rpc.Errorf(rpc.BadCiphertext, "encode ciphertexts as docs/reference/formats.md says", "ciphertext %d is not valid under %s: %v", x.decoded, x.set, err)
 	}
 	x.decoded++
 	name, err := x.name(sum)

@@ -139,7 +139,7 @@ func (q *request) checkForm() error {
 	if len(h.GetRecipient()) > 0 {
 		to, err := hpke.MLKEM768X25519().NewPublicKey(h.GetRecipient())
 		if err != nil {
-			return rpc.Errorf(rpc.Invalid, "send a public key of ML-KEM-768 with X25519, as docs/guides/threshold.md says", "the recipient's key of %d bytes is not valid", len(h.GetRecipient()))
+			return rpc.Errorf(rpc.Invalid, "send a public key of ML-KEM-768 with X25519, as docs/reference/formats.md says", "the recipient's key of %d bytes is not valid", len(h.GetRecipient()))
 		}
 		sum := sha256.Sum256(h.GetRecipient())
 		q.to, q.recipients = to, fmt.Sprintf("%s/%x", q.caller.Name, sum)

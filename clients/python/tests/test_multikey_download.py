@@ -169,7 +169,7 @@ class Fetch(unittest.TestCase):
         self.assertEqual(caught.exception.code, "unknown_key")
 
     def test_sizes(self) -> None:
-        """The sizes match docs/guides/multikey.md and the keys that services publish."""
+        """The sizes match docs/reference/parameters.md and the keys that services publish."""
         sizes = {"M11-2-128": 123.3, "M11-4-128": 82.2, "M11-8-128": 89.1, "M11-16-128": 133.6, "M11-32-128": 117.7}
         sizes |= {"M11-2": 98.2, "M11-4": 62.4, "M11-8": 78.6, "M11-16": 105.6, "M11-32": 149.4}  # legacy
         for name, megabytes in sizes.items():

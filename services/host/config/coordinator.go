@@ -44,7 +44,7 @@ type CoordinatorFile struct {
 	// LogLevel is debug, info, warn or error; default info.
 	LogLevel string  `yaml:"log_level,omitempty"`
 	Tracing  Tracing `yaml:"tracing,omitempty"`
-	// MaxConcurrent is the number of concurrent jobs, 1 to 16; default 2. Parties have limits of their own.
+	// MaxConcurrent is the number of concurrent jobs, 1 to 16; default 2. Parties have separate limits.
 	MaxConcurrent int  `yaml:"max_concurrent,omitempty"`
 	Reflection    bool `yaml:"reflection,omitempty"` // serve gRPC reflection
 	// Stock limits the jobs of stock policies.

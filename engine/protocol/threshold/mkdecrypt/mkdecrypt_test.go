@@ -215,7 +215,7 @@ func TestEdges(t *testing.T) {
 }
 
 // The test checks the kind of masks of every set that supports decryption, for the largest number
-// of parties, and the failure probability. docs/guides/multikey.md lists them.
+// of parties, and the failure probability. docs/reference/parameters.md lists them.
 func TestFailure(t *testing.T) {
 	for d, bound := range map[float64]float64{deviations64: -64, deviations128: -128} {
 		if erfc := math.Log2(math.Erfc(d / math.Sqrt2)); erfc > bound || erfc < bound-3 {

@@ -43,7 +43,7 @@ type MultikeyKeys struct {
 	Version uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	// active or retired.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
-	// The owner's number in the header of the keys, see docs/guides/multikey.md.
+	// The owner's number in the header of the keys, see docs/reference/formats.md.
 	Owner      uint32 `protobuf:"varint,3,opt,name=owner,proto3" json:"owner,omitempty"`
 	Params     string `protobuf:"bytes,4,opt,name=params,proto3" json:"params,omitempty"`
 	ParamsHash []byte `protobuf:"bytes,5,opt,name=params_hash,json=paramsHash,proto3" json:"params_hash,omitempty"`
@@ -56,7 +56,7 @@ type MultikeyKeys struct {
 	Created  *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=created,proto3" json:"created,omitempty"`
 	Retired  *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=retired,proto3" json:"retired,omitempty"`
 	Reason   string                 `protobuf:"bytes,11,opt,name=reason,proto3" json:"reason,omitempty"`
-	// The record and the revocation that the party has signed, see docs/guides/multikey.md.
+	// The record and the revocation that the party has signed, see docs/reference/formats.md.
 	Record     []byte `protobuf:"bytes,12,opt,name=record,proto3" json:"record,omitempty"`
 	Revocation []byte `protobuf:"bytes,13,opt,name=revocation,proto3" json:"revocation,omitempty"`
 	// Whether the keys have the set and the common reference string that the roster

@@ -237,7 +237,7 @@ type PublishedKey struct {
 	State string `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`
 	// Whether this party has the keys and not only their record.
 	Present bool `protobuf:"varint,6,opt,name=present,proto3" json:"present,omitempty"`
-	// The record and the revocation that the owner has signed, see docs/guides/multikey.md.
+	// The record and the revocation that the owner has signed, see docs/reference/formats.md.
 	// The record is missing if the owner revoked the keys before this party received it.
 	Record     []byte `protobuf:"bytes,7,opt,name=record,proto3" json:"record,omitempty"`
 	Revocation []byte `protobuf:"bytes,8,opt,name=revocation,proto3" json:"revocation,omitempty"`

@@ -740,7 +740,7 @@ type DecryptHeader struct {
 	// It tells approvers which ciphertexts they approve.
 	CiphertextsDigest []byte `protobuf:"bytes,11,opt,name=ciphertexts_digest,json=ciphertextsDigest,proto3" json:"ciphertexts_digest,omitempty"`
 	// Only for CIPHERTEXT_FORM_BGV: the level of all ciphertexts, encoded as described in
-	// docs/guides/threshold.md.
+	// docs/reference/formats.md.
 	Level uint32 `protobuf:"varint,12,opt,name=level,proto3" json:"level,omitempty"`
 	// Only for CIPHERTEXT_FORM_BGV: decrypt whole ciphertexts, with noise added to every
 	// part instead of masks. Only one quorum decrypts a given ciphertext this way,
@@ -1060,7 +1060,7 @@ type DecryptResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// In the first response.
 	Party uint32 `protobuf:"varint,1,opt,name=party,proto3" json:"party,omitempty"`
-	// The parts: for each message the id of a run and a word, see docs/guides/threshold.md;
+	// The parts: for each message the id of a run and a word, see docs/reference/formats.md;
 	// sealed to the recipient, if one was given.
 	Chunk         []byte `protobuf:"bytes,2,opt,name=chunk,proto3" json:"chunk,omitempty"`
 	unknownFields protoimpl.UnknownFields
