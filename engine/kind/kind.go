@@ -1,7 +1,7 @@
-// Package kind describes the kinds of tuples that Lodge makes: their names, their values, how a batch is
-// made, which relation its values satisfy, and what other systems call them. Plans, job validation,
-// policies, tuple files, the checker, exports, the clients and the command derive from this table;
-// docs/internals/adding-a-kind.md lists what remains to be written for a new kind.
+// Package kind describes the kinds of tuples that Lodge makes: their names and values, the steps
+// that make a batch, the relation between the values, and the names in other systems. Plans, job
+// validation, policies, tuple files, the checker, exports, the clients and the command derive from
+// this table; docs/internals/adding-a-kind.md describes how to add a kind.
 //
 // The package holds data and sizes only. It imports nothing but the standard library, so that the coordinator
 // and the independent checker can use it too.
@@ -12,8 +12,8 @@ import (
 	"slices"
 )
 
-// Kind identifies a kind of tuples. Digests of batches bind the number, so a number is never changed or
-// used again. The zero Kind is none.
+// Kind identifies a kind of tuples. Digests of batches bind the number, so a number is never
+// changed or used again. The zero Kind is invalid.
 type Kind uint8
 
 // Form says which shape all tuples of a class have in common.
@@ -29,7 +29,7 @@ const (
 // Products says which products of encrypted values a batch computes.
 type Products uint8
 
-// What a batch multiplies.
+// The products of a batch.
 const (
 	NoProducts     Products = iota
 	Squares                 // each value of A with itself
@@ -37,11 +37,11 @@ const (
 	MatrixProducts          // the matrices A and B
 )
 
-// Opening says what a batch computes from products that all parties open. Tuples whose product is zero are
+// Opening is the computation from products that all parties open. Tuples whose product is zero are
 // dropped.
 type Opening uint8
 
-// What is computed from opened products.
+// The computations from opened products.
 const (
 	Unopened Opening = iota
 	Roots            // of the squares: with a root s of a^2, the bit (a/s + 1)/2
@@ -105,7 +105,7 @@ type Descriptor struct {
 	Parts    []Part
 	Relation Relation
 
-	// What a batch consists of: one proved factor, or two; the products; and what is opened of them.
+	// Products are the products of the factors, and Opening the computation from opened products.
 	Products Products
 	Opening  Opening
 	// Owned is set if one party knows the values. That party alone proves the ciphertexts, and its records

@@ -83,7 +83,7 @@ func (s Shape) Side(x Side) int {
 	return 0
 }
 
-// Dims returns the dimensions of a part for a valid shape. A single element has none.
+// Dims returns the dimensions of a part for a valid shape. The list is empty for a single element.
 func (p Part) Dims(s Shape) (dims []int) {
 	for _, side := range p.Sides {
 		dims = append(dims, s.Side(side))
@@ -121,8 +121,9 @@ func (k Kind) CheckShape(s Shape) error {
 	return nil
 }
 
-// Product returns the shape of the matrix product that a batch of the kind computes: for convolutions, that
-// of the kernels and the windows of the image. Other kinds have none.
+// Product returns the shape of the matrix product that a batch of the kind computes: for
+// convolutions, that of the kernels and the windows of the image. Only kinds with a shape have a
+// product.
 func (k Kind) Product(s Shape) (MatrixShape, error) {
 	if err := k.CheckShape(s); err != nil {
 		return MatrixShape{}, err

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Product returns the matrix product of a convolution, and says what is wrong with a shape.
+// Product returns the matrix product of a convolution, and an error for an invalid shape.
 func TestConvolutionShapes(t *testing.T) {
 	for s, want := range map[ConvolutionShape]MatrixShape{
 		{3, 32, 32, 16, 3, 3, 1, 1, 1, 1}:    {16, 27, 1024},
