@@ -2,7 +2,7 @@
 SHELL := bash -o pipefail
 LONG := Limits|NoiseStudy|Timing|WholeRuns|EverySet|NeverFails|FullSize|KindsOfBatches|ShippedSets|KeysEvaluate|ManyResults|Assignments|Circuits
 LONGPKG := ./engine/gbfv ./engine/lwe ./engine/multikey ./engine/protocol/keygen ./engine/protocol/triple \
-	./engine/protocol/threshold/keygen ./engine/protocol/threshold/decrypt ./engine/protocol/threshold/bgvkeys \
+	./engine/protocol/threshold/lwekeys ./engine/protocol/threshold/decrypt ./engine/protocol/threshold/bgvkeys \
 	./engine/protocol/threshold/bgvdecrypt ./engine/protocol/threshold/mkdecrypt ./services/session/evidence
 # Histories use PostgreSQL. Its data is in memory if possible, because it syncs after every write.
 HISTORIES := LODGE_REQUIRE_POSTGRES=1 $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm) \

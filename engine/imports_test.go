@@ -19,17 +19,17 @@ const module = "github.com/lodge-mpc/lodge/"
 
 // layers lists the engine from the bottom up. A package imports only from layers below its own.
 var layers = [][]string{
-	{"engine", "engine/kind", "engine/kernel", "engine/intpoly", "engine/parallel", "engine/secret", "engine/longtest", "engine/hardness",
+	{"engine", "engine/kind", "engine/kernel", "engine/intpoly", "engine/parallel", "engine/secret", "engine/longtest", "engine/hardness", "engine/keyset",
 		"engine/protocol/internal/byzantine"},
 	{"engine/ring", "engine/field", "engine/sample", "engine/sigma"},
 	{"engine/codec", "engine/share", "engine/params", "engine/ot"},
 	{"engine/gbfv", "engine/lwe", "engine/bgv", "engine/linear"},
 	{"engine/gbfv/gbfvtest", "engine/lwe/lwetest", "engine/bgv/bgvtest", "engine/evaluation", "engine/multikey"},
-	{"engine/protocol/round", "engine/multikey/circuit"},
+	{"engine/protocol/round", "engine/multikey/circuit", "engine/catalogue"},
 	{"engine/protocol/round/roundtest", "engine/protocol/threshold/internal/complaint", "engine/protocol/threshold/internal/seeds",
 		"engine/protocol/threshold/internal/table"},
 	{"engine/protocol/keygen", "engine/protocol/popk", "engine/protocol/ddec", "engine/protocol/maccheck", "engine/protocol/verdict",
-		"engine/protocol/threshold/keygen", "engine/protocol/threshold/reshare", "engine/protocol/threshold/bgvkeys"},
+		"engine/protocol/threshold/lwekeys", "engine/protocol/threshold/reshare", "engine/protocol/threshold/bgvkeys"},
 	{"engine/protocol/threshold/masks"},
 	{"engine/protocol/threshold/decrypt"},
 	{"engine/protocol/threshold/bgvdecrypt", "engine/protocol/threshold/mkdecrypt"},
@@ -79,6 +79,10 @@ var outsideOf = map[string]string{
 	tfheGo + "math/vec":     "engine/multikey",
 	tfheGo + "tfhe":         "engine/multikey",
 }
+
+// seams lists the packages that may import the hooks of tests, in their own code. Every other package
+// uses round.Expose and Session.Omits.
+var seams = []string{"engine/protocol/round", "engine/protocol/round/roundtest", "engine/protocol/cheattest"}
 
 // unreachable lists packages that a package must not depend on, even indirectly.
 var unreachable = []struct{ from, to, reason string }{
@@ -180,6 +184,9 @@ func violations(packages []listed) []violation {
 			if strings.HasPrefix(to, module) && forTests(to) && !forTests(p.ImportPath) {
 				add(to, "only tests may import a package made for tests")
 			}
+			if to == module+"engine/protocol/internal/byzantine" && !slices.Contains(seams, from) {
+				add(to, "tests make parties cheat through round.Expose and Session.Omits")
+			}
 			if under(module+"cmd", to) && !under("cmd", from) {
 				add(to, "no package may import a command")
 			}
@@ -269,6 +276,8 @@ func TestImportLawCatches(t *testing.T) {
 		"kinds that compute":       {listed{ImportPath: module + "engine/kind", Imports: m("engine/secret")}, module + "engine/secret"},
 		"command":                  {listed{ImportPath: module + "e2e", Imports: m("cmd/lodge")}, module + "cmd/lodge"},
 		"cheats in a real package": {listed{ImportPath: module + "services/session/runner", Imports: m("engine/protocol/round/roundtest")}, module + "engine/protocol/round/roundtest"},
+		"hooks in a protocol":      {listed{ImportPath: module + "engine/protocol/keygen", Imports: m("engine/protocol/internal/byzantine")}, module + "engine/protocol/internal/byzantine"},
+		"hooks in the seam":        {listed{ImportPath: module + "engine/protocol/round", Imports: m("engine/protocol/internal/byzantine")}, ""},
 		"wire depending on engine": {listed{ImportPath: module + "proto/lodge/job/v1", Deps: m("engine/params")}, module + "engine/params"},
 	} {
 		found := violations([]listed{c.p})

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/bench"
-	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 )
 
 // TestMain serves the processes of clusters, which are this test program started again.
@@ -236,7 +236,7 @@ func TestBenchRefuses(t *testing.T) {
 		{"paper", "--table", "none"}, {"paper", "--filter", "none"}, {"paper", "--filter", "("}, {"paper", "--set", "S14-64"}, {"paper", "--text"},
 		{"paper", "--field", "p128", "--dim", "3"}, {"nothing"}, {"kernels", "--nothing"},
 	} {
-		if _, err := runBench(t, args...); exitCode(err) != 2 && !errors.As(err, new(*params.UnknownError)) {
+		if _, err := runBench(t, args...); exitCode(err) != 2 && !errors.As(err, new(*keyset.UnknownError)) {
 			t.Errorf("lodge-bench %v: %v", args, err)
 		}
 	}

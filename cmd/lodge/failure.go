@@ -16,6 +16,7 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 	"github.com/lodge-mpc/lodge/clients/go/verify"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
@@ -196,7 +197,7 @@ func typed(err error) *rpc.Error {
 	if broken := (*audit.BrokenError)(nil); errors.As(err, &broken) {
 		return rpc.Errorf(checkFailed, "keep the log as it is, and put back the one that belongs to this store: `lodge audit verify` says more", "%s", err.Error())
 	}
-	if unknown := (*params.UnknownError)(nil); errors.As(err, &unknown) {
+	if unknown := (*keyset.UnknownError)(nil); errors.As(err, &unknown) {
 		return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(unknown.Known, ", ")+"; `lodge params list --all` names all sets", "unknown %s %q",
 			unknown.What, unknown.Name)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/bgv"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/params"
@@ -143,7 +144,7 @@ func TestParamsShowUse(t *testing.T) {
 }
 
 func TestParamsRefuses(t *testing.T) {
-	var unknown *params.UnknownError
+	var unknown *keyset.UnknownError
 	var miss *params.DoesNotFit
 	if _, err := runParams(t, "show", "S99"); !errors.As(err, &unknown) {
 		t.Errorf("unknown set: %v", err)

@@ -12,9 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/cheattest"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/services/host/config"
-	"github.com/lodge-mpc/lodge/services/party"
 	"github.com/lodge-mpc/lodge/services/session/exchange"
-	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
 // fieldName is that of the sessions in which this party cheats.
@@ -28,7 +26,7 @@ type cheater struct {
 
 	mu        sync.Mutex
 	cheat     *cheattest.Cheat // nil while it is honest
-	recording cheattest.Session
+	recording cheattest.Kind
 	said      map[place][][]byte            // in honest sessions that were recorded
 	signed    map[place][]*exchangev1.Frame // the same, as it went out
 	envelopes map[envelopeKey]exchange.Envelope
@@ -39,7 +37,7 @@ type cheater struct {
 
 // place is where something was said.
 type place struct {
-	in   cheattest.Session
+	in   cheattest.Kind
 	to   round.Party // or round.All
 	name string
 }
@@ -68,13 +66,13 @@ func newCheater(f *config.PartyFile) (*cheater, error) {
 	return c, err
 }
 
-// deviation is the seam by which a party cheats.
-func (c *cheater) deviation() *party.Deviation {
-	return &party.Deviation{Sessions: runner.Deviation{Session: c.begin, Signing: c.signing}, Sends: c.sends}
-}
-
 // begin installs the present cheat in a session, or records the session's messages.
 func (c *cheater) begin(s *round.Session) {
+	c.change(s)
+	cheattest.On(s, "envelope", c.signing)
+}
+
+func (c *cheater) change(s *round.Session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.envelopes = map[envelopeKey]exchange.Envelope{}
@@ -100,10 +98,10 @@ func (c *cheater) begin(s *round.Session) {
 }
 
 // signing records the signed envelope of a message, to sign a second version of the message.
-func (c *cheater) signing(e exchange.Envelope) {
+func (c *cheater) signing(e *exchange.Envelope) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.envelopes[envelopeKey{e.Round, e.Name, e.To}] = e
+	c.envelopes[envelopeKey{e.Round, e.Name, e.To}] = *e
 }
 
 // missed lists what of the present cheat has not taken place.

@@ -219,7 +219,7 @@ func (c *cluster) order(text string) (missed []string) {
 }
 
 // spec is of a new session of this kind.
-func (c *cluster) spec(in cheattest.Session) *jobv1.SessionSpec {
+func (c *cluster) spec(in cheattest.Kind) *jobv1.SessionSpec {
 	c.t.Helper()
 	c.jobs++
 	known, err := params.Lookup(set)

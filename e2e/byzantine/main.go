@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	} else if err := c.order("cheat", *name); err != nil {
 		return err
 	}
-	return party.Deviate(ctx, f, "byzantine", slog.New(slog.NewTextHandler(errs, nil)), c.deviation(), c.inner())
+	return party.RunWith(ctx, f, "byzantine", slog.New(slog.NewTextHandler(errs, nil)), party.Seam{Cheat: c.begin, Streams: c.sends}, c.inner())
 }
 
 // obey takes orders until its input ends.
@@ -88,7 +88,7 @@ func (c *cheater) order(verb, argument string) error {
 	case "honest":
 		c.cheat, c.recording = nil, ""
 	case "record":
-		c.cheat, c.recording = nil, cheattest.Session(argument)
+		c.cheat, c.recording = nil, cheattest.Kind(argument)
 	case "cheat":
 		cheat := cheattest.Find(argument)
 		if cheat == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 )
 
 // Keys are encoded as a header and chunks, one for each sample. Chunks can be sent and received in
@@ -65,37 +66,19 @@ func (s *Scheme) AppendChunk(dst []byte, k *Keys, i int) []byte {
 
 // ChunkDigests returns the SHA-256 of each chunk.
 func (s *Scheme) ChunkDigests(k *Keys) [][32]byte {
-	list := make([][32]byte, len(k.B))
-	var b []byte
-	for i := range list {
-		b = s.AppendChunk(b[:0], k, i)
-		list[i] = sha256.Sum256(b)
-	}
-	return list
+	return keyset.ChunkDigests(len(k.B), func(dst []byte, i int) []byte { return s.AppendChunk(dst, k, i) })
 }
 
-// KeysDigest returns a digest that identifies keys and their set: SHA-256 of a tag, the header, and
-// the SHA-256 of every chunk.
+// KeysDigest returns the digest that identifies keys and their set.
 func (s *Scheme) KeysDigest(k *Keys) [32]byte { return DigestOf(s.KeysHeader(k), s.ChunkDigests(k)) }
 
-// DigestOf returns the digest of keys from their header and the digests of their chunks.
-func DigestOf(header []byte, chunks [][32]byte) [32]byte {
-	b := append([]byte("lodge bgv keys 1"), header...)
-	for _, c := range chunks {
-		b = append(b, c[:]...)
-	}
-	return sha256.Sum256(b)
-}
+var format = keyset.Format{Tag: "lodge bgv keys 1", Err: ErrKeys}
 
-// Receiver assembles keys from their chunks, which may arrive in any order, for example on a
-// resumed stream.
-type Receiver struct {
-	scheme *Scheme
-	header []byte
-	keys   *Keys
-	hashes [][32]byte
-	have   []bool
-}
+// DigestOf returns the digest of keys from their header and the digests of their chunks.
+func DigestOf(header []byte, chunks [][32]byte) [32]byte { return format.Digest(header, chunks) }
+
+// Receiver assembles keys from their chunks.
+type Receiver = keyset.Receiver[*Keys]
 
 // Receive checks the header before it allocates memory for the keys. The error wraps ErrKeys.
 func (s *Scheme) Receive(header []byte) (*Receiver, error) {
@@ -107,67 +90,24 @@ func (s *Scheme) Receive(header []byte) (*Receiver, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := len(keys.B)
-	return &Receiver{scheme: s, header: append([]byte(nil), header...), keys: keys, hashes: make([][32]byte, n), have: make([]bool, n)}, nil
-}
-
-// Put adds chunk i. The same chunk may be added again, but not a different one. The error wraps
-// ErrKeys; the chunk is then still missing.
-func (r *Receiver) Put(i int, chunk []byte) error {
-	if i < 0 || i >= len(r.have) {
-		return fmt.Errorf("%w: chunk %d of %d does not exist", ErrKeys, i, len(r.have))
-	}
-	sum := sha256.Sum256(chunk)
-	if r.have[i] {
-		if sum != r.hashes[i] {
-			return fmt.Errorf("%w: chunk %d was received twice with different contents", ErrKeys, i)
-		}
-		return nil
-	}
-	if err := codec.DecodePoly(r.keys.B[i].C, r.scheme.QP(), chunk); err != nil {
-		return fmt.Errorf("%w: chunk %d: %w", ErrKeys, i, err)
-	}
-	r.hashes[i], r.have[i] = sum, true
-	return nil
-}
-
-// Missing lists the chunks that were not received.
-func (r *Receiver) Missing() (list []int) {
-	for i, have := range r.have {
-		if !have {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
-// Finish returns the keys if all chunks were received and the keys have the digest. The error wraps
-// ErrKeys.
-func (r *Receiver) Finish(digest [32]byte) (*Keys, error) {
-	if list := r.Missing(); len(list) > 0 {
-		return nil, fmt.Errorf("%w: %d of %d chunks are missing", ErrKeys, len(list), len(r.have))
-	}
-	//lodge:check bgv/keys-digest received keys need not match their digest
-	if got := DigestOf(r.header, r.hashes); got != digest {
-		return nil, fmt.Errorf("%w: their digest is %x, want %x", ErrKeys, got, digest)
-	}
-	return r.keys, nil
+	return keyset.NewReceiver(format, header, keys, len(keys.B), func(i int, chunk []byte) error {
+		return codec.DecodePoly(keys.B[i].C, s.QP(), chunk)
+	}), nil
 }
 
 // ReceivePublicKey returns the public key of keys with the given digest, from chunk 0, the header
 // and the digests of all chunks, which may come from an untrusted source. The error wraps ErrKeys.
 func (s *Scheme) ReceivePublicKey(digest [32]byte, header []byte, chunks [][32]byte, chunk []byte) (*rlwe.PublicKey, error) {
 	seed, galois, err := s.parseHeader(header)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	//lodge:check bgv/public-digest [drop=DigestOf(header, chunks) != digest] a received public key
-	//  need not match its digest
-	case len(chunks) != s.Samples(len(galois)) || DigestOf(header, chunks) != digest:
-		return nil, fmt.Errorf("%w: the header and the chunk digests do not have digest %x", ErrKeys, digest)
-	//lodge:check bgv/public-chunk a chunk of a public key need not match its digest
-	case sha256.Sum256(chunk) != chunks[0]:
-		return nil, fmt.Errorf("%w: chunk 0 does not have its digest", ErrKeys)
+	}
+	//lodge:check bgv/public-digest another number of chunks than the keys have is accepted
+	if len(chunks) != s.Samples(len(galois)) {
+		return nil, fmt.Errorf("%w: %d chunk digests, want %d", ErrKeys, len(chunks), s.Samples(len(galois)))
+	}
+	if err := format.CheckFirst(digest, header, chunks, chunk); err != nil {
+		return nil, err
 	}
 	k := &Keys{Seed: seed}
 	k.B = append(k.B, s.basis.NewNTT())

@@ -1,8 +1,6 @@
 package bgv
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/big"
@@ -10,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/lodge-mpc/lodge/engine/hardness"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 )
 
 // Default is the name of the default set.
@@ -17,7 +16,7 @@ const Default = "B13-17"
 
 // InsecurePrefix starts the name of every set that is too small to be secure. Such sets are only for
 // tests.
-const InsecurePrefix = "insecure-"
+const InsecurePrefix = keyset.InsecurePrefix
 
 // A Set fixes the rings, moduli and limits. Sets must not be modified.
 type Set struct {
@@ -109,38 +108,18 @@ func (s *Set) Digits() int { return (len(s.Q) + len(s.P) - 1) / len(s.P) }
 // Digit returns the digit that contains prime k of Q.
 func (s *Set) Digit(k int) int { return k / len(s.P) }
 
-// Sets lists every set, shipped ones first. The caller owns the result.
+var sets = keyset.Registry[Set]{
+	Scheme: "bgv", Sets: registry, Label: func(s *Set) (string, bool) { return s.Name, !s.Insecure },
+}
+
+// Sets lists every set: those for new keys, those for tests. The caller owns the result.
 func Sets() []*Set { return registry() }
 
-// Names lists the sets that are not for tests.
-func Names() (names []string) {
-	for _, s := range registry() {
-		if !s.Insecure {
-			names = append(names, s.Name)
-		}
-	}
-	return names
-}
+// Names lists the sets for new keys, without those for tests.
+func Names() []string { return sets.Names() }
 
-// Lookup finds a set by name. The error is an *UnknownError.
-func Lookup(name string) (*Set, error) {
-	for _, s := range registry() {
-		if s.Name == name {
-			return s, nil
-		}
-	}
-	return nil, &UnknownError{Name: name, Known: Names()}
-}
-
-// UnknownError is returned if a set does not exist. It lists the existing sets.
-type UnknownError struct {
-	Name  string
-	Known []string
-}
-
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("bgv: unknown set %q (known: %s)", e.Name, strings.Join(e.Known, ", "))
-}
+// Lookup finds a set by name. The error is a *keyset.UnknownError.
+func Lookup(name string) (*Set, error) { return sets.Lookup(name) }
 
 // Validate checks the mathematical requirements of a set, and its security with package hardness.
 func (s *Set) Validate() error {
@@ -191,26 +170,11 @@ func isPrime(q uint64, logN int) bool {
 // parties.
 func (s *Set) Rounding(parties int) float64 { return float64(1+parties*s.N())/2 + 1 }
 
-// Hash returns a hash of everything in the set that affects keys and ciphertexts, including its
-// name: SHA-256 of the fields, each preceded by its length in eight bytes, big endian.
+// Hash identifies everything in the set that affects keys and ciphertexts, including its name.
 func (s *Set) Hash() [32]byte {
-	h := sha256.New()
-	field := func(b []byte) {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
-		h.Write(b)
-	}
-	field([]byte("lodge bgv set 1"))
-	field([]byte(s.Name))
-	insecure := uint64(0)
-	if s.Insecure {
-		insecure = 1
-	}
 	list := []uint64{
 		uint64(s.LogN), uint64(len(s.Q)), uint64(len(s.P)), s.T, math.Float64bits(s.Variance), uint64(s.LogNoise),
-		uint64(s.FloodLevel), uint64(s.LogDecryptions), insecure,
+		uint64(s.FloodLevel), uint64(s.LogDecryptions), keyset.Flag(s.Insecure),
 	}
-	for _, v := range append(list, s.QP()...) {
-		field(binary.BigEndian.AppendUint64(nil, v))
-	}
-	return [32]byte(h.Sum(nil))
+	return keyset.Hash("lodge bgv set 1", s.Name, append(list, s.QP()...))
 }

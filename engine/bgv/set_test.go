@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/keyset"
 )
 
 func TestSetsAreValid(t *testing.T) {
@@ -73,7 +75,7 @@ func TestValidateRefuses(t *testing.T) {
 }
 
 func TestUnknownSet(t *testing.T) {
-	var unknown *UnknownError
+	var unknown *keyset.UnknownError
 	_, err := Lookup("B11-17")
 	const want = `bgv: unknown set "B11-17" (known: B12-17, B13-17, B14-31)`
 	if !errors.As(err, &unknown) || err.Error() != want {

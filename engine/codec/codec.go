@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// Errors of this package wrap one of these.
+// Every error of this package wraps one of them.
 var (
 	ErrTruncated = errors.New("codec: too short")
 	ErrTrailing  = errors.New("codec: too long")

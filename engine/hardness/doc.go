@@ -1,4 +1,4 @@
-// Package hardness estimates what the best known attacks on LWE cost. It is the only security model of the project:
+// Package hardness estimates the cost of the best known attacks on LWE. It is the only security model of the project:
 // every parameter set of every scheme is checked with it.
 //
 // # Attacks
@@ -27,7 +27,7 @@
 //
 // # Margin
 //
-// Margin is subtracted from what the formulas give. The test compares the result with outputs of the estimator for
+// Margin is subtracted from the results of the formulas. The test compares the result with outputs of the estimator for
 // 22 kinds of samples that have shipped and for 140 candidates (testdata): it is never above one of them, and at
 // most half a bit below where the secret is of a kind that the estimator has. The estimator needs SageMath and is not
 // run by any build, so for a kind of sample that the table does not have, only this model was used. The table

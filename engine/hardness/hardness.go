@@ -52,9 +52,9 @@ func (b Bits) Min(o Bits) Bits { return Bits{min(b.Classical, o.Classical), min(
 
 var known sync.Map // of Samples to Bits
 
-// Estimate is the security of samples, less Margin and cut to a tenth of a bit. It is 0 if the samples are so easy that the
-// model has no block size for them, or so malformed that it has none either. It is safe for concurrent use and remembers
-// what it computed.
+// Estimate returns the security of samples, less Margin and rounded down to a tenth of a bit. It
+// returns 0 if the samples are malformed, or so easy that the model has no block size for them. It
+// is safe for concurrent use and caches its results.
 func (s Samples) Estimate() Bits {
 	if b, ok := known.Load(s); ok {
 		return b.(Bits)
@@ -97,7 +97,7 @@ func logHermite(beta float64) float64 {
 	return (math.Log(beta/(2*math.Pi*math.E)) + math.Log(math.Pi*beta)/beta) / (2 * (beta - 1))
 }
 
-// scale is what the secret is multiplied by, so that it is as wide as the errors; at least 1.
+// scale returns the factor, at least 1, that makes the secret as wide as the errors.
 func (a attack) scale() float64 { return max(1, a.Deviation/math.Sqrt(a.Secret.Variance)) }
 
 // usvp is the smallest block size with which the embedding succeeds, or 0 if none does.
@@ -125,8 +125,8 @@ func (a attack) embeds(beta float64) bool {
 	return left <= right
 }
 
-// tolerance is how far above the least cost so far a search goes on, in bits: costs jump by one or two where a sieve
-// has to be repeated.
+// tolerance bounds, in bits, how far above the lowest cost found so far a search continues. Costs
+// jump by one or two bits where a sieve must be repeated.
 const tolerance = 4
 
 // bdd is log2 of the cost of reduction and one sieve.

@@ -44,7 +44,8 @@ func (s sieve) short(beta, d, log float64) float64 {
 func (s sieve) enlarged(float64) float64 { return enlarging }
 func (s sieve) grover() bool             { return s.quantum }
 
-// times is log2 of how often a sieve runs that gives 2^-log of what is needed: rounded up, as long as that matters.
+// times returns log2 of the number of sieves needed if one sieve yields 2^-log of the required
+// vectors. It rounds up where rounding matters.
 func times(log float64) float64 {
 	if log > 50 {
 		return log

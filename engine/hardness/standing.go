@@ -5,7 +5,7 @@ import "fmt"
 // LeastLogFailure bounds log2 of the probability that an operation of a set for new keys fails.
 const LeastLogFailure = -128
 
-// Standing is what a set is judged by: whether it may make new keys.
+// Standing holds the properties that decide whether a set may make new keys.
 type Standing struct {
 	Set        string
 	Successor  string  // of a legacy set: the set to make new keys with
@@ -15,7 +15,7 @@ type Standing struct {
 	LogFailure float64 // log2 of the worst failure of an operation, by the noise model, unless Exact
 }
 
-// reason says what a set falls short of.
+// reason returns the requirement that a set does not meet, or "".
 func (s Standing) reason() string {
 	switch {
 	case s.Bits.Classical < Least:
@@ -26,8 +26,9 @@ func (s Standing) reason() string {
 	return ""
 }
 
-// Check returns an error unless the set is for tests, or legacy, or has Least bits of security and fails with
-// probability 2^LeastLogFailure at most. A legacy set falls short of one of these.
+// Check returns an error unless the set is for tests, is legacy, or meets both requirements: Least
+// bits of security, and failures with probability at most 2^LeastLogFailure. A legacy set must not
+// meet both.
 func (s Standing) Check() error {
 	reason := s.reason()
 	//lodge:check hardness/set-bound run=TestStanding a set below 128 bits or above 2^-128 ships

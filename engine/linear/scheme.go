@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// Errors that callers can cause. Errors of this package wrap one of these, or are an *UnknownError.
+// Errors that callers can cause. Every error of this package wraps one of them, or is a *keyset.UnknownError.
 var (
 	ErrShape      = errors.New("linear: wrong shape")
 	ErrRange      = errors.New("linear: value out of range")
@@ -106,7 +106,7 @@ func (s *Scheme) prepareProof(t *big.Int) (err error) {
 	return nil
 }
 
-// Find prepares the set with the given name. The error may be an *UnknownError.
+// Find prepares the set with the given name. The error may be a *keyset.UnknownError.
 func Find(name string) (*Scheme, error) {
 	set, err := Lookup(name)
 	if err != nil {

@@ -1,14 +1,13 @@
 package linear
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/big"
 	"strings"
 
 	"github.com/lodge-mpc/lodge/engine/hardness"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 )
 
 // DefaultVector and DefaultProduct name the sets that are used when the caller names none: for products on shares, with
@@ -24,7 +23,7 @@ const Unproved = "V13-32"
 
 // InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for
 // tests.
-const InsecurePrefix = "insecure-"
+const InsecurePrefix = keyset.InsecurePrefix
 
 // A Set is one choice of ring, moduli and errors. Sets are data and must not be modified.
 type Set struct {
@@ -72,38 +71,18 @@ func registry() []*Set {
 	return all
 }
 
-// Sets lists every set, shipped ones first. The caller owns the result.
+var sets = keyset.Registry[Set]{
+	Scheme: "linear", Sets: registry, Label: func(s *Set) (string, bool) { return s.Name, !s.Insecure },
+}
+
+// Sets lists every set: those for new keys, those for tests. The caller owns the result.
 func Sets() []*Set { return registry() }
 
-// Names lists the secure sets.
-func Names() (names []string) {
-	for _, s := range registry() {
-		if !s.Insecure {
-			names = append(names, s.Name)
-		}
-	}
-	return names
-}
+// Names lists the sets for new keys, without those for tests.
+func Names() []string { return sets.Names() }
 
-// Lookup finds a set by name. The error is an *UnknownError.
-func Lookup(name string) (*Set, error) {
-	for _, s := range registry() {
-		if s.Name == name {
-			return s, nil
-		}
-	}
-	return nil, &UnknownError{Name: name, Known: Names()}
-}
-
-// UnknownError reports an unknown set and lists the known ones.
-type UnknownError struct {
-	Name  string
-	Known []string
-}
-
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("linear: unknown set %q (known: %s)", e.Name, strings.Join(e.Known, ", "))
-}
+// Lookup finds a set by name. The error is a *keyset.UnknownError.
+func Lookup(name string) (*Set, error) { return sets.Lookup(name) }
 
 // N returns the ring degree.
 func (s *Set) N() int { return 1 << s.LogN }
@@ -178,28 +157,12 @@ func (s *Set) prime(q uint64) bool {
 	return q%(2<<s.LogN) == 1 && new(big.Int).SetUint64(q).ProbablyPrime(0) // exact under 2^64
 }
 
-// Hash returns the identity of everything in the set on which keys and ciphertexts depend,
-// including its name: SHA-256 of the fields, each preceded by its length in eight bytes, big
-// endian.
+// Hash identifies everything in the set that affects keys and ciphertexts, including its name.
 func (s *Set) Hash() [32]byte {
-	h := sha256.New()
-	field := func(b []byte) {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
-		h.Write(b)
-	}
-	field([]byte("lodge linear set 1"))
-	field([]byte(s.Name))
-	insecure := uint64(0)
-	if s.Insecure {
-		insecure = 1
-	}
-	list := []uint64{uint64(s.LogN), uint64(len(s.Q)), s.T, math.Float64bits(s.ErrorWidth), insecure}
+	list := []uint64{uint64(s.LogN), uint64(len(s.Q)), s.T, math.Float64bits(s.ErrorWidth), keyset.Flag(s.Insecure)}
 	list = append(list, s.Q...)
 	if p := s.Proof; p != nil {
 		list = append(list, math.Float64bits(p.SecretWidth), math.Float64bits(p.MaskWidth), uint64(p.Bound))
 	}
-	for _, v := range list {
-		field(binary.BigEndian.AppendUint64(nil, v))
-	}
-	return [32]byte(h.Sum(nil))
+	return keyset.Hash("lodge linear set 1", s.Name, list)
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/keyset"
 )
 
 func TestSetsAreValid(t *testing.T) {
@@ -66,7 +68,7 @@ func TestValidateRefuses(t *testing.T) {
 }
 
 func TestUnknownSet(t *testing.T) {
-	var unknown *UnknownError
+	var unknown *keyset.UnknownError
 	_, err := Find("V11-17")
 	const want = `linear: unknown set "V11-17" (known: V13-32, V13-32-proved, P13-17, P13-40)`
 	if !errors.As(err, &unknown) || err.Error() != want {

@@ -39,7 +39,7 @@ func (c *Ring) Clone() *Ring { return &Ring{A: slices.Clone(c.A), B: slices.Clon
 // Equal reports whether two ciphertexts have the same residues.
 func (c *Ring) Equal(o *Ring) bool { return slices.Equal(c.A, o.A) && slices.Equal(c.B, o.B) }
 
-// Check refuses what is no ciphertext of the set, with an error that wraps ErrCiphertext.
+// Check returns an error, which wraps ErrCiphertext, unless c is a ciphertext of the set.
 func (s *Scheme) Check(c *LWE) error {
 	switch {
 	case c == nil || len(c.A) != s.N():
@@ -95,7 +95,7 @@ func (s *Scheme) Scale(dst, a *LWE, c int64) {
 // AddPhase adds a public constant to the phase.
 func (s *Scheme) AddPhase(dst *LWE, phase uint64) { dst.B = s.mod.Add(dst.B, phase) }
 
-// residue is c mod Q for |c| < Q.
+// residue returns c mod Q for |c| < Q.
 func (s *Scheme) residue(c int64) uint64 { return uint64(c) + s.Q&uint64(c>>63) }
 
 // AddRing sets dst = a + b. dst may be an operand.
@@ -110,11 +110,11 @@ func (s *Scheme) SubRing(dst, a, b *Ring) {
 	s.mod.SubVec(dst.B, a.B, b.B)
 }
 
-// Extract sets dst to a ciphertext of coefficient k of the phase of c, in [0, N). As
+// Extract sets dst to a ciphertext of coefficient k, in [0, N), of the phase of c. As
 //
 //	(a z)_k = sum_{i <= k} a_{k-i} z_i - sum_{i > k} a_{N+k-i} z_i,
 //
-// the vector is (a_k, ..., a_0, -a_{N-1}, ..., -a_{k+1}). Nothing is added to the noise.
+// the vector is (a_k, ..., a_0, -a_{N-1}, ..., -a_{k+1}). The noise does not change.
 func (s *Scheme) Extract(dst *LWE, c *Ring, k int) {
 	n := s.N()
 	for i := range k + 1 {
@@ -126,8 +126,8 @@ func (s *Scheme) Extract(dst *LWE, c *Ring, k int) {
 	dst.B = c.B[k]
 }
 
-// Unroll sets dst, of 2N residues, to what Extract gives for all coefficients of a ring ciphertext at once: the vector for
-// coefficient k is dst[N-1-k:2N-1-k].
+// Unroll sets dst, of 2N residues, to the vectors of Extract for all coefficients of a ring
+// ciphertext: the vector for coefficient k is dst[N-1-k:2N-1-k].
 func (s *Scheme) Unroll(dst []uint64, c *Ring) {
 	n := s.N()
 	for i, a := range c.A {

@@ -7,8 +7,8 @@
 // # Secrets and keys
 //
 // R = Z[X]/(X^N+1), and Q is a prime that is 1 mod 2N. There are two secrets: z in R with coefficients that are
-// differences of two bits (-1, 0, 1 with probabilities 1/4, 1/2, 1/4), and s in {0,1}^n. A phase is what is left of a
-// ciphertext without its mask:
+// differences of two bits (-1, 0, 1 with probabilities 1/4, 1/2, 1/4), and s in {0,1}^n. The phase of a
+// ciphertext is the ciphertext without its mask:
 //
 //	ring ciphertext  (a, b) in R_Q^2        b - a z
 //	LWE ciphertext   (a, b) in Z_Q^(N+1)    b - <a, z>, z the vector of coefficients
@@ -22,12 +22,12 @@
 //
 // with g_j = 2^Drop B^j of the gadget in question. All a are expanded from one public seed by index; keys are the b.
 //
-// The paper's public key is N log Q samples of LWE, which encryption adds up with random bits: its security asks for so
-// many that the leftover hash lemma applies, 10^5 vectors of N words. One ring sample does the same work: encryption
-// masks with a u + e1 and b u + e2 for a short secret u of its own, whose security is that of RLWE with the secrets z
+// The paper's public key is N log Q samples of LWE, which encryption adds up with random bits: its security needs
+// enough of them for the leftover hash lemma, 10^5 vectors of N words. One ring sample does the same work: encryption
+// masks with a u + e1 and b u + e2 for a fresh short secret u. Its security is that of RLWE with the secrets z
 // and u, twice (Lyubashevsky, Peikert, Regev, 2010) — the assumption that the rotation key rests on anyway — and
-// encrypts N messages at once. As the coefficients of a ring ciphertext under z are LWE ciphertexts under the vector z,
-// what users then hold, and what threshold decryption opens, is the same.
+// encrypts N messages at once. The coefficients of a ring ciphertext under z are LWE ciphertexts under the vector z,
+// so users hold, and threshold decryption opens, the same ciphertexts as in the paper.
 //
 // # Messages
 //
@@ -62,7 +62,7 @@
 //
 // Errors of keys come from all parties: each of n contributes the variance max(sigma^2/(n-t), 2.1^2), so that what the
 // honest ones contribute has at least sigma^2, and all together n times it (PartyVariance). With the total variances V
-// of ring samples and W of the switching key, D = 2^Drop, and the second moments of digits and of what is dropped
+// of ring samples and W of the switching key, D = 2^Drop, and the second moments of digits and of dropped remainders
 //
 //	d2 = (B^2+2)/12, or 1/2 for B = 2        r2 = (D^2+2)/12, or 0 for D = 1
 //
@@ -76,13 +76,13 @@
 // # Rounding with the mean
 //
 // Modulus switching leaves the error sum_i d_i s_i/Q, with d_i/Q uniform in [-1/2, 1/2]. Its variance is (n/2)/12, as half
-// of the s_i are 1. But the d_i are public and the mean of each s_i is 1/2, so everybody knows the part sum_i d_i/2Q of it.
-// Centred sets subtract that part from b before b is rounded. What is left is sum_i d_i (s_i - 1/2)/Q, of variance
+// of the s_i are 1. But the d_i are public and the mean of each s_i is 1/2, so the part sum_i d_i/2Q of the error is public.
+// Centred sets subtract that part from b before b is rounded. The remaining error is sum_i d_i (s_i - 1/2)/Q, of variance
 // (n/4)/12, for one addition a coordinate. The error of rounding b adds 1/12. Sets that shipped before do not subtract it,
 // because that changes the words of results: they have (1 + n/2)/12.
 //
-// A lookup errs if what it is rotated by is off by N/2p or more, a gate if by N/4, XOR and XNOR, whose sums are
-// doubled, if by N/2. In all sets the rounding of modulus switching is nearly all of it: sqrt((1 + 232)/12) = 4.4 of 64
+// A lookup errs if its rotation is off by N/2p or more, and a gate if by N/4. XOR and XNOR double their sums
+// and err if by N/2. In all sets, the rounding of modulus switching dominates this error: sqrt((1 + 232)/12) = 4.4 of 64
 // for lookups of T11-4. A lookup of a result fails with 2^-148, one of a sum of results (maxSum) under keys of 64 holders
 // with 2^-135, a gate with less than 2^-8000. These are averages over ciphertexts: the d_i are public, and an attacker
 // who picks among 2^64 ciphertexts the one with the largest sum of d_i^2, 1.27 times its mean, reaches 2^-110 to 2^-117.

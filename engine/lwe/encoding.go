@@ -9,13 +9,14 @@ import (
 type Encoding uint8
 
 const (
-	// Plain has m in Z_p at round(Q m/p): sums of messages wrap around. It is what threshold decryption opens.
+	// Plain has m in Z_p at round(Q m/p). Sums of messages wrap around. Threshold decryption opens
+	// plain messages.
 	Plain Encoding = iota + 1
-	// Padded has m in [0, p) at round(Q m/2p): the bit above m is 0. It is what lookups take and give. Sums must stay
-	// below p; twice a padded ciphertext is a plain one.
+	// Padded has m in [0, p) at round(Q m/2p): the bit above m is 0. Lookups take and return padded
+	// messages. Sums must stay below p; twice a padded ciphertext is a plain one.
 	Padded
-	// Boolean has false at -Q/8 and true at Q/8. It is what gates take and give. As a plain message it is -p/8 or p/8 mod
-	// p.
+	// Boolean has false at -Q/8 and true at Q/8. Gates take and return Boolean messages. As a plain
+	// message it is -p/8 or p/8 mod p.
 	Boolean
 )
 
@@ -43,8 +44,8 @@ func (s *Scheme) rounded(m uint64, k int) uint64 {
 // eighth is round(Q/8).
 func (s *Scheme) eighth() uint64 { return s.rounded(1, 3) }
 
-// Encode is the phase of a message, which for Boolean is 0 or 1. The error wraps ErrMessage. The message may be secret:
-// the time does not depend on it, unless it is refused.
+// Encode returns the phase of a message, which is 0 or 1 for Boolean. The error wraps ErrMessage.
+// The message may be secret: the running time depends on it only if it is rejected.
 func (s *Scheme) Encode(m uint64, e Encoding) (uint64, error) {
 	k := bits.Len64(s.P) - 1
 	limit := s.P
@@ -67,8 +68,9 @@ func (s *Scheme) Encode(m uint64, e Encoding) (uint64, error) {
 	return s.rounded(m, k), nil
 }
 
-// Decode is the message nearest to a phase. A padded phase in the upper half of the circle, which no message has, is
-// that of m - p.
+// Decode returns the message nearest to a phase, from 0 to p-1. No padded message has a phase in
+// the upper half of the circle; there Decode returns the message modulo p, as for the phase of m -
+// p.
 func (s *Scheme) Decode(phase uint64, e Encoding) uint64 {
 	if e == Boolean {
 		_, lower := bits.Sub64(phase, (s.Q+1)/2, 0)

@@ -1,7 +1,6 @@
 package lwe
 
 import (
-	"crypto/sha256"
 	"fmt"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
@@ -25,16 +24,17 @@ func (s *Scheme) PublicKey(k *Keys) (*PublicKey, error) {
 	return p, nil
 }
 
-// ReceivePublicKey prepares the public key of keys with a digest, from their header, the digests of their chunks and chunk
-// 0 alone. The error wraps ErrKeys, or ErrSet.
+// ReceivePublicKey returns the public key of keys with a digest. It needs the header of the keys,
+// the digests of their chunks, and chunk 0. The error wraps ErrKeys, or ErrSet.
 func (s *Scheme) ReceivePublicKey(digest [32]byte, header []byte, chunks [][32]byte, first []byte) (*PublicKey, error) {
-	switch {
-	case len(header) != HeaderSize || len(chunks) != s.Chunks():
-		return nil, fmt.Errorf("%w: a header of %d bytes and %d chunks, want %d and %d", ErrKeys, len(header), len(chunks), HeaderSize, s.Chunks())
-	case [32]byte(header) != s.hash:
-		return nil, fmt.Errorf("%w: keys of a set that is not %s", ErrSet, s.Name)
-	case DigestOf(header, chunks) != digest || sha256.Sum256(first) != chunks[0]:
-		return nil, fmt.Errorf("%w: they are not those of digest %x", ErrKeys, digest)
+	if err := s.checkHeader(header); err != nil {
+		return nil, err
+	}
+	if len(chunks) != s.Chunks() {
+		return nil, fmt.Errorf("%w: %d chunk digests, want %d", ErrKeys, len(chunks), s.Chunks())
+	}
+	if err := format.CheckFirst(digest, header, chunks, first); err != nil {
+		return nil, err
 	}
 	from, to := s.chunk(0)
 	words := make([]uint64, to-from)

@@ -10,10 +10,11 @@ import (
 // width is that of a Gaussian of density exp(-pi x^2/w^2) with this variance.
 func width(variance float64) float64 { return math.Sqrt(2 * math.Pi * variance) }
 
-// Errors samples the discrete Gaussian of any variance from 2.1^2 to 2^70. What is too wide for one table is a sum k y
-// + x, with y of variance (variance - 16 k^2)/k^2 and x of deviation 4k: x is as wide as the smoothing of k Z asks for
-// far beyond 2^-128, so that the sum is a discrete Gaussian but for less than that (Micciancio and Walter, Gaussian
-// sampling over the integers, 2017). It is immutable and may be shared.
+// Errors samples the discrete Gaussian of any variance from 2.1^2 to 2^70. A variance that is too
+// wide for one table is sampled as a sum k y + x, with y of variance (variance - 16 k^2)/k^2 and x
+// of deviation 4k. The smoothing of k Z needs less than the width of x far beyond 2^-128, so the
+// sum is a discrete Gaussian except for less than that (Micciancio and Walter, Gaussian sampling
+// over the integers, 2017). Errors is immutable and may be shared.
 type Errors struct {
 	variance float64
 	fine     *sample.Gaussian
@@ -24,7 +25,7 @@ type Errors struct {
 // widest is the width of the widest Gaussian that is sampled from one table.
 const widest = 1 << 16
 
-// NewErrors prepares a variance.
+// NewErrors prepares a sampler of a variance.
 func NewErrors(variance float64) (*Errors, error) {
 	if !(variance >= minVariance && variance <= 1<<70) {
 		return nil, fmt.Errorf("lwe: errors of variance %v", variance)
@@ -48,7 +49,7 @@ func NewErrors(variance float64) (*Errors, error) {
 	return e, err
 }
 
-// Variance is what NewErrors was given.
+// Variance returns the variance given to NewErrors.
 func (e *Errors) Variance() float64 { return e.variance }
 
 // Sample fills dst from a stream.

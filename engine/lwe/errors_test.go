@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Every variance that parties have under the sets, for few and for many of them.
+// Tests every variance that parties use under the sets, for small and large groups.
 func variances() (list []float64) {
 	for _, s := range Sets() {
 		for _, n := range []int{1, 3, 21} {
@@ -78,7 +78,7 @@ func TestErrorsRefuse(t *testing.T) {
 	}
 }
 
-// What is drawn from a source is fixed.
+// The values drawn from a source are fixed.
 func TestErrorVectors(t *testing.T) {
 	h := sha256.New()
 	source := sample.NewSource(make([]byte, 32))

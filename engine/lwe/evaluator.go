@@ -8,9 +8,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/parallel"
 )
 
-// Evaluator computes gates and lookups with the public keys. Everything it does is deterministic and in integers: the
-// same ciphertexts come out on every machine. It is safe for concurrent use; what it works with is kept for the next
-// call, so that calls do not allocate once that has been made. Its time depends on ciphertexts, which are public.
+// Evaluator computes gates and lookups with the public keys. It is deterministic and computes with
+// integers: every machine returns the same ciphertexts. It is safe for concurrent use. It keeps
+// working memory for the next call, so that later calls do not allocate. Its running time depends
+// on ciphertexts, which are public.
 type Evaluator struct {
 	s        *Scheme
 	rotation rotationKey
@@ -21,7 +22,8 @@ type Evaluator struct {
 	free []*bench
 }
 
-// NewEvaluator expands keys on so many goroutines; it keeps nothing of keys. The error wraps ErrKeys or ErrSet.
+// NewEvaluator expands keys on the given number of goroutines. The evaluator does not refer to keys
+// afterwards. The error wraps ErrKeys or ErrSet.
 func NewEvaluator(s *Scheme, keys *Keys, workers int) (*Evaluator, error) {
 	if err := s.checkKeys(keys); err != nil {
 		return nil, err
@@ -47,8 +49,9 @@ func (e *Evaluator) Gate(dst *LWE, g Gate, a, b *LWE) error {
 	return e.one(Task{Gate: g, Dst: dst, A: a, B: b})
 }
 
-// Mux sets dst to the bit b if a is true, else to the bit c, with two bootstraps: (a and b) or (c and not a), of which
-// one is false, are added up. Its noise is twice that of a gate. The error wraps ErrCiphertext.
+// Mux sets dst to the bit b if a is true, and to the bit c otherwise. It takes two bootstraps: it
+// adds (a and b) to (c and not a), of which at least one is false. The noise is twice that of a
+// gate. The error wraps ErrCiphertext.
 func (e *Evaluator) Mux(dst, a, b, c *LWE) error {
 	return e.one(Task{Gate: Mux, Dst: dst, A: a, B: b, C: c})
 }
@@ -70,9 +73,9 @@ func (e *Evaluator) one(t Task) error {
 	return nil
 }
 
-// Run computes tasks that do not depend on each other on up to so many goroutines. What is wrong with any task is
-// reported before any is computed, as the error of the first one. When ctx ends, no further task starts, and results
-// are incomplete.
+// Run computes independent tasks on up to the given number of goroutines. It checks all tasks
+// before it computes any, and returns the error of the first malformed one. When ctx ends, no
+// further task starts, and the results are incomplete.
 func (e *Evaluator) Run(ctx context.Context, workers int, tasks []Task) error {
 	for i := range tasks {
 		if err := e.check(&tasks[i]); err != nil {
@@ -91,7 +94,7 @@ func (e *Evaluator) Run(ctx context.Context, workers int, tasks []Task) error {
 	})
 }
 
-// check refuses a task that is malformed.
+// check returns an error if a task is malformed.
 func (e *Evaluator) check(t *Task) error {
 	operands := [3]*LWE{t.A, t.B, t.C}
 	count := 2
@@ -99,7 +102,7 @@ func (e *Evaluator) check(t *Task) error {
 	case Look:
 		count = 1
 		if t.Table == nil || t.Table.s.hash != e.s.hash {
-			return fmt.Errorf("%w: no table, or one that is not of %s", ErrSet, e.s.Name)
+			return fmt.Errorf("%w: the table is missing or not for %s", ErrSet, e.s.Name)
 		}
 	case And, Nand, Or, Nor, Xor, Xnor:
 	case Mux:
@@ -118,7 +121,8 @@ func (e *Evaluator) check(t *Task) error {
 	return nil
 }
 
-// group is how many ciphertexts pass over the keys together: what a step reads of them then comes from memory once.
+// group is the number of ciphertexts that pass over the keys together. A step then reads its part
+// of the keys from memory only once.
 const group = 4
 
 // bench is the storage of the bootstraps of a group.
@@ -147,7 +151,8 @@ func (s *Scheme) newBench() *bench {
 	return b
 }
 
-// borrow returns a bench that nobody uses. There are as many as calls have run at the same time.
+// borrow returns an unused bench. The number of benches is the largest number of concurrent calls
+// so far.
 func (e *Evaluator) borrow() *bench {
 	e.lock.Lock()
 	defer e.lock.Unlock()
@@ -165,7 +170,7 @@ func (e *Evaluator) giveBack(b *bench) {
 	e.free = append(e.free, b)
 }
 
-// put takes the input of a task, and computes what is there if there is no more room.
+// put adds the inputs of a task. If the bench is full, it computes the waiting tasks first.
 func (b *bench) put(e *Evaluator, t *Task) {
 	need := 1
 	if t.Gate == Mux {
@@ -192,7 +197,7 @@ func (b *bench) next(j job) *LWE {
 	return b.inputs[b.count-1]
 }
 
-// flush computes what has been put.
+// flush computes all waiting tasks.
 func (b *bench) flush(e *Evaluator) {
 	s, count := e.s, b.count
 	b.count = 0

@@ -30,7 +30,8 @@ func (g Gate) String() string {
 	return fmt.Sprintf("Gate(%d)", uint8(g))
 }
 
-// linear is what a gate of bits x, y in {-1, 1} is the sign of: a x + b y + c, where |a| = |b|.
+// linear holds the coefficients of a x + b y + c. Its sign is the gate of bits x, y in {-1, 1}, and
+// |a| = |b|.
 type linear struct{ a, b, c int8 }
 
 var linears = [gates]linear{

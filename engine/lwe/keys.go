@@ -2,26 +2,26 @@ package lwe
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"fmt"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
 // SeedSize is the size in bytes of the public seed of the uniform halves of keys.
 const SeedSize = 32
 
-// Keys are the public keys of a pair of secrets (z, s): the halves b of samples whose halves a everybody expands from
-// the seed. Samples are b = <a, secret> + e + message, with ring samples in evaluation form, where products are slot by
-// slot:
+// Keys holds the public keys of a pair of secrets (z, s): the halves b of samples. The halves a are
+// derived from the seed. Samples are b = <a, secret> + e + message. Ring samples are in evaluation
+// form, where products are slot by slot:
 //
 //	Public              N words: a ring sample of 0 under z
 //	Switch[i l + j]     a sample under s of z_i g_j, i in [0, N), j in [0, l), l and g of the gadget Switch
 //	Rotation row i, r   N words: a ring sample under z of -z s_i g_r for r in [0, l), and of s_i g_(r-l) for r in
 //	                    [l, 2l), i in [0, n), l and g of the gadget Rotation; together the RGSW encryption of s_i
 //
-// The slices are views of one, which is what chunks are cut from.
+// The slices are views of one slice, which chunks divide.
 type Keys struct {
 	Seed                     [SeedSize]byte
 	Public, Switch, Rotation []uint64
@@ -35,7 +35,7 @@ func (s *Scheme) keyWords() (public, switches, rotation int) {
 	return s.N(), s.N() * s.Switch.Digits, s.Dim * s.RotationRows() * s.N()
 }
 
-// NewKeys returns keys of zeros with room for all of them.
+// NewKeys returns keys whose words are all zero.
 func (s *Scheme) NewKeys(seed [SeedSize]byte) *Keys {
 	p, w, r := s.keyWords()
 	words := make([]uint64, p+w+r)
@@ -57,14 +57,14 @@ func (s *Scheme) UniformPublic(dst []uint64, seed *[SeedSize]byte) {
 	s.expand(dst[:s.N()], seed, "lwe public key", 0)
 }
 
-// UniformRotation sets dst, N words for each row one after the other, to the halves a of the rows of coordinate i of
-// the rotation key, in evaluation form.
+// UniformRotation sets dst, N words for each row in order, to the halves a of the rows of
+// coordinate i of the rotation key, in evaluation form.
 func (s *Scheme) UniformRotation(dst []uint64, seed *[SeedSize]byte, i int) {
 	s.expand(dst[:s.RotationRows()*s.N()], seed, "lwe rotation key", i)
 }
 
-// UniformSwitch sets dst, n words for each digit one after the other, to the vectors a of the samples of z_i in the
-// switching key.
+// UniformSwitch sets dst, n words for each digit in order, to the vectors a of the samples of z_i
+// in the switching key.
 func (s *Scheme) UniformSwitch(dst []uint64, seed *[SeedSize]byte, i int) {
 	s.expand(dst[:s.Switch.Digits*s.Dim], seed, "lwe switching key", i)
 }
@@ -73,7 +73,7 @@ func (s *Scheme) expand(dst []uint64, seed *[SeedSize]byte, label string, i int)
 	sample.Expand([][]uint64{dst}, []uint64{s.Q}, seed[:], label, uint64(i))
 }
 
-// checkKeys refuses keys that are not of this set, or not whole and canonical.
+// checkKeys returns an error unless keys are complete and canonical keys of this set.
 func (s *Scheme) checkKeys(k *Keys) error {
 	if k == nil || k.s == nil {
 		return fmt.Errorf("%w: none", ErrKeys)
@@ -93,11 +93,12 @@ const ChunkWords = 1 << 19
 // HeaderSize is the size in bytes of the header of keys: the hash of the set and the seed.
 const HeaderSize = 32 + SeedSize
 
-// Header is what goes before the chunks.
+// Header returns the header that precedes the chunks.
 func (k *Keys) Header() []byte { return append(bytes.Clone(k.s.hash[:]), k.Seed[:]...) }
 
-// Chunks is the number of chunks that the words of keys are cut into: Public, Switch and Rotation one after the other,
-// ChunkWords at a time, packed at the length of Q. They can be sent and received in any order.
+// Chunks returns the number of chunks. Chunks divide the words of Public, Switch and Rotation, in
+// this order, into ChunkWords words each, packed at the length of Q. They can be sent and received
+// in any order.
 func (s *Scheme) Chunks() int {
 	p, w, r := s.keyWords()
 	return (p + w + r + ChunkWords - 1) / ChunkWords
@@ -121,101 +122,39 @@ func (k *Keys) AppendChunk(dst []byte, i int) []byte {
 	return codec.AppendPoly(dst, [][]uint64{k.words[from:to]}, []uint64{k.s.Q})
 }
 
-// ChunkDigests are the SHA-256 of the chunks.
-func (k *Keys) ChunkDigests() [][32]byte {
-	list := make([][32]byte, k.s.Chunks())
-	var buffer []byte
-	for i := range list {
-		buffer = k.AppendChunk(buffer[:0], i)
-		list[i] = sha256.Sum256(buffer)
-	}
-	return list
-}
+// ChunkDigests returns the SHA-256 of each chunk.
+func (k *Keys) ChunkDigests() [][32]byte { return keyset.ChunkDigests(k.s.Chunks(), k.AppendChunk) }
 
-// Digest identifies keys: SHA-256 of a tag, the header, and the SHA-256 of every chunk.
+// Digest returns the digest that identifies the keys and their set.
 func (k *Keys) Digest() [32]byte { return DigestOf(k.Header(), k.ChunkDigests()) }
 
-// DigestOf is the digest of keys with this header and these digests of chunks.
-func DigestOf(header []byte, chunks [][32]byte) [32]byte {
-	h := newKeyDigest(header)
-	for _, c := range chunks {
-		h = h.add(c)
-	}
-	return h.sum()
-}
+var format = keyset.Format{Tag: "lodge lwe keys 1", Err: ErrKeys}
 
-// keyDigest collects what Digest hashes.
-type keyDigest []byte
+// DigestOf returns the digest of keys from their header and the digests of their chunks.
+func DigestOf(header []byte, chunks [][32]byte) [32]byte { return format.Digest(header, chunks) }
 
-func newKeyDigest(header []byte) keyDigest { return append([]byte("lodge lwe keys 1"), header...) }
+// Receiver assembles keys from their chunks.
+type Receiver = keyset.Receiver[*Keys]
 
-func (d keyDigest) add(chunk [32]byte) keyDigest { return append(d, chunk[:]...) }
-
-func (d keyDigest) sum() [32]byte { return sha256.Sum256(d) }
-
-// Receiver puts keys together from their chunks, in any order, as a resumed stream has them.
-type Receiver struct {
-	keys   *Keys
-	hashes [][32]byte
-	have   []bool
-}
-
-// Receive starts with the header, before anything is allocated for it. The error wraps ErrKeys, or ErrSet if the keys
-// are of another set.
+// Receive validates the header before it allocates memory for the keys. The error wraps ErrKeys, or
+// ErrSet if the keys are of another set.
 func (s *Scheme) Receive(header []byte) (*Receiver, error) {
+	if err := s.checkHeader(header); err != nil {
+		return nil, err
+	}
+	keys := s.NewKeys([SeedSize]byte(header[32:]))
+	return keyset.NewReceiver(format, header, keys, s.Chunks(), func(i int, chunk []byte) error {
+		from, to := s.chunk(i)
+		return codec.DecodePoly([][]uint64{keys.words[from:to]}, []uint64{s.Q}, chunk)
+	}), nil
+}
+
+func (s *Scheme) checkHeader(header []byte) error {
 	if len(header) != HeaderSize {
-		return nil, fmt.Errorf("%w: a header of %d bytes, want %d", ErrKeys, len(header), HeaderSize)
+		return fmt.Errorf("%w: a header of %d bytes, want %d", ErrKeys, len(header), HeaderSize)
 	}
 	if [32]byte(header) != s.hash {
-		return nil, fmt.Errorf("%w: keys of a set that is not %s", ErrSet, s.Name)
+		return fmt.Errorf("%w: the keys are not for %s", ErrSet, s.Name)
 	}
-	return &Receiver{
-		keys: s.NewKeys([SeedSize]byte(header[32:])), hashes: make([][32]byte, s.Chunks()), have: make([]bool, s.Chunks()),
-	}, nil
-}
-
-// Put takes chunk i. The same one may come again, and another in its place may not. The error wraps ErrKeys, and one of
-// package codec's if the chunk is malformed; the receiver then still wants the chunk.
-func (r *Receiver) Put(i int, chunk []byte) error {
-	if i < 0 || i >= len(r.have) {
-		return fmt.Errorf("%w: chunk %d of %d", ErrKeys, i, len(r.have))
-	}
-	sum := sha256.Sum256(chunk)
-	if r.have[i] {
-		if sum != r.hashes[i] {
-			return fmt.Errorf("%w: chunk %d came twice and differs", ErrKeys, i)
-		}
-		return nil
-	}
-	from, to := r.keys.s.chunk(i)
-	if err := codec.DecodePoly([][]uint64{r.keys.words[from:to]}, []uint64{r.keys.s.Q}, chunk); err != nil {
-		return fmt.Errorf("%w: chunk %d: %w", ErrKeys, i, err)
-	}
-	r.hashes[i], r.have[i] = sum, true
 	return nil
-}
-
-// Missing lists the chunks that have not come.
-func (r *Receiver) Missing() (list []int) {
-	for i, have := range r.have {
-		if !have {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
-// Finish returns the keys if nothing is missing and they have the digest. The error wraps ErrKeys.
-func (r *Receiver) Finish(digest [32]byte) (*Keys, error) {
-	if list := r.Missing(); len(list) > 0 {
-		return nil, fmt.Errorf("%w: %d of %d chunks are missing", ErrKeys, len(list), len(r.have))
-	}
-	h := newKeyDigest(r.keys.Header())
-	for _, sum := range r.hashes {
-		h = h.add(sum)
-	}
-	if got := h.sum(); got != digest {
-		return nil, fmt.Errorf("%w: their digest is %x, not %x", ErrKeys, got, digest)
-	}
-	return r.keys, nil
 }

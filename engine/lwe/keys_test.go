@@ -89,7 +89,7 @@ func TestReceive(t *testing.T) {
 				t.Errorf("%s: chunk %d of %d bytes", name, i, len(chunk))
 			}
 			if !slices.Contains(receiver.Missing(), i) {
-				t.Errorf("%s: chunk %d is there", name, i)
+				t.Errorf("%s: chunk %d was accepted", name, i)
 			}
 			if _, err := receiver.Finish(keys.Digest()); !errors.Is(err, lwe.ErrKeys) {
 				t.Errorf("%s: finished without chunk %d: %v", name, i, err)
@@ -158,7 +158,7 @@ func TestReceiveRefuses(t *testing.T) {
 		}
 	}
 	if len(receiver.Missing()) != s.Chunks() {
-		t.Error("a refused chunk is there")
+		t.Error("a refused chunk was stored")
 	}
 	for i := range s.Chunks() {
 		if err := receiver.Put(i, keys.AppendChunk(nil, i)); err != nil {
@@ -168,7 +168,7 @@ func TestReceiveRefuses(t *testing.T) {
 	other := bytes.Clone(chunk)
 	other[0] ^= 1
 	if err := receiver.Put(0, other); !errors.Is(err, lwe.ErrKeys) {
-		t.Errorf("another chunk in the place of the first: %v", err)
+		t.Errorf("a different chunk with the number of the first: %v", err)
 	}
 	wrong := keys.Digest()
 	wrong[0] ^= 1

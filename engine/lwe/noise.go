@@ -66,12 +66,14 @@ func (n Noise) Fresh() float64 {
 	return d*n.Ring*varianceZ + n.Set.Variance + d*n.Set.Variance*varianceZ
 }
 
-// Bootstrapped is the variance of a result of a lookup or a gate: n external products, of 2 l digits with the errors of
-// as many rows each, and of what they round off, in b and times z in a, where s_i is 1:
+// Bootstrapped returns the variance of a result of a lookup or a gate: of n external products. Each
+// has 2 l digits times the errors of as many rows, and rounding errors of the digits, in b and,
+// times z, in a, if s_i is 1:
 //
 //	n (2 l N D2 Ring + R2 (1 + N/2)/2)
 //
-// for l digits of mean square D2, and R2 of what they drop. A multiplexer has twice as much.
+// for l digits of mean square D2 and rounding errors of mean square R2. A multiplexer has twice as
+// much.
 func (n Noise) Bootstrapped() float64 {
 	s, g, d := n.Set, n.Set.Rotation, float64(n.Set.N())
 	return float64(s.Dim) * (2*float64(g.Digits)*d*g.digitSquare()*n.Ring + meanS*g.dropSquare(s.Q)*(1+d*varianceZ))
@@ -100,8 +102,8 @@ func (n Noise) Rounding() float64 {
 	return (1 + square*float64(n.Set.Dim)) / 12
 }
 
-// Decision is the variance, in units of 2N to the whole circle, of what a blind rotation turns by, for an input of
-// given variance: that of the input after key switching, and of rounding.
+// Decision returns the variance of the turn of a blind rotation, in units of 2N to the circle, for
+// an input of given variance: that of the input after key switching, and of rounding.
 func (n Noise) Decision(input float64) float64 {
 	unit := 2 * float64(n.Set.N()) / float64(n.Set.Q)
 	return (input+n.Switching())*unit*unit + n.Rounding()

@@ -42,7 +42,7 @@ func (s *Scheme) newAccumulator() accumulator {
 	return accumulator{make([]uint64, s.N()), make([]uint64, s.N())}
 }
 
-// rotator is what steps are computed with.
+// rotator is the working memory of steps.
 type rotator struct{ turned, digit, sums [2][]uint64 }
 
 func (s *Scheme) newRotator() (r rotator) {

@@ -39,7 +39,7 @@ func TestCentred(t *testing.T) {
 	}
 }
 
-// The error of a rounding is what it left.
+// The rounding error is the difference from the unrounded value.
 func TestRoundingError(t *testing.T) {
 	for _, set := range Sets() {
 		s := must(New(set))

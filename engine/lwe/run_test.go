@@ -28,7 +28,7 @@ func (s *subject) tasks(t testing.TB) []lwe.Task {
 	return list
 }
 
-// Any number of workers gives what tasks give one at a time, in place of an operand too.
+// Any number of workers gives the results of one task at a time, also if a result replaces an operand.
 func TestRun(t *testing.T) {
 	for _, name := range tiny {
 		s := newSubject(t, name)
@@ -82,7 +82,7 @@ func TestRunStops(t *testing.T) {
 	}
 }
 
-// What is malformed is named, and nothing is computed.
+// A malformed task is named in the error, and no task is computed.
 func TestTasksAreRefused(t *testing.T) {
 	s, other := newSubject(t, tiny[0]), newSubject(t, tiny[1])
 	good := s.encrypt(t, 1, lwe.Boolean)
@@ -149,7 +149,7 @@ func TestKeysOfAnotherSecret(t *testing.T) {
 	}
 }
 
-// Once its storage is there, an evaluator allocates nothing.
+// After its first call, an evaluator allocates nothing.
 func TestAllocations(t *testing.T) {
 	for _, name := range tiny {
 		s := newSubject(t, name)

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// What callers can have wrong; errors of this package wrap one of these, or one of package codec's.
+// Errors that callers can cause. Every error of this package wraps one of them, or an error of package codec.
 var (
 	ErrCiphertext = errors.New("lwe: malformed ciphertext")
 	ErrKeys       = errors.New("lwe: malformed keys")

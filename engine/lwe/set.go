@@ -1,22 +1,20 @@
 package lwe
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 	"strings"
 
 	"github.com/lodge-mpc/lodge/engine/hardness"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 )
 
-// Default names the set that is used when none is asked for.
+// Default names the default set.
 const Default = "T11-4"
 
 // InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
-const InsecurePrefix = "insecure-"
+const InsecurePrefix = keyset.InsecurePrefix
 
 // A Set is one choice of rings, moduli, distributions and gadgets. Sets are data and must not be modified.
 type Set struct {
@@ -36,8 +34,8 @@ type Set struct {
 	Successor string
 }
 
-// A Gadget cuts residues into digits of base B = 2^LogBase. Digit j counts g_j = 2^Drop B^j; what is below 2^Drop is
-// rounded off.
+// A Gadget decomposes residues into digits of base B = 2^LogBase. Digit j has weight g_j = 2^Drop
+// B^j. Residues are rounded to multiples of 2^Drop.
 type Gadget struct{ LogBase, Digits int }
 
 // Moduli: the largest prime under 2^50 and the prime of the paper, both 1 mod 2^12.
@@ -96,8 +94,9 @@ type Security struct{ Ring, Switch hardness.Bits }
 // Least is the smaller of both: breaking either kind of sample is enough.
 func (s Security) Least() hardness.Bits { return s.Ring.Min(s.Switch) }
 
-// Security estimates what the samples of a set resist. Any number of parties have wider errors than a set says, of
-// which an adversary knows a part; what remains is at least as wide (PartyVariance).
+// Security estimates the hardness of the samples of a set. The errors of several parties are wider
+// than those of the set. The part that an adversary does not know is at least as wide as the errors
+// of the set (PartyVariance).
 func (s *Set) Security() Security {
 	q := math.Log2(float64(s.Q))
 	estimate := func(dim int, variance float64, secret hardness.Secret) hardness.Bits {
@@ -122,17 +121,18 @@ func (s *Set) LookupFailure() float64 {
 	return noise.LookupFailure(maxSum * noise.Bootstrapped())
 }
 
-// standing is what a set is judged by.
+// standing returns the properties that decide whether a set may make keys.
 func (s *Set) standing() hardness.Standing {
 	return hardness.Standing{
 		Set: s.Name, Successor: s.Successor, Insecure: s.Insecure, Bits: s.Security().Least(), LogFailure: s.LookupFailure(),
 	}
 }
 
-// Legacy reports whether new keys are refused and existing ones work.
+// Legacy reports whether the set only serves existing keys.
 func (s *Set) Legacy() bool { return s.Successor != "" }
 
-// CheckNewKeys refuses new keys of a legacy set. The error is a *hardness.LegacyError, which names the successor.
+// CheckNewKeys returns an error for a legacy set: a *hardness.LegacyError, which names the
+// successor.
 func (s *Set) CheckNewKeys() error { return s.standing().CheckNewKeys() }
 
 // N is the ring degree.
@@ -144,32 +144,18 @@ func (g Gadget) Drop(q uint64) int { return bits.Len64(q) - g.LogBase*g.Digits }
 // Factor is g_j, what digit j counts, j in [0, Digits).
 func (g Gadget) Factor(q uint64, j int) uint64 { return 1 << (g.Drop(q) + j*g.LogBase) }
 
+var sets = keyset.Registry[Set]{
+	Scheme: "lwe", Sets: registry, Label: func(s *Set) (string, bool) { return s.Name, !s.Insecure && !s.Legacy() },
+}
+
 // Sets lists every set: those for new keys, legacy ones, those for tests. The caller owns the result.
 func Sets() []*Set { return registry() }
 
-// Lookup finds a set by name. The error is an *UnknownError.
-func Lookup(name string) (*Set, error) {
-	var names []string
-	for _, s := range registry() {
-		if s.Name == name {
-			return s, nil
-		}
-		if !s.Insecure && !s.Legacy() {
-			names = append(names, s.Name)
-		}
-	}
-	return nil, &UnknownError{Name: name, Known: names}
-}
+// Names lists the sets for new keys, without those for tests.
+func Names() []string { return sets.Names() }
 
-// UnknownError says that a set does not exist and which do.
-type UnknownError struct {
-	Name  string
-	Known []string
-}
-
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("lwe: unknown set %q (known: %s)", e.Name, strings.Join(e.Known, ", "))
-}
+// Lookup finds a set by name. The error is a *keyset.UnknownError.
+func Lookup(name string) (*Set, error) { return sets.Lookup(name) }
 
 // maxBits bounds the modulus, so that 2^16 products of residues add up to two words; and maxSwitchBase the digits of
 // key switching too, so that some residues times digits add up to one.
@@ -179,7 +165,8 @@ const (
 	maxRotationBase = 30
 )
 
-// Validate checks what the mathematics and the security table require of a set. That Q is prime is checked by New.
+// Validate checks the requirements of correctness and security on a set. New checks that Q is
+// prime.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("lwe: set %s: %s", s.Name, fmt.Sprintf(format, a...))
@@ -215,39 +202,14 @@ func (s *Set) Validate() error {
 	return nil
 }
 
-// Hash identifies everything in the set that keys and ciphertexts depend on, its name included: SHA-256 of the fields,
-// each behind its length in eight bytes, big endian, as engine/params hashes its sets.
+// Hash identifies everything in the set that affects keys and ciphertexts, including its name.
 func (s *Set) Hash() [32]byte {
-	h := sha256.New()
-	field := func(b []byte) {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
-		h.Write(b)
+	var extensions []string
+	if s.Centred {
+		extensions = append(extensions, "centred rounding")
 	}
-	field([]byte("lodge lwe set 1"))
-	field([]byte(s.Name))
-	insecure := uint64(0)
-	if s.Insecure {
-		insecure = 1
-	}
-	for _, v := range []uint64{
+	return keyset.Hash("lodge lwe set 1", s.Name, []uint64{
 		uint64(s.LogN), s.Q, s.P, uint64(s.Dim), math.Float64bits(s.Variance), math.Float64bits(s.SwitchVariance),
-		uint64(s.Rotation.LogBase), uint64(s.Rotation.Digits), uint64(s.Switch.LogBase), uint64(s.Switch.Digits), insecure,
-	} {
-		field(binary.BigEndian.AppendUint64(nil, v))
-	}
-	if s.Centred { // sets of before have the hash that they always had
-		field([]byte("centred rounding"))
-	}
-	return [32]byte(h.Sum(nil))
-}
-
-// Names lists the sets for new keys.
-func Names() []string {
-	var names []string
-	for _, s := range registry() {
-		if !s.Insecure && !s.Legacy() {
-			names = append(names, s.Name)
-		}
-	}
-	return slices.Clip(names)
+		uint64(s.Rotation.LogBase), uint64(s.Rotation.Digits), uint64(s.Switch.LogBase), uint64(s.Switch.Digits), keyset.Flag(s.Insecure),
+	}, extensions...)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/hardness"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/share"
 )
 
@@ -146,7 +147,7 @@ func TestValidateRefuses(t *testing.T) {
 }
 
 func TestUnknownSet(t *testing.T) {
-	var unknown *UnknownError
+	var unknown *keyset.UnknownError
 	_, err := Lookup("L11-52")
 	if want := `lwe: unknown set "L11-52" (known: T11-4, T11-53)`; !errors.As(err, &unknown) || err.Error() != want {
 		t.Errorf("unknown set: %v", err)
@@ -171,7 +172,7 @@ func TestHashesStay(t *testing.T) {
 	}
 }
 
-// Every field is in the hash, and what a caller does to a set stays with the caller.
+// Every field is in the hash, and changes by a caller do not affect other callers.
 func TestHash(t *testing.T) {
 	seen := map[[32]byte]string{}
 	add := func(name string, s *Set) {

@@ -39,10 +39,10 @@ func (k *switchKey) expand(s *Scheme, seed *[SeedSize]byte, i int) {
 	s.UniformSwitch(k.a[i*size:(i+1)*size], seed, i)
 }
 
-// row is the row of a term.
+// row returns the row of the switching key that belongs to a term.
 func (k *switchKey) row(t term, n int) []uint64 { return k.a[int(t.row)*n:][:n] }
 
-// switched is a ciphertext of dimension n, and what it is computed with.
+// switched is a ciphertext of dimension n with the working memory of its computation.
 type switched struct {
 	a     []uint64
 	b     uint64

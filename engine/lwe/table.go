@@ -9,8 +9,8 @@ type Table struct {
 	v []uint64
 }
 
-// NewTable prepares a function from Z_p, by its p values in an encoding: what a lookup of the padded message m gives is
-// outputs[m]. The error wraps ErrMessage.
+// NewTable prepares a function from Z_p: the lookup of the padded message m returns outputs[m], in
+// the given encoding. The error wraps ErrMessage.
 func (s *Scheme) NewTable(outputs []uint64, e Encoding) (*Table, error) {
 	if uint64(len(outputs)) != s.P {
 		return nil, fmt.Errorf("%w: a table of %d values, want %d", ErrMessage, len(outputs), s.P)

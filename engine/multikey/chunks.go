@@ -1,11 +1,11 @@
 package multikey
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 
 	"github.com/lodge-mpc/lodge/engine/kernel"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 )
 
 // HeaderSize is the size in bytes of the header of keys: the set's hash, the digest of the common
@@ -80,36 +80,18 @@ func (k *Keys) AppendChunk(dst []byte, i int) []byte {
 }
 
 // ChunkDigests returns the SHA-256 of each chunk.
-func (k *Keys) ChunkDigests() [][32]byte {
-	list := make([][32]byte, k.s.Chunks())
-	var buffer []byte
-	for i := range list {
-		buffer = k.AppendChunk(buffer[:0], i)
-		list[i] = sha256.Sum256(buffer)
-	}
-	return list
-}
+func (k *Keys) ChunkDigests() [][32]byte { return keyset.ChunkDigests(k.s.Chunks(), k.AppendChunk) }
 
-// ID returns the name of the keys.
+// ID returns the digest that names the keys.
 func (k *Keys) ID() KeyID { return IDOf(k.Header(), k.ChunkDigests()) }
 
-// IDOf returns the name of keys with this header and these digests of chunks: SHA-256 of a tag, the
-// header and the digests.
-func IDOf(header []byte, chunks [][32]byte) KeyID {
-	b := append([]byte("lodge multikey keys 1"), header...)
-	for _, c := range chunks {
-		b = append(b, c[:]...)
-	}
-	return sha256.Sum256(b)
-}
+var format = keyset.Format{Tag: "lodge multikey keys 1", Err: ErrKeys}
 
-// Receiver assembles keys from their chunks, which may arrive in any order, for example from a
-// resumed stream.
-type Receiver struct {
-	keys   *Keys
-	hashes [][32]byte
-	have   []bool
-}
+// IDOf returns the name of keys from their header and the digests of their chunks.
+func IDOf(header []byte, chunks [][32]byte) KeyID { return format.Digest(header, chunks) }
+
+// Receiver assembles keys from their chunks.
+type Receiver = keyset.Receiver[*Keys]
 
 // CheckHeader validates the header of an owner's keys. The error wraps ErrKeys, ErrSet, ErrCRS, or
 // ErrOwner.
@@ -140,65 +122,24 @@ func (s *Scheme) Receive(owner uint32, header []byte) (*Receiver, error) {
 	if err := s.CheckHeader(owner, header); err != nil {
 		return nil, err
 	}
-	return &Receiver{
-		keys: s.newKeys(owner, HeaderSeed(header)), hashes: make([][32]byte, s.Chunks()), have: make([]bool, s.Chunks()),
-	}, nil
+	keys := s.newKeys(owner, HeaderSeed(header))
+	return keyset.NewReceiver(format, header, keys, s.Chunks(), keys.decodeChunk), nil
 }
 
-// Put stores chunk i. It accepts the same chunk again and rejects a different one in its place. The
-// error wraps ErrKeys, and one of package codec's if the chunk has the wrong size; the chunk then
-// remains missing.
-func (r *Receiver) Put(i int, chunk []byte) error {
-	//lodge:check multikey/chunk-number [drop=i < 0] [run=Chunks] a chunk with a negative number
-	//  crashes the receiver
-	if i < 0 || i >= len(r.have) {
-		return fmt.Errorf("%w: there is no chunk %d in keys of %d chunks", ErrKeys, i, len(r.have))
-	}
-	s := r.keys.s
+// decodeChunk is the inverse of AppendChunk. The error is one of package codec's if the chunk has
+// the wrong size.
+func (k *Keys) decodeChunk(i int, chunk []byte) error {
+	s := k.s
 	//lodge:check multikey/chunk-length [run=Chunks] a chunk of the wrong length is accepted
 	if err := exactly("chunk", len(chunk), s.ChunkSize(i)); err != nil {
-		return fmt.Errorf("%w: chunk %d: %w", ErrKeys, i, err)
-	}
-	sum := sha256.Sum256(chunk)
-	if r.have[i] {
-		//lodge:check multikey/chunk-twice [run=Chunks] a second chunk replaces the first
-		if sum != r.hashes[i] {
-			return fmt.Errorf("%w: chunk %d was received twice and differs", ErrKeys, i)
-		}
-		return nil
+		return err
 	}
 	from, to, short := s.chunk(i)
-	decodeShort(r.keys.short[:short], chunk)
+	decodeShort(k.short[:short], chunk)
 	chunk = chunk[4*short:]
 	for row := from; row < to; row++ {
-		kernel.Unpack(r.keys.row(row), chunk[:s.elementSize()], ringBits-s.Drop)
+		kernel.Unpack(k.row(row), chunk[:s.elementSize()], ringBits-s.Drop)
 		chunk = chunk[s.elementSize():]
 	}
-	r.hashes[i], r.have[i] = sum, true
 	return nil
-}
-
-// Missing lists the chunks that have not been received.
-func (r *Receiver) Missing() (list []int) {
-	for i, have := range r.have {
-		if !have {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
-// Finish returns the keys if no chunk is missing and they have the given name. The error wraps
-// ErrKeys.
-func (r *Receiver) Finish(id KeyID) (*Keys, error) {
-	//lodge:check multikey/missing-chunks [swap=0=>1] [run=Chunks] [redundant=a missing chunk has
-	//  digest 0, which changes the name] incomplete keys are accepted
-	if list := r.Missing(); len(list) > 0 {
-		return nil, fmt.Errorf("%w: %d of %d chunks are missing", ErrKeys, len(list), len(r.have))
-	}
-	//lodge:check multikey/keys-name [run=Chunks] received keys need not match their identifier
-	if got := IDOf(r.keys.Header(), r.hashes); got != id {
-		return nil, fmt.Errorf("%w: the keys have the name %x, not %x", ErrKeys, got, id)
-	}
-	return r.keys, nil
 }

@@ -190,17 +190,17 @@ func FuzzKeys(f *testing.F) {
 	f.Add(s.keys[0].Header(), s.keys[0].AppendChunk(nil, 0))
 	f.Add([]byte{}, []byte{})
 	f.Fuzz(func(t *testing.T, header, chunk []byte) {
-		r, err := s.Receive(0, header)
-		if err != nil {
+		if s.CheckHeader(0, header) != nil {
 			return
 		}
-		if !bytes.Equal(r.keys.Header(), header) {
+		keys := s.newKeys(0, HeaderSeed(header))
+		if !bytes.Equal(keys.Header(), header) {
 			t.Error("a second encoding of the header")
 		}
-		if err := r.Put(0, chunk); err != nil {
+		if keys.decodeChunk(0, chunk) != nil {
 			return
 		}
-		if !bytes.Equal(r.keys.AppendChunk(nil, 0), chunk) {
+		if !bytes.Equal(keys.AppendChunk(nil, 0), chunk) {
 			t.Error("a second encoding of the chunk")
 		}
 	})

@@ -1,13 +1,12 @@
 package multikey
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"strings"
 
 	"github.com/lodge-mpc/lodge/engine/hardness"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 )
 
 // Default names the set used when the configuration does not choose one.
@@ -15,7 +14,7 @@ const Default = "M11-4-128"
 
 // InsecurePrefix starts the name of every set below the security target: the paper's sets, and one
 // for tests.
-const InsecurePrefix = "insecure-"
+const InsecurePrefix = keyset.InsecurePrefix
 
 // A Set is one choice of dimensions, distributions and gadgets. Sets are data and must not be modified.
 type Set struct {
@@ -154,28 +153,18 @@ func (s *Set) N() int { return 1 << s.LogN }
 // MaxParties is the maximal number of parties in a ciphertext of any set.
 const MaxParties = 32
 
+var sets = keyset.Registry[Set]{
+	Scheme: "multikey", Sets: registry, Label: func(s *Set) (string, bool) { return s.Name, !s.Insecure && !s.Legacy() },
+}
+
 // Sets lists every set: those for new keys, legacy ones, insecure ones. The caller owns the result.
 func Sets() []*Set { return registry() }
 
-// Names lists the sets for new keys.
-func Names() (names []string) {
-	for _, s := range registry() {
-		if !s.Insecure && !s.Legacy() {
-			names = append(names, s.Name)
-		}
-	}
-	return names
-}
+// Names lists the sets for new keys, without those for tests.
+func Names() []string { return sets.Names() }
 
-// Lookup finds a set by name. The error is an *UnknownError.
-func Lookup(name string) (*Set, error) {
-	for _, s := range registry() {
-		if s.Name == name {
-			return s, nil
-		}
-	}
-	return nil, &UnknownError{Name: name, Known: Names()}
-}
+// Lookup finds a set by name. The error is a *keyset.UnknownError.
+func Lookup(name string) (*Set, error) { return sets.Lookup(name) }
 
 // For returns the smallest set for new keys with this many parties in one ciphertext. The error wraps ErrParties.
 func For(parties int) (*Set, error) {
@@ -189,16 +178,6 @@ func For(parties int) (*Set, error) {
 		}
 	}
 	return nil, fmt.Errorf("%w: no set supports %d parties", ErrParties, parties)
-}
-
-// UnknownError reports an unknown set and lists the known ones.
-type UnknownError struct {
-	Name  string
-	Known []string
-}
-
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("multikey: unknown set %q (known: %s)", e.Name, strings.Join(e.Known, ", "))
 }
 
 // Words of keys, and of LWE ciphertexts, are taken modulo two to these powers.
@@ -253,31 +232,16 @@ func (s *Set) Validate() error {
 	return nil
 }
 
-// Hash returns the identity of everything in the set on which keys and ciphertexts depend,
-// including its name: SHA-256 of the fields, each preceded by its length in eight bytes, big
-// endian, as engine/params hashes its sets.
+// Hash identifies everything in the set that affects keys and ciphertexts, including its name.
 func (s *Set) Hash() [32]byte {
-	h := sha256.New()
-	field := func(b []byte) {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
-		h.Write(b)
+	var extensions []string
+	if s.Centred {
+		extensions = append(extensions, "centred rounding")
 	}
-	field([]byte("lodge multikey set 1"))
-	field([]byte(s.Name))
-	insecure := uint64(0)
-	if s.Insecure {
-		insecure = 1
-	}
-	for _, v := range []uint64{
+	return keyset.Hash("lodge multikey set 1", s.Name, []uint64{
 		uint64(s.Parties), uint64(s.LogN), uint64(s.Dim), uint64(s.Block), math.Float64bits(s.LWE), math.Float64bits(s.Ring),
 		uint64(s.Rotation.LogBase), uint64(s.Rotation.Digits), uint64(s.Lev.LogBase), uint64(s.Lev.Digits),
 		uint64(s.Uni.LogBase), uint64(s.Uni.Digits), uint64(s.Switch.LogBase), uint64(s.Switch.Digits),
-		uint64(s.Drop), insecure,
-	} {
-		field(binary.BigEndian.AppendUint64(nil, v))
-	}
-	if s.Centred { // sets of before have the hash that they always had
-		field([]byte("centred rounding"))
-	}
-	return [32]byte(h.Sum(nil))
+		uint64(s.Drop), keyset.Flag(s.Insecure),
+	}, extensions...)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/hardness"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 )
 
 // Sets for new keys have 128 bits by the model of package hardness and gates that fail with
@@ -150,7 +151,7 @@ func TestValidateRefuses(t *testing.T) {
 }
 
 func TestUnknownSet(t *testing.T) {
-	var unknown *UnknownError
+	var unknown *keyset.UnknownError
 	_, err := Lookup("M11-3")
 	if want := `multikey: unknown set "M11-3" (known: M11-2-128, M11-4-128, M11-8-128, M11-16-128, M11-32-128)`; !errors.As(err, &unknown) || err.Error() != want {
 		t.Errorf("unknown set: %v", err)

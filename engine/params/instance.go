@@ -14,7 +14,7 @@ import (
 // Version of the protocols; part of every instance hash.
 const Version = 1
 
-// Bounds on uses, far above what fits.
+// Limits on uses. Noise allows far smaller uses only.
 const (
 	MaxParties = 256
 	maxInner   = 1 << 20
@@ -24,7 +24,7 @@ const (
 // scalarBlocks is the number of blocks of D scalar triples of the batch for which a use that leaves U open is sized.
 const scalarBlocks = 16
 
-// A Use says what an instance is for.
+// A Use is the purpose of an instance, which determines its sizes.
 type Use struct {
 	Parties int // n, 2 to MaxParties
 	Dim     int // rows d of the square blocks, a power of two; 1 for scalar triples
@@ -86,7 +86,7 @@ func (e *DoesNotFit) Error() string {
 		e.Set, e.Field, e.Use.Parties, e.Use.Dim, e.Use.U, e.Use.Inner, e.Reason, fits)
 }
 
-// Resolve computes the instance for a use. The error wraps ErrUse, or is an *UnknownError for a field that the set does
+// Resolve computes the instance for a use. The error wraps ErrUse, or is a *keyset.UnknownError for a field that the set does
 // not have, or a *DoesNotFit.
 func Resolve(s *Set, field string, u Use) (*Instance, error) {
 	//lodge:check params/validated [run=@uses|@set|TestDoesNotFit|TestSetsAreIndependent] an
@@ -141,7 +141,7 @@ func (u Use) complete() (Use, error) {
 	return u, nil
 }
 
-// fit computes an instance without its hash, or says what is missing.
+// fit computes an instance without its hash, or returns the reason why the noise does not fit.
 func fit(s *Set, f FieldSpec, u Use) (*Instance, *DoesNotFit) {
 	miss := &DoesNotFit{Set: s.Name, Field: f.Name, Use: u}
 	//lodge:check params/fits/slots [run=@uses|TestDoesNotFit] a block does not fit a ciphertext
@@ -187,8 +187,8 @@ func fit(s *Set, f FieldSpec, u Use) (*Instance, *DoesNotFit) {
 }
 
 // setDecryption chooses the smallest prefix q' of Q under which E, the largest integer with
-// (b+1)(PhaseBound + n(E+1)) < q'/2, is at least 2^LambdaDDec times PhaseBound. The one beside E is for what the mask of each
-// party is off by, at most (b/2+1)/(b-1).
+// (b+1)(PhaseBound + n(E+1)) < q'/2, is at least 2^LambdaDDec times PhaseBound. The 1 in E+1 bounds
+// the error of each party's mask, which is at most (b/2+1)/(b-1).
 func (i *Instance) setDecryption(v noise) bool {
 	bPlus1, bMinus1 := new(big.Int).Add(i.Field.B, one), new(big.Int).Sub(i.Field.B, one)
 	relative := v.macAlphaC.times(fixedInt(bPlus1)) // times q: B_Dec

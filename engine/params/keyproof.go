@@ -31,8 +31,8 @@ func (s *Set) keyChallenges(parties int) int {
 	return min(c, 2*s.N())
 }
 
-// KeyProof sizes the proofs of n parties' shares of keys whose rotations serve blocks of dimension dim. The monomials that
-// the rotations fix are the powers of X^dim, 2N/dim of them, signs included.
+// KeyProof returns the sizes of the proofs of n parties' shares of keys whose rotations serve
+// blocks of dimension dim. The rotations fix the 2N/dim powers of X^dim, including their negatives.
 func (s *Set) KeyProof(parties, dim int) (KeyProof, error) {
 	switch {
 	//lodge:check params/key-proof/set [run=TestKeyProof|TestProvedInstances] keys are proved with a
@@ -70,9 +70,11 @@ func keyResponse(s *Set, challenges int) fixed {
 	return fixedOf(s.N()).sqrt().times(keyResponseWidth(s, challenges), ratio(396, 100))
 }
 
-// Proved is the set as it serves epochs whose keys were proved: what Resolve gives then bounds keys and noise by what the
-// proofs show instead of by honesty, and has a hash of its own. The hash of the set is the same: it fixes the same ring
-// and distributions. A set whose keys cannot be proved resolves nothing then, and its error says which sets do.
+// Proved returns the set for epochs whose keys were proved. Its Resolve bounds keys and noise by
+// the bounds that the proofs show, instead of assuming honest keys, and the instances have
+// different hashes. The hash of the set is the same, because the ring and the distributions are the
+// same. If keys of the set cannot be proved, Resolve fails, and its error names the sets whose keys
+// can.
 func (s *Set) Proved() *Set {
 	c := *s
 	c.proved = true
@@ -82,7 +84,7 @@ func (s *Set) Proved() *Set {
 // IsProved reports whether the set serves epochs whose keys were proved.
 func (s *Set) IsProved() bool { return s.proved }
 
-// keyBounds is what is known about keys of n parties.
+// keyBounds returns the bounds of keys of n parties.
 func (s *Set) keyBounds(parties int) keyBounds {
 	if s.proved {
 		//lodge:check params/key-bounds [swap=provedKeys(s, parties,

@@ -3,8 +3,9 @@ package params
 import "math/big"
 
 // The noise model bounds phase errors: a ciphertext (c0, c1) of the message mu has c0+c1*s = (q/P)*mu + error mod q.
-// Bounds are of the canonical norm (largest complex embedding) unless they say coefficients. What a peer may choose,
-// the witnesses behind a PoPK, enters with the proved bound; honest randomness enters with six standard deviations.
+// Bounds are of the canonical norm (largest complex embedding) unless they say coefficients. The
+// witnesses of a PoPK, which a peer may choose, enter with the proved bound; honest randomness enters with six standard
+// deviations.
 // The relative noise of the paper is (b+1)/q times the phase error.
 
 // A Term is one bound of the noise model.
@@ -15,7 +16,7 @@ type Term struct {
 	Log2    float64
 }
 
-// keyBounds says what is known about the joint key of n parties.
+// keyBounds holds bounds of the joint key of n parties.
 type keyBounds struct {
 	s   fixed // |s|, and |u| of the relinearisation key
 	rms fixed // ||s||_2

@@ -66,9 +66,10 @@ func inverseGap(c int) fixed {
 	return fixed{divUp(new(big.Int).Lsh(one, 2*fracBits), sin)}
 }
 
-// extracted bounds what an accepted batch proves about the doubled sum of all parties' witnesses, in the canonical
-// norm: |2mu| and |2r|. Full challenges give (4/pi)N^2 times the sums of the bounds. In the diagonal case extraction
-// stays in the subring of X^D, where mu has M coefficients and differences of challenges have slack M; r has N.
+// extracted bounds the doubled sum of all parties' witnesses of an accepted batch, in the canonical
+// norm: |2mu| and |2r|. Full challenges give (4/pi)N^2 times the sums of the bounds. In the
+// diagonal case extraction stays in the subring of X^D, where mu has M coefficients and differences
+// of challenges have slack M; r has N.
 func (p Proof) extracted(s *Set, f FieldSpec, parties int) (mu2, r2 fixed) {
 	gap := inverseGap(2 * p.Terms)
 	bz, bt := fixedInt(p.B1).timesInt(parties), fixedInt(p.Bt1).timesInt(parties)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lodge-mpc/lodge/engine/hardness"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 )
 
 //lodge:tests set TestValidateRefuses|TestSecurityTable|TestSetsAreValid
@@ -17,7 +18,7 @@ import (
 const Default = "S14-32"
 
 // InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
-const InsecurePrefix = "insecure-"
+const InsecurePrefix = keyset.InsecurePrefix
 
 // KeysUnproved and KeysProved are the values of Set.Keys.
 const (
@@ -25,8 +26,9 @@ const (
 	KeysProved   = "proved"   // key shares can be proved: Gaussian secrets and a modulus that holds the extracted bounds
 )
 
-// Passive and Proved say what is known about the shares of a key: nothing, if a party deviated; or, by proofs that every
-// party has checked, that they are well formed and their secrets and errors short.
+// Passive and Proved are the levels of security of key generation. Under Passive, a party that deviates can make
+// malformed shares of a key. Under Proved, every party has verified proofs that all shares are well formed and that their
+// secrets and errors are short.
 const (
 	Passive = "passive"
 	Proved  = "proved"
@@ -78,7 +80,7 @@ type Set struct {
 	Secret      Dist     // each party's secret share s and ephemeral u
 	SecretWidth float64  // width when Secret is Gaussian, otherwise 0
 	ErrorWidth  float64  // width of every error in keys
-	Keys        string   // KeysUnproved or KeysProved: what the set has room for
+	Keys        string   // KeysUnproved or KeysProved: whether key shares can be proved
 	LambdaDDec  int      // flooding of distributed decryption, bits
 	LambdaSnd   int      // soundness of proofs, bits
 	LambdaSim   int      // simulation: quality of the discrete Gaussians, bits
@@ -136,24 +138,17 @@ func (f FieldSpec) P() *big.Int {
 	return p.Add(p, big.NewInt(1))
 }
 
+var sets = keyset.Registry[Set]{
+	Scheme: "params", Sets: registry, Label: func(s *Set) (string, bool) { return s.Name, !s.Insecure },
+}
+
 // Sets lists every set, shipped ones first, in the order of the registry's table. The caller owns the result.
 func Sets() []*Set { return registry() }
 
-// Lookup finds a set by name.
-func Lookup(name string) (*Set, error) {
-	var names []string
-	for _, s := range registry() {
-		if s.Name == name {
-			return s, nil
-		}
-		if !s.Insecure {
-			names = append(names, s.Name)
-		}
-	}
-	return nil, &UnknownError{What: "set", Name: name, Known: names}
-}
+// Lookup finds a set by name. The error is a *keyset.UnknownError.
+func Lookup(name string) (*Set, error) { return sets.Lookup(name) }
 
-// Field finds a field of the set by name.
+// Field finds a field of the set by name. The error is a *keyset.UnknownError.
 func (s *Set) Field(name string) (FieldSpec, error) {
 	var names []string
 	for _, f := range s.Fields {
@@ -162,17 +157,7 @@ func (s *Set) Field(name string) (FieldSpec, error) {
 		}
 		names = append(names, f.Name)
 	}
-	return FieldSpec{}, &UnknownError{What: "field of " + s.Name, Name: name, Known: names}
-}
-
-// UnknownError says that a set or field does not exist and which do.
-type UnknownError struct {
-	What, Name string
-	Known      []string
-}
-
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("params: unknown %s %q (known: %s)", e.What, e.Name, strings.Join(e.Known, ", "))
+	return FieldSpec{}, &keyset.UnknownError{Scheme: "params", What: "field of " + s.Name, Name: name, Known: names}
 }
 
 // minErrorWidth is the narrowest error of keys, standard deviation 3.19.
@@ -194,8 +179,9 @@ func (s *Set) Security() hardness.Bits {
 	return hardness.Samples{Dim: s.N(), LogQ: s.LogQ(), Deviation: deviation(s.ErrorWidth), Secret: secret}.Estimate()
 }
 
-// Validate checks what the mathematics and package hardness require of a set, except field primality (field.New
-// checks that). Primality of the moduli is checked by ring.NewBasis and by this package's tests.
+// Validate checks the requirements of correctness and of package hardness on a set, except field
+// primality, which field.New checks. ring.NewBasis and this package's tests check the primality of
+// the moduli.
 func (s *Set) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("params: set %s: %s", s.Name, fmt.Sprintf(format, a...))

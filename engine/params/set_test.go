@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/engine/keyset"
 )
 
 func lookup(t *testing.T, name string) *Set {
@@ -205,7 +207,7 @@ func TestWidthsOfProvedKeys(t *testing.T) {
 }
 
 func TestUnknownNames(t *testing.T) {
-	var unknown *UnknownError
+	var unknown *keyset.UnknownError
 	if _, err := Lookup("S14-33"); !errors.As(err, &unknown) || !strings.Contains(err.Error(), "S14-32, S14-64") {
 		t.Errorf("unknown set: %v", err)
 	} else if strings.Contains(err.Error(), InsecurePrefix) {

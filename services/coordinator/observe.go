@@ -34,9 +34,9 @@ var (
 )
 
 // links returns the state of the connections to the parties.
-func (c *Coordinator) links() (list []status.Peer) {
+func (c *Coordinator) links() (list []status.Link) {
 	for _, p := range c.parties {
-		list = append(list, status.Peer{Name: p.name, Party: p.index, Conn: p.conn})
+		list = append(list, status.Link{Name: p.name, Party: p.index, Conn: p.conn})
 	}
 	return list
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/accusations"
 	"github.com/lodge-mpc/lodge/services/session/evidence"
 )
@@ -20,7 +21,7 @@ func (p *party) openBook() (*accusations.Book, error) {
 		},
 	}
 	for i, m := range f.Roster.Parties {
-		peer := accusations.Peer{Name: m.Name}
+		peer := rpc.PeerConn{Name: m.Name}
 		if p.conns[i] != nil {
 			peer.Conn = p.conns[i]
 		}

@@ -10,7 +10,7 @@ import (
 
 	engine "github.com/lodge-mpc/lodge/engine/multikey"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
-	"github.com/lodge-mpc/lodge/services/multikey/evaluation"
+	"github.com/lodge-mpc/lodge/services/multikey/circuits"
 	"github.com/lodge-mpc/lodge/services/multikey/registry"
 	"github.com/lodge-mpc/lodge/services/offline/evaluator"
 	"github.com/lodge-mpc/lodge/services/store/vault"
@@ -42,7 +42,7 @@ func (p *party) openRegistry() (err error) {
 
 // serveEvaluation serves evaluation with the keys of the registry.
 func (p *party) serveEvaluation() {
-	p.evaluation = evaluation.New(evaluation.Config{
+	p.evaluation = circuits.New(circuits.Config{
 		Context: p.multikey, Keys: p.published, Limits: p.file.Multikey, Workers: runtime.GOMAXPROCS(0), Metrics: p.metrics, Log: p.log,
 		Rotate: func(e *engine.Evaluator) engine.Rotate {
 			return p.evaluators.Rotate(&evaluator.Gates{Scheme: p.multikey.Scheme, Own: e.Rotate, Keys: p.published.Load})

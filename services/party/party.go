@@ -38,7 +38,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/traces"
 	"github.com/lodge-mpc/lodge/services/linear"
 	"github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/multikey/evaluation"
+	"github.com/lodge-mpc/lodge/services/multikey/circuits"
 	"github.com/lodge-mpc/lodge/services/multikey/keys"
 	"github.com/lodge-mpc/lodge/services/multikey/registry"
 	"github.com/lodge-mpc/lodge/services/offline/decryption"
@@ -64,17 +64,17 @@ const stopTime = 5 * time.Second
 
 // Run serves until ctx is done. The inner handlers wrap its own.
 func Run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger, inner ...rpc.Inner) error {
-	return run(ctx, f, version, log, nil, inner)
+	return run(ctx, f, version, log, Seam{}, inner)
 }
 
-func run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger, d *Deviation, inner []rpc.Inner) error {
+func run(ctx context.Context, f *config.PartyFile, version string, log *slog.Logger, s Seam, inner []rpc.Inner) error {
 	debug.SetMemoryLimit(int64(f.Memory()))
 	h, err := health.Start(f.HealthListen, log) // the process is alive before its store is open, which may take long
 	if err != nil {
 		return err
 	}
 	defer h.Stop()
-	p, err := newDeviating(f, version, log, d, inner)
+	p, err := newWith(f, version, log, s, inner)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ type party struct {
 	multikey   *multikey.Context  // nil if the roster pins no context
 	keys       *keys.Store        // the party's own multi-key keys
 	published  *registry.Registry // registry of all parties' multi-key keys; nil without a context
-	evaluation *evaluation.Service
+	evaluation *circuits.Service
 	tuples     *tuples.Service
 	book       *accusations.Book
 	sessions   *session.Registry
@@ -113,15 +113,15 @@ type party struct {
 	credentials *rpc.Credentials
 	traces      *traces.Tracer // nil without a collector
 
-	deviation *Deviation // nil unless the party is made for tests
+	seam Seam // zero except in tests
 }
 
 func newParty(f *config.PartyFile, version string, log *slog.Logger) (*party, error) {
-	return newDeviating(f, version, log, nil, nil)
+	return newWith(f, version, log, Seam{}, nil)
 }
 
-func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Deviation, inner []rpc.Inner) (_ *party, err error) {
-	p := &party{file: f, log: log, metrics: metrics.New(version, metrics.Party), deviation: d, disks: watchDisks(f)}
+func newWith(f *config.PartyFile, version string, log *slog.Logger, s Seam, inner []rpc.Inner) (_ *party, err error) {
+	p := &party{file: f, log: log, metrics: metrics.New(version, metrics.Party), seam: s, disks: watchDisks(f)}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -178,7 +178,7 @@ func newDeviating(f *config.PartyFile, version string, log *slog.Logger, d *Devi
 		return nil, err
 	}
 	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
-	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, threshold.Rules, keys.Rules, registry.Rules, evaluation.Rules, linear.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
+	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, threshold.Rules, keys.Rules, registry.Rules, circuits.Rules, linear.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
 		for m, r := range more {
 			rules[m] = r
 		}
@@ -240,7 +240,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	popkv1.RegisterPopkServiceServer(p.server, popk.New(p.sessions, ring, p.vault, n))
 	peers := &tuples.Peers{Self: f.Index, Keys: f.Roster.SigningKeys(), Signer: signer, Vault: p.vault, Audit: p.audit, Log: p.log}
 	for i, m := range f.Roster.Parties {
-		peers.List = append(peers.List, tuples.Peer{Name: m.Name, Conn: p.conns[i]})
+		peers.List = append(peers.List, rpc.PeerConn{Name: m.Name, Conn: p.conns[i]})
 	}
 	generating := keygen.New(p.sessions, ring, p.vault, p.audit, f.Policy.Tenants)
 	keygenv1.RegisterKeygenServiceServer(p.server, generating)
@@ -255,7 +255,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	p.serveEvaluation()
 	p.keys = keys.New(keys.Config{
 		Changed: p.published.Changed, Known: p.published,
-		Vault: p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(), AllowLegacy: p.deviation != nil && p.deviation.LegacyKeys,
+		Vault: p.vault, Audit: p.audit, Gate: p.sessions.Gate, Log: p.log, Context: p.multikey, Party: f.Index, Signer: signer, Workers: ring.Workers(), AllowLegacy: p.seam.LegacyKeys,
 		Metrics: p.metrics, Tenants: f.Policy.Tenants,
 	})
 	multikeyv1.RegisterKeysServiceServer(p.server, p.keys)
@@ -284,7 +284,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 func (p *party) threshold(workers int) *threshold.Service {
 	c := threshold.Config{
 		Vault: p.vault, Audit: p.audit, Policy: p.file.Threshold, Keys: p.keys, AllowPassive: p.file.AllowPassiveThreshold, Workers: workers,
-		Peers: make([]threshold.Peer, len(p.conns)),
+		Peers: make([]rpc.PeerConn, len(p.conns)),
 	}
 	if p.published != nil {
 		c.Directory = p.published
@@ -299,10 +299,10 @@ func (p *party) threshold(workers int) *threshold.Service {
 }
 
 // links returns the connections to the peers.
-func (p *party) links() (list []status.Peer) {
+func (p *party) links() (list []status.Link) {
 	for i, m := range p.file.Roster.Parties {
 		if p.conns[i] != nil {
-			list = append(list, status.Peer{Name: m.Name, Party: i, Conn: p.conns[i]})
+			list = append(list, status.Link{Name: m.Name, Party: i, Conn: p.conns[i]})
 		}
 	}
 	return list
@@ -351,18 +351,18 @@ func (p *party) restore() error {
 
 func (p *party) exchange() (*exchange.Exchange, error) {
 	r := p.file.Roster
-	peers := make([]exchange.Peer, len(r.Parties))
+	peers := make([]rpc.PeerConn, len(r.Parties))
 	p.conns = make([]*grpc.ClientConn, len(r.Parties))
 	for i, m := range r.Parties {
 		if i == p.file.Index {
 			continue
 		}
-		conn, err := rpc.Dial(m.Address, m.Identity, p.credentials, p.deviation.dialling(i)...)
+		conn, err := rpc.Dial(m.Address, m.Identity, p.credentials, p.seam.dialling(i)...)
 		if err != nil {
 			return nil, err
 		}
 		p.conns[i] = conn
-		peers[i] = exchange.Peer{Name: m.Name, Conn: conn}
+		peers[i] = rpc.PeerConn{Name: m.Name, Conn: conn}
 	}
 	return exchange.New(exchange.Config{
 		Self: round.Party(p.file.Index), Peers: peers, RosterHash: r.Hash(), Window: int(p.file.Limits.Window), Metrics: p.metrics,
@@ -397,7 +397,7 @@ func (p *party) registry(x *exchange.Exchange) (*session.Registry, error) {
 	})
 	return session.NewRegistry(session.Config{
 		Gate: gate, Exchange: x, Self: round.Party(f.Index), Names: names, Signer: signer, Keys: keys, Roster: f.Roster.Hash(),
-		Metrics: p.metrics, Log: p.log, Traces: p.traces, Conduct: p.book, Accuse: p.book.Found, Deviation: p.deviation.sessions(),
+		Metrics: p.metrics, Log: p.log, Traces: p.traces, Conduct: p.book, Accuse: p.book.Found, Cheat: p.seam.Cheat,
 		EvidenceDir: cmp.Or(f.Vault.Dir, f.AuditDir),
 		Limits:      runner.Limits{Idle: time.Duration(f.Limits.Idle), Compute: time.Duration(f.Limits.Compute), MinRate: int64(f.Limits.MinRate)},
 	}), nil

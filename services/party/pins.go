@@ -30,7 +30,7 @@ func checkPins(f *config.PartyFile, log *slog.Logger) error {
 
 // newKeys rejects new keys of legacy sets, except at a party for tests of existing keys.
 func (p *party) newKeys() func(name string) error {
-	if p.deviation != nil && p.deviation.LegacyKeys {
+	if p.seam.LegacyKeys {
 		return nil
 	}
 	return func(name string) error {

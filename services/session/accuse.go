@@ -13,7 +13,7 @@ import (
 const accuseTime = 5 * time.Minute
 
 // recorder returns a recorder of the messages that an accusation may need, or nil if evidence is not wanted.
-func (s *Session) recorder() *evidence.Recorder {
+func (s *Entry) recorder() *evidence.Recorder {
 	c := s.registry.Config
 	if c.Accuse == nil {
 		return nil
@@ -26,7 +26,7 @@ func (s *Session) recorder() *evidence.Recorder {
 
 // accuse passes on evidence of the cheat that ended a session, if others can verify it. The session's own context may have
 // ended already.
-func (s *Session) accuse(ctx context.Context, kept *evidence.Recorder, params [32]byte, report runner.Report, err error) {
+func (s *Entry) accuse(ctx context.Context, kept *evidence.Recorder, params [32]byte, report runner.Report, err error) {
 	c := s.registry.Config
 	var f *runner.Failure
 	//lodge:check session/accuse/blamed [drop=f.Outcome != runner.Blamed] [run=TestRecord]
@@ -54,4 +54,4 @@ func (s *Session) accuse(ctx context.Context, kept *evidence.Recorder, params [3
 }
 
 // ProvedUnder says under which public key the session's parties prove: the seed of its reference string, and its other half.
-func (s *Session) ProvedUnder(key func() (seed, half []byte)) { s.proofKey = key }
+func (s *Entry) ProvedUnder(key func() (seed, half []byte)) { s.proofKey = key }

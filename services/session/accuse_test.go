@@ -23,7 +23,6 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/internal/testnet"
 	"github.com/lodge-mpc/lodge/services/session/evidence"
-	"github.com/lodge-mpc/lodge/services/session/exchange"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
@@ -33,7 +32,7 @@ type generation struct{ scheme *gbfv.Scheme }
 
 func (generation) Memory() (uint64, error) { return 1, nil }
 
-func (g generation) Run(ctx context.Context, s *Session) (*Stored, error) {
+func (g generation) Run(ctx context.Context, s *Entry) (*Stored, error) {
 	start := func(rs round.Session, source *sample.Source) (round.Transition[keygen.Result], error) {
 		return keygen.Start(keygen.Config{
 			Session: rs, Scheme: g.scheme, Dim: 2, Security: g.scheme.Set.KeygenSecurity(), Source: source, Workers: 1,
@@ -83,7 +82,7 @@ func generate(t *testing.T, scheme *gbfv.Scheme, cheat string) (found *evidence.
 		Params: pin.Name, ParamsHash: hash[:], RosterHash: roster[:], Kind: jobv1.Kind_KIND_KEYS, Dim: 2,
 		Epoch: 1, Purpose: jobv1.Purpose_PURPOSE_TRIPLES, Deadline: timestamppb.New(time.Now().Add(time.Hour)),
 	}
-	var sessions []*Session
+	var sessions []*Entry
 	for i, p := range net.Parties {
 		c := Config{
 			Exchange: p.Exchange, Self: round.Party(i), Names: net.Names, Signer: p.Signer, Keys: net.Keys, Roster: roster,
@@ -110,9 +109,7 @@ func generate(t *testing.T, scheme *gbfv.Scheme, cheat string) (found *evidence.
 			if x == nil {
 				t.Fatalf("no cheat is called %s", cheat)
 			}
-			c.Deviation = &runner.Deviation{
-				Session: func(s *round.Session) { x.Put(s, cheattest.Env{Scheme: scheme}) }, Signing: func(exchange.Envelope) {},
-			}
+			c.Cheat = func(s *round.Session) { x.Put(s, cheattest.Env{Scheme: scheme}) }
 		}
 		r := NewRegistry(c)
 		if _, err := r.Start(jobv1.Protocol_PROTOCOL_KEYGEN, spec, generation{scheme}); err != nil {

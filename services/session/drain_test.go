@@ -16,7 +16,7 @@ import (
 func TestDrain(t *testing.T) {
 	const triples = jobv1.Protocol_PROTOCOL_TRIPLES
 	r, spec := newRegistry(nil)
-	start := func(ordinal uint32) (*work, *Session) {
+	start := func(ordinal uint32) (*work, *Entry) {
 		t.Helper()
 		s := proto.CloneOf(spec)
 		s.Ref.Ordinal = ordinal

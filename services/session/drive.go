@@ -42,7 +42,7 @@ type Start[R any] func(rs round.Session, source *sample.Source) (round.Transitio
 // Drive runs one chain with the peers. Only Drive and Join create a session's secrets. params is the hash of the protocol's
 // further parameters.
 // hash of what the protocol computes with, beyond the set.
-func Drive[R any](ctx context.Context, s *Session, protocol string, params [32]byte, start Start[R]) (R, error) {
+func Drive[R any](ctx context.Context, s *Entry, protocol string, params [32]byte, start Start[R]) (R, error) {
 	var none R
 	c := s.registry.Config
 	ref, err := job.RefOf(s.Spec.GetRef())
@@ -137,7 +137,7 @@ type task struct {
 	epoch    uint64
 	group    Group
 	log      *slog.Logger
-	trace    *traces.Session
+	trace    *traces.SessionSpan
 	kept     *evidence.Recorder
 	progress func(runner.Progress)
 }
@@ -164,7 +164,7 @@ func drive[R any](ctx context.Context, c *Config, t task, start Start[R]) (R, ru
 			Version: job.ProtocolVersion, Protocol: t.protocol, Params: t.params, Roster: c.Roster, Epoch: t.epoch, Job: t.digest,
 		},
 		Session: x, Self: t.group.Self, Names: t.group.Names, Places: t.group.Parties, Signer: c.Signer, Keys: t.group.Keys, Random: rand.Reader,
-		Limits: c.Limits, Metrics: c.Metrics, Log: t.log, Trace: t.trace, Progress: t.progress, Deviation: c.Deviation,
+		Limits: c.Limits, Metrics: c.Metrics, Log: t.log, Trace: t.trace, Progress: t.progress, Cheat: c.Cheat,
 		Recorder: t.kept,
 	}, func(rs round.Session) (tr round.Transition[R], err error) {
 		if source, err = sourceOf(rand.Reader, rs); err != nil {
@@ -218,7 +218,7 @@ func record(log *slog.Logger, names []string, report runner.Report, err error) {
 }
 
 // progress copies the runner's view into the status.
-func (s *Session) progress(g Group, p runner.Progress) {
+func (s *Entry) progress(g Group, p runner.Progress) {
 	waiting := make([]uint32, len(p.WaitingFor))
 	for i, w := range p.WaitingFor {
 		waiting[i] = uint32(g.roster(w))

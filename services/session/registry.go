@@ -51,8 +51,8 @@ type Config struct {
 	// Accuse receives evidence of a party's cheat when a session has failed because of it; nil drops the evidence. It
 	// reads the file before it returns.
 	Accuse func(found *evidence.Finding, file io.Reader)
-	// Deviation is that of a party for tests; see runner.Deviation.
-	Deviation *runner.Deviation
+	// Cheat is for tests only; see runner.Options.
+	Cheat func(s *round.Session)
 	// EvidenceDir is where large messages are kept until their session has judged them, in files without names.
 	EvidenceDir string
 }
@@ -84,7 +84,7 @@ type Protocol interface {
 	// Memory validates the spec for the protocol and returns the estimated peak in bytes.
 	Memory() (uint64, error)
 	// Run drives the protocol and stores its result, locked.
-	Run(ctx context.Context, s *Session) (*Stored, error)
+	Run(ctx context.Context, s *Entry) (*Stored, error)
 }
 
 // Claimant is a Protocol whose sessions cannot all run concurrently, even with enough memory.
@@ -99,7 +99,7 @@ type Claimant interface {
 type Registry struct {
 	Config
 	mu       sync.Mutex
-	sessions map[job.Ref]*Session
+	sessions map[job.Ref]*Entry
 	order    []job.Ref
 	running  sync.WaitGroup
 	closed   bool
@@ -112,7 +112,7 @@ var errStopping = rpc.Errorf(rpc.Unavailable, "try again when the party is back"
 
 // NewRegistry is empty.
 func NewRegistry(c Config) *Registry {
-	r := &Registry{Config: c, sessions: map[job.Ref]*Session{}, stopped: make(chan struct{})}
+	r := &Registry{Config: c, sessions: map[job.Ref]*Entry{}, stopped: make(chan struct{})}
 	r.calling, r.hangUp = context.WithCancelCause(context.Background())
 	return r
 }
@@ -174,7 +174,7 @@ func (r *Registry) Start(of jobv1.Protocol, spec *jobv1.SessionSpec, p Protocol)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	ctx, stop := context.WithDeadline(ctx, spec.GetDeadline().AsTime())
-	s := &Session{
+	s := &Entry{
 		Spec: spec, registry: r, digest: digest, cancel: cancel, changed: make(chan struct{}),
 		status: &jobv1.SessionStatus{Ref: spec.GetRef(), State: jobv1.JobState_JOB_STATE_PREPARING, Started: timestamppb.Now()},
 	}
@@ -284,7 +284,7 @@ func (r *Registry) DrainEpoch(ctx context.Context, epoch uint64, reason string) 
 
 func (r *Registry) stopEpoch(ctx context.Context, epoch uint64, reason string, which func(jobv1.JobState) bool) {
 	r.mu.Lock()
-	var under []*Session
+	var under []*Entry
 	for _, s := range r.sessions {
 		//lodge:check session/cancel/epoch [tests=./services/party] [run=TestRetiringEnds] sessions
 		//  under a retired epoch go on
@@ -293,7 +293,7 @@ func (r *Registry) stopEpoch(ctx context.Context, epoch uint64, reason string, w
 		}
 	}
 	r.mu.Unlock()
-	var stopped []*Session
+	var stopped []*Entry
 	for _, s := range under {
 		if done, _ := s.stopIf(reason, which); done { // completed results stay; stored ones are erased with the epoch
 			stopped = append(stopped, s)
@@ -307,7 +307,7 @@ func (r *Registry) stopEpoch(ctx context.Context, epoch uint64, reason string, w
 // CancelAll cancels every session that has not ended. It does not wait.
 func (r *Registry) CancelAll(reason string) {
 	r.mu.Lock()
-	var running []*Session
+	var running []*Entry
 	for _, s := range r.sessions {
 		//lodge:check session/cancel/all [run=TestResults] sessions with a convicted party go on
 		if !job.Final(s.Status().GetState()) {
@@ -345,7 +345,7 @@ func (r *Registry) Running() int {
 }
 
 // Get finds a session.
-func (r *Registry) Get(ref *jobv1.SessionRef) (*Session, error) {
+func (r *Registry) Get(ref *jobv1.SessionRef) (*Entry, error) {
 	k, err := job.RefOf(ref)
 	if err != nil {
 		return nil, err
@@ -407,7 +407,7 @@ func (r *Registry) activated(ctx context.Context) {
 	}
 }
 
-func (r *Registry) all() []*Session {
+func (r *Registry) all() []*Entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Values(r.sessions))
@@ -447,7 +447,7 @@ func (r *Registry) Restore(name string, stored *Stored) {
 		return
 	}
 	ref := job.Ref{JobID: name[:at], Ordinal: uint32(ordinal)}
-	s := &Session{registry: r, changed: make(chan struct{}), cancel: func(error) {}, status: &jobv1.SessionStatus{Ref: ref.Proto()}}
+	s := &Entry{registry: r, changed: make(chan struct{}), cancel: func(error) {}, status: &jobv1.SessionStatus{Ref: ref.Proto()}}
 	s.Spec = &jobv1.SessionSpec{Ref: ref.Proto(), Epoch: stored.Epoch} // the rest of the spec is not stored
 	s.complete(stored)
 	r.mu.Lock()

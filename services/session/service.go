@@ -45,7 +45,7 @@ func (s Service) Start(_ context.Context, r *jobv1.StartRequest) (*jobv1.StartRe
 
 // visible gives a session that the caller may know of. A client acts for its tenants, and a session that makes tuples for
 // another does not exist for it. Sessions that make keys have no tenant.
-func (s Service) visible(ctx context.Context, ref *jobv1.SessionRef) (*Session, error) {
+func (s Service) visible(ctx context.Context, ref *jobv1.SessionRef) (*Entry, error) {
 	x, err := s.Sessions.Get(ref)
 	if err != nil {
 		return nil, err

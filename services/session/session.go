@@ -16,8 +16,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
-// Session is one session.
-type Session struct {
+// Entry is a session in the registry.
+type Entry struct {
 	Spec     *jobv1.SessionSpec
 	registry *Registry
 	digest   [32]byte
@@ -38,7 +38,7 @@ type Session struct {
 }
 
 // Broadcasts are the signed broadcasts of this name that the protocol's run had, of all parties.
-func (s *Session) Broadcasts(name string) (list []runner.Broadcast) {
+func (s *Entry) Broadcasts(name string) (list []runner.Broadcast) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, b := range s.signed {
@@ -50,14 +50,14 @@ func (s *Session) Broadcasts(name string) (list []runner.Broadcast) {
 }
 
 // Status is a copy of the present status.
-func (s *Session) Status() *jobv1.SessionStatus {
+func (s *Entry) Status() *jobv1.SessionStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return proto.Clone(s.status).(*jobv1.SessionStatus)
 }
 
 // Watch calls send with the status now and at every change, until the session ends, send fails or ctx is done.
-func (s *Session) Watch(ctx context.Context, send func(*jobv1.SessionStatus) error) error {
+func (s *Entry) Watch(ctx context.Context, send func(*jobv1.SessionStatus) error) error {
 	for {
 		s.mu.Lock()
 		now, changed := proto.Clone(s.status).(*jobv1.SessionStatus), s.changed
@@ -79,7 +79,7 @@ func (s *Session) Watch(ctx context.Context, send func(*jobv1.SessionStatus) err
 }
 
 // update changes the status and wakes the watchers.
-func (s *Session) update(change func(st *jobv1.SessionStatus)) {
+func (s *Entry) update(change func(st *jobv1.SessionStatus)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s.status)
@@ -88,7 +88,7 @@ func (s *Session) update(change func(st *jobv1.SessionStatus)) {
 }
 
 // Enter moves to a later state.
-func (s *Session) Enter(state jobv1.JobState) {
+func (s *Entry) Enter(state jobv1.JobState) {
 	s.update(func(st *jobv1.SessionStatus) {
 		if job.MayFollow(st.State, state) {
 			st.State = state
@@ -97,7 +97,7 @@ func (s *Session) Enter(state jobv1.JobState) {
 }
 
 // run drives the protocol. release frees the session's slot before the end of the session becomes visible.
-func (s *Session) run(ctx context.Context, p Protocol, release func()) {
+func (s *Entry) run(ctx context.Context, p Protocol, release func()) {
 	stored, err := func() (*Stored, error) {
 		defer release()
 		return p.Run(ctx, s)
@@ -114,7 +114,7 @@ func (s *Session) run(ctx context.Context, p Protocol, release func()) {
 
 // complete has a result that waits for activation, unless it is final. A result that comes after the session was
 // cancelled is discarded.
-func (s *Session) complete(stored *Stored) {
+func (s *Entry) complete(stored *Stored) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
 	//lodge:check session/complete/cancelled [run=TestResults] a result that arrives after
@@ -151,7 +151,7 @@ func Refuse(why *rpc.Error) *runner.Failure {
 }
 
 // fail ends the session without a result.
-func (s *Session) fail(ctx context.Context, err error) {
+func (s *Entry) fail(ctx context.Context, err error) {
 	var f *runner.Failure
 	if !errors.As(err, &f) {
 		f = &runner.Failure{Outcome: runner.Internal, Reason: "this party failed; its log says more", Cause: err}
@@ -180,7 +180,7 @@ func (s *Session) fail(ctx context.Context, err error) {
 
 // Cancel ends a session that is not active and erases its stored results. It returns when all of the session's goroutines
 // have stopped, so that a later query sees everything that it stored, or when ctx is done.
-func (s *Session) Cancel(ctx context.Context, reason string) (*jobv1.SessionStatus, error) {
+func (s *Entry) Cancel(ctx context.Context, reason string) (*jobv1.SessionStatus, error) {
 	if err := CheckReason(reason); err != nil {
 		return nil, err
 	}
@@ -192,18 +192,18 @@ func (s *Session) Cancel(ctx context.Context, reason string) (*jobv1.SessionStat
 }
 
 // wait returns when the session has ended or ctx is done.
-func (s *Session) wait(ctx context.Context) {
+func (s *Entry) wait(ctx context.Context) {
 	_ = s.Watch(ctx, func(*jobv1.SessionStatus) error { return nil }) // an end of ctx changes nothing: the session ends without us
 }
 
 // stop begins to end the session.
-func (s *Session) stop(reason string) error {
+func (s *Entry) stop(reason string) error {
 	_, err := s.stopIf(reason, func(jobv1.JobState) bool { return true })
 	return err
 }
 
 // stopIf begins to end the session if which selects its state, and reports whether it did.
-func (s *Session) stopIf(reason string, which func(jobv1.JobState) bool) (done bool, err error) {
+func (s *Entry) stopIf(reason string, which func(jobv1.JobState) bool) (done bool, err error) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
 	s.mu.Lock()
@@ -227,7 +227,7 @@ func (s *Session) stopIf(reason string, which func(jobv1.JobState) bool) (done b
 }
 
 // discard erases a result that was stored.
-func (s *Session) discard(stored *Stored, reason string) error {
+func (s *Entry) discard(stored *Stored, reason string) error {
 	if stored.Discard != nil {
 		if err := stored.Discard("cancelled: " + reason); err != nil {
 			s.registry.Log.Error("discarding a result", "session", s.status.GetRef().GetJobId(), "error", err)
@@ -242,7 +242,7 @@ func (s *Session) discard(stored *Stored, reason string) error {
 }
 
 // lost ends a session whose result is erased or must be.
-func (s *Session) lost(reason string) {
+func (s *Entry) lost(reason string) {
 	s.update(func(st *jobv1.SessionStatus) {
 		st.State, st.Ended = jobv1.JobState_JOB_STATE_FAILED, timestamppb.Now()
 		st.Failure = &jobv1.Failure{Outcome: string(runner.Internal), Reason: reason, Reporter: uint32(s.registry.Self)}
@@ -250,7 +250,7 @@ func (s *Session) lost(reason string) {
 }
 
 // Activate unlocks the session's stored results if the digest equals the one that it reported.
-func (s *Session) Activate(digest []byte) (*jobv1.SessionStatus, error) {
+func (s *Entry) Activate(digest []byte) (*jobv1.SessionStatus, error) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
 	s.mu.Lock()

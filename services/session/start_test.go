@@ -62,7 +62,7 @@ func newWork() *work { return &work{memory: 1, end: make(chan error, 1), ran: ma
 
 func (w *work) Memory() (uint64, error) { return w.memory, nil }
 
-func (w *work) Run(ctx context.Context, _ *Session) (*Stored, error) {
+func (w *work) Run(ctx context.Context, _ *Entry) (*Stored, error) {
 	close(w.ran)
 	select {
 	case err := <-w.end:
@@ -178,7 +178,7 @@ func TestResults(t *testing.T) {
 	defer r.Close()
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
-	begin := func() (*Session, *work, *[]string) {
+	begin := func() (*Entry, *work, *[]string) {
 		spec = proto.CloneOf(spec)
 		spec.Ref.Ordinal++
 		done := new([]string)
@@ -197,7 +197,7 @@ func TestResults(t *testing.T) {
 		<-w.ran
 		return s, w, done
 	}
-	until := func(s *Session, state jobv1.JobState) {
+	until := func(s *Entry, state jobv1.JobState) {
 		t.Helper()
 		there := errors.New("there")
 		if err := s.Watch(ctx, func(st *jobv1.SessionStatus) error {

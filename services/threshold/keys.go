@@ -92,7 +92,7 @@ func (r *keysRun) Memory() (uint64, error) {
 }
 
 // Run implements session.Protocol.
-func (r *keysRun) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+func (r *keysRun) Run(ctx context.Context, s *session.Entry) (*session.Stored, error) {
 	var id round.Digest
 	result, err := session.Drive(ctx, s, plan.Threshold, terms("keys", r.scheme, [32]byte{}),
 		func(rs round.Session, source *sample.Source) (round.Transition[*made], error) {

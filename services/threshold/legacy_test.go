@@ -20,7 +20,7 @@ const legacySet = "insecure-L8-legacy"
 func TestLegacyKeys(t *testing.T) {
 	const successor = "insecure-T8-50"
 	w := newWorld(t, 3, nil, legacySet, successor)
-	restart := func(d *party.Deviation) {
+	restart := func(d party.Seam) {
 		for i := range 3 {
 			w.running[i]()
 			f, err := config.LoadParty(w.net.Parties[i])
@@ -28,19 +28,19 @@ func TestLegacyKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.StopAfter = config.Duration(100 * time.Millisecond)
-			w.running[i] = w.run(func(ctx context.Context) error { return party.Deviate(ctx, f, "test", quiet(), d) })
+			w.running[i] = w.run(func(ctx context.Context) error { return party.RunWith(ctx, f, "test", quiet(), d) })
 		}
 	}
 	makes := func(set string) *coordinatorv1.Job {
 		return w.submit(&coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Params: set, Threshold: 1})
 	}
 
-	restart(&party.Deviation{LegacyKeys: true}) // before the set was legacy
+	restart(party.Seam{LegacyKeys: true}) // before the set was legacy
 	old := makes(legacySet)
 	if old.GetState() != jobv1.JobState_JOB_STATE_COMPLETED {
 		t.Fatalf("%s: %v", old.GetState(), old.GetFailure())
 	}
-	restart(nil)
+	restart(party.Seam{})
 
 	j := makes(legacySet)
 	reason := j.GetFailure().GetReason()

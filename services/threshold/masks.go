@@ -58,7 +58,7 @@ func (r *masksRun) Memory() (uint64, error) {
 }
 
 // Run implements session.Protocol.
-func (r *masksRun) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+func (r *masksRun) Run(ctx context.Context, s *session.Entry) (*session.Stored, error) {
 	var id round.Digest
 	batch, err := session.Drive(ctx, s, plan.Threshold, terms("masks", r.scheme, r.epoch.Digest),
 		func(rs round.Session, source *sample.Source) (round.Transition[*protocol.Batch], error) {

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	protocol "github.com/lodge-mpc/lodge/engine/protocol/threshold/reshare"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -22,12 +20,6 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
-
-// Peer is a connection to another party.
-type Peer struct {
-	Name string
-	Conn grpc.ClientConnInterface
-}
 
 // reshareRun is a session that gives the secrets of an epoch new shares, in another epoch.
 type reshareRun struct {
@@ -156,7 +148,7 @@ func (r *reshareRun) allowed(holders []int) error {
 }
 
 // Run implements session.Protocol.
-func (r *reshareRun) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+func (r *reshareRun) Run(ctx context.Context, s *session.Entry) (*session.Stored, error) {
 	c := protocol.Config{Old: r.old, New: r.new}
 	parts := r.scheme.parts()
 	for _, p := range parts {
@@ -232,7 +224,7 @@ func (r *reshareRun) publicKeys(ctx context.Context) (*publicKeys, error) {
 const askTime = time.Minute
 
 // ask downloads the public keys from a holder.
-func (r *reshareRun) ask(ctx context.Context, p Peer, digest [32]byte) (*publicKeys, error) {
+func (r *reshareRun) ask(ctx context.Context, p rpc.PeerConn, digest [32]byte) (*publicKeys, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	stream, err := thresholdv1.NewThresholdServiceClient(p.Conn).GetKeys(ctx, &thresholdv1.GetKeysRequest{Epoch: r.spec.GetFromEpoch()})

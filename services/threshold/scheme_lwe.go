@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
-	"github.com/lodge-mpc/lodge/engine/protocol/threshold/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/lwekeys"
 	"github.com/lodge-mpc/lodge/engine/secret"
 	"github.com/lodge-mpc/lodge/engine/share"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
@@ -33,18 +33,18 @@ func (s *lweScheme) keysMemory(spec *jobv1.SessionSpec, holders int) (uint64, er
 	if err := s.check(holders, spec.GetGalois()); err != nil {
 		return 0, err
 	}
-	bytes, err := keygen.MemoryBytes(s.Scheme, holders, int(spec.GetThreshold()))
+	bytes, err := lwekeys.MemoryBytes(s.Scheme, holders, int(spec.GetThreshold()))
 	return uint64(bytes), err
 }
 
 func (s *lweScheme) startKeys(c keysConfig) (round.Transition[*made], error) {
-	t, err := keygen.Start(keygen.Config{
+	t, err := lwekeys.Start(lwekeys.Config{
 		Session: c.session, Scheme: s.Scheme, Threshold: int(c.spec.GetThreshold()), Source: c.source, Workers: c.workers,
 	})
 	if err != nil {
 		return round.Transition[*made]{}, err
 	}
-	return round.Then(t, func(_ context.Context, r keygen.Result) (round.Transition[*made], error) {
+	return round.Then(t, func(_ context.Context, r lwekeys.Result) (round.Transition[*made], error) {
 		return round.Done(&made{[]secret.Box[share.Vec]{r.Z, r.S}, lwePublic(r.Keys)}), nil
 	}), nil
 }

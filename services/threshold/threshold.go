@@ -52,7 +52,7 @@ type Config struct {
 	AllowPassive bool
 	Workers      int
 	// Peers are connections to the parties, by their index in the roster; nil for this party.
-	Peers []Peer
+	Peers []rpc.PeerConn
 }
 
 // Directory knows the owners of multi-key keys.

@@ -3,7 +3,6 @@ package ciphertext
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -24,46 +23,23 @@ import (
 // Client is connected to all parties. It may be used by several goroutines concurrently.
 type Client struct {
 	name    string
-	parties []lodge.Server
-	conns   []*grpc.ClientConn
+	parties *lodge.Parties
 }
 
 // Dial returns a client of all parties in the configuration. It connects on first use.
 func Dial(c lodge.Config) (*Client, error) {
-	if c.Name == "" || len(c.Parties) == 0 {
-		return nil, invalid("`lodge init` writes configurations of clients", "the configuration names no client or no parties")
+	if c.Name == "" {
+		return nil, lodge.Errorf(lodge.Invalid, "`lodge init` writes configurations of clients", "the configuration names no client")
 	}
-	x := &Client{name: c.Name, parties: c.Parties}
-	for _, p := range c.Parties {
-		conn, err := c.Connect(p)
-		if err != nil {
-			return nil, errors.Join(err, x.Close())
-		}
-		x.conns = append(x.conns, conn)
+	parties, err := lodge.DialParties(c)
+	if err != nil {
+		return nil, err
 	}
-	return x, nil
+	return &Client{c.Name, parties}, nil
 }
 
 // Close closes the connections and ends all calls.
-func (c *Client) Close() error {
-	var errs []error
-	for _, conn := range c.conns {
-		errs = append(errs, conn.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// invalid returns an error about the caller's input.
-func invalid(next, format string, args ...any) error {
-	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
-}
-
-// failed returns the error of a call of party i.
-func (c *Client) failed(i int, err error) error {
-	e := *lodge.FromError(err)
-	e.What = fmt.Sprintf("party %s: %s", c.parties[i].Name, e.What)
-	return &e
-}
+func (c *Client) Close() error { return c.parties.Close() }
 
 // Key is the public key of an epoch, for vectors over one field.
 type Key struct {
@@ -101,44 +77,45 @@ func (k *Key) MemoryBytes() int64 {
 
 // Key downloads an epoch's public key from every party. All must have the same key.
 func (c *Client) Key(ctx context.Context, epoch uint64, fieldName string) (*Key, error) {
-	var k *Key
-	var first []byte
-	for i, conn := range c.conns {
-		e, seed, frame, err := publicKey(ctx, conn, epoch)
-		if err != nil {
-			return nil, c.failed(i, err)
-		}
-		same := append(append(append([]byte(e.GetParams()), e.GetParamsHash()...), seed...), frame...)
-		if i > 0 {
-			if !bytes.Equal(same, first) {
-				return nil, &lodge.Error{Code: lodge.Conflict, Next: "ask the parties' operators; encrypt nothing until they agree",
-					What: fmt.Sprintf("the public key of epoch %[2]d at party %[1]s differs from that at party %[3]s", c.parties[i].Name, epoch, c.parties[0].Name)}
-			}
-			continue
-		}
-		if k, err = newKey(e, fieldName, len(c.conns)); err != nil {
-			return nil, err
-		}
-		if k.public, k.hash, err = keygen.DecodePublic(k.scheme, seed, frame); err != nil {
-			return nil, c.failed(i, err)
-		}
-		first = same
+	p, err := lodge.Agreed(ctx, c.parties, fmt.Sprintf("the public key of epoch %d", epoch), "ask the parties' operators; encrypt nothing until they agree",
+		func(a, b *published) bool {
+			return a.epoch.GetParams() == b.epoch.GetParams() && bytes.Equal(a.epoch.GetParamsHash(), b.epoch.GetParamsHash()) &&
+				bytes.Equal(a.seed, b.seed) && bytes.Equal(a.frame, b.frame)
+		},
+		func(ctx context.Context, conn *grpc.ClientConn) (*published, error) {
+			return publicKey(ctx, conn, epoch)
+		})
+	if err != nil {
+		return nil, err
+	}
+	k, err := newKey(p.epoch, fieldName, c.parties.Len())
+	if err != nil {
+		return nil, err
+	}
+	if k.public, k.hash, err = keygen.DecodePublic(k.scheme, p.seed, p.frame); err != nil {
+		return nil, c.parties.Failed(0, err)
 	}
 	return k, nil
+}
+
+// published is a public key as a party sends it.
+type published struct {
+	epoch       *keygenv1.Epoch
+	seed, frame []byte
 }
 
 // newKey derives the rest of a Key from the parameter set.
 func newKey(e *keygenv1.Epoch, fieldName string, parties int) (*Key, error) {
 	set, err := params.Lookup(e.GetParams())
 	if err != nil {
-		return nil, invalid("use the release of Lodge that the parties run", "%v", err)
+		return nil, lodge.Errorf(lodge.Invalid, "use the release of Lodge that the parties run", "%v", err)
 	}
 	if hash := set.Hash(); !bytes.Equal(hash[:], e.GetParamsHash()) {
-		return nil, invalid("use the release of Lodge that the parties run", "the parties have different parameters under the name %s", set.Name)
+		return nil, lodge.Errorf(lodge.Invalid, "use the release of Lodge that the parties run", "the parties have different parameters under the name %s", set.Name)
 	}
 	spec, err := set.Field(fieldName)
 	if err != nil {
-		return nil, invalid("", "%v", err)
+		return nil, lodge.Errorf(lodge.Invalid, "", "%v", err)
 	}
 	if e.GetPurpose() != jobv1.Purpose_PURPOSE_DECRYPTION {
 		return nil, &lodge.Error{Code: lodge.KeyPurpose, What: fmt.Sprintf("the keys of epoch %d do not decrypt for clients", e.GetEpoch()),
@@ -152,17 +129,18 @@ func newKey(e *keygenv1.Epoch, fieldName string, parties int) (*Key, error) {
 		set = set.Proved() // the bounds of the proofs
 	}
 	if k.instance, err = popk.ClientInstance(set, fieldName, parties, 1); err != nil {
-		return nil, invalid("", "%v", err)
+		return nil, lodge.Errorf(lodge.Invalid, "", "%v", err)
 	}
 	return k, nil
 }
 
 // publicKey downloads the two pieces of a public key from one party.
-func publicKey(ctx context.Context, conn *grpc.ClientConn, epoch uint64) (e *keygenv1.Epoch, seed, frame []byte, err error) {
+func publicKey(ctx context.Context, conn *grpc.ClientConn, epoch uint64) (*published, error) {
 	stream, err := keygenv1.NewKeygenServiceClient(conn).GetPublicKey(ctx, &keygenv1.GetPublicKeyRequest{Epoch: epoch})
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, err
 	}
+	var e *keygenv1.Epoch
 	var frames [][]byte
 	for {
 		r, err := stream.Recv()
@@ -170,7 +148,7 @@ func publicKey(ctx context.Context, conn *grpc.ClientConn, epoch uint64) (e *key
 			break
 		}
 		if err != nil {
-			return nil, nil, nil, err
+			return nil, err
 		}
 		if e == nil {
 			e = r.GetEpoch()
@@ -180,9 +158,9 @@ func publicKey(ctx context.Context, conn *grpc.ClientConn, epoch uint64) (e *key
 		}
 	}
 	if len(frames) != 2 {
-		return nil, nil, nil, &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("a public key in %d pieces, want 2", len(frames))}
+		return nil, &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("a public key in %d pieces, want 2", len(frames))}
 	}
-	return e, frames[0], frames[1], nil
+	return &published{e, frames[0], frames[1]}, nil
 }
 
 // agreed returns the data on which prover and verifiers must agree.
@@ -197,13 +175,13 @@ func (k *Key) agreed(prover string, bound []byte) popk.ClientConfig {
 func (k *Key) vector(values []*big.Int) (field.Vec, error) {
 	f := k.scheme.Field
 	if len(values) > k.Slots() {
-		return field.Vec{}, invalid("encrypt them in several ciphertexts", "%d values; a ciphertext over %s holds %d", len(values), k.Field, k.Slots())
+		return field.Vec{}, lodge.Errorf(lodge.Invalid, "encrypt them in several ciphertexts", "%d values; a ciphertext over %s holds %d", len(values), k.Field, k.Slots())
 	}
 	v := f.NewVec(k.Slots())
 	for i, x := range values {
 		if x.Sign() < 0 || x.Cmp(f.Modulus()) >= 0 {
 			v.Wipe()
-			return field.Vec{}, invalid("values are from 0 to the field's modulus less 1", "value %d is out of range", i)
+			return field.Vec{}, lodge.Errorf(lodge.Invalid, "values are from 0 to the field's modulus less 1", "value %d is out of range", i)
 		}
 		f.SetBig(v.At(i), x)
 	}
@@ -213,9 +191,9 @@ func (k *Key) vector(values []*big.Int) (field.Vec, error) {
 // NewestEpoch returns the first party's newest epoch that decrypts for clients. The client needs
 // the permission status.
 func (c *Client) NewestEpoch(ctx context.Context) (uint64, error) {
-	r, err := keygenv1.NewKeygenServiceClient(c.conns[0]).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+	r, err := keygenv1.NewKeygenServiceClient(c.parties.Conn(0)).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
 	if err != nil {
-		return 0, c.failed(0, err)
+		return 0, c.parties.Failed(0, err)
 	}
 	newest := uint64(0)
 	for _, e := range r.GetEpochs() {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -31,21 +30,9 @@ func (c *Client) Decrypt(ctx context.Context, k *Key, x *Ciphertext) (*Decryptio
 		return nil, err
 	}
 	size := codec.PolySize(k.scheme.N(), k.scheme.Prefix(k.instance.DDecPrimes).Primes())
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answers := make([][]byte, len(c.conns))
-	var group sync.WaitGroup
-	var once sync.Once
-	for i, conn := range c.conns {
-		group.Go(func() {
-			var failed error
-			if answers[i], failed = c.answer(ctx, conn, x, size); failed != nil {
-				once.Do(func() { err = c.failed(i, failed) })
-				cancel() // one missing answer is enough to fail
-			}
-		})
-	}
-	group.Wait()
+	answers, err := lodge.FromAll(ctx, c.parties, func(ctx context.Context, conn *grpc.ClientConn) ([]byte, error) {
+		return c.answer(ctx, conn, x, size)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +50,7 @@ func (c *Client) Decrypt(ctx context.Context, k *Key, x *Ciphertext) (*Decryptio
 
 // quorum lists all parties, because the keys need all of them.
 func (c *Client) quorum() []uint32 {
-	all := make([]uint32, len(c.conns))
+	all := make([]uint32, c.parties.Len())
 	for i := range all {
 		all[i] = uint32(i)
 	}
@@ -126,17 +113,15 @@ func (c *Client) Answers(ctx context.Context, k *Key, x *Ciphertext) ([]Answered
 	}
 	digest := ddec.ClientKey(k.scheme, k.instance, doubled)
 	q := &decryptionv1.GetDecryptionRequest{Epoch: x.Epoch, CiphertextDigest: digest[:], Quorum: c.quorum()}
-	var list []Answered
-	for i, conn := range c.conns {
+	list, err := lodge.FromAll(ctx, c.parties, func(ctx context.Context, conn *grpc.ClientConn) (a Answered, err error) {
 		r, err := decryptionv1.NewDecryptionServiceClient(conn).GetDecryption(ctx, q)
-		if err != nil {
-			return nil, c.failed(i, err)
-		}
-		a := Answered{Party: c.parties[i].Name, Answered: r.GetAnswered(), ToUs: r.GetToCaller()}
-		if r.GetAnswered() {
+		if a = (Answered{Answered: r.GetAnswered(), ToUs: r.GetToCaller()}); a.Answered {
 			a.When = r.GetWhen().AsTime()
 		}
-		list = append(list, a)
+		return a, err
+	})
+	for i := range list {
+		list[i].Party = c.parties.Name(i)
 	}
-	return list, nil
+	return list, err
 }

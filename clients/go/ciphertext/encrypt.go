@@ -52,7 +52,7 @@ func (c *Client) Encrypt(ctx context.Context, k *Key, values []*big.Int, bound [
 // EncryptAt has a party, given by its index, encrypt the values and prove them for this client.
 // This saves the client the work and reveals the values to the party.
 func (c *Client) EncryptAt(ctx context.Context, party int, k *Key, values []*big.Int, bound []byte) (*Ciphertext, error) {
-	if err := c.known(party); err != nil {
+	if err := c.parties.Check(party); err != nil {
 		return nil, err
 	}
 	half, err := c.halved(k, values, bound)
@@ -64,11 +64,11 @@ func (c *Client) EncryptAt(ctx context.Context, party int, k *Key, values []*big
 	defer clear(secret)
 	out := c.empty(k, len(values), bound)
 	agreed := k.agreed(c.name, bound)
-	if err := prove(ctx, c.conns[party], out, secret, agreed.CiphertextSize(), agreed.ProofSize()); err != nil {
-		return nil, c.failed(party, err)
+	if err := prove(ctx, c.parties.Conn(party), out, secret, agreed.CiphertextSize(), agreed.ProofSize()); err != nil {
+		return nil, c.parties.Failed(party, err)
 	}
 	if err := c.Verify(ctx, k, out); err != nil {
-		return nil, c.failed(party, fmt.Errorf("its proof does not verify: %w", err))
+		return nil, c.parties.Failed(party, fmt.Errorf("its proof does not verify: %w", err))
 	}
 	return out, nil
 }
@@ -84,17 +84,10 @@ func (c *Client) empty(k *Key, values int, bound []byte) *Ciphertext {
 	return &Ciphertext{Epoch: k.Epoch, Params: k.Params, Field: k.Field, Values: values, Prover: c.name, Context: bound}
 }
 
-func (c *Client) known(party int) error {
-	if party < 0 || party >= len(c.conns) {
-		return invalid("", "party %d of %d", party, len(c.conns))
-	}
-	return nil
-}
-
 // halved returns half of every value, in the slots of a ciphertext.
 func (c *Client) halved(k *Key, values []*big.Int, bound []byte) (field.Vec, error) {
 	if len(bound) > MaxContext {
-		return field.Vec{}, invalid("", "a context of %d bytes; it has at most %d", len(bound), MaxContext)
+		return field.Vec{}, lodge.Errorf(lodge.Invalid, "", "a context of %d bytes; it has at most %d", len(bound), MaxContext)
 	}
 	v, err := k.vector(values)
 	if err != nil {
@@ -167,11 +160,11 @@ func (c *Client) Verify(ctx context.Context, k *Key, x *Ciphertext) error {
 // doubled returns twice the ciphertext, after verifying its proof.
 func (k *Key) doubled(ctx context.Context, x *Ciphertext) (*gbfv.Ciphertext, error) {
 	if x.Epoch != k.Epoch || x.Field != k.Field || x.Params != k.Params {
-		return nil, invalid("fetch the key of its epoch", "the ciphertext is of epoch %d over %s with %s, but the key is of epoch %d over %s with %s",
+		return nil, lodge.Errorf(lodge.Invalid, "fetch the key of its epoch", "the ciphertext is of epoch %d over %s with %s, but the key is of epoch %d over %s with %s",
 			x.Epoch, x.Field, x.Params, k.Epoch, k.Field, k.Params)
 	}
 	if x.Values < 0 || x.Values > k.Slots() {
-		return nil, invalid("", "%d values; a ciphertext over %s holds %d", x.Values, k.Field, k.Slots())
+		return nil, lodge.Errorf(lodge.Invalid, "", "%d values; a ciphertext over %s holds %d", x.Values, k.Field, k.Slots())
 	}
 	list, err := popk.Verify(ctx, k.agreed(x.Prover, x.Context), x.Bytes, x.ProofBytes)
 	if err != nil {
@@ -186,12 +179,12 @@ func (k *Key) doubled(ctx context.Context, x *Ciphertext) (*gbfv.Ciphertext, err
 // VerifyAt has a party, given by its index, verify the proof. Parties verify only proofs of the
 // requesting client.
 func (c *Client) VerifyAt(ctx context.Context, party int, x *Ciphertext) error {
-	if err := c.known(party); err != nil {
+	if err := c.parties.Check(party); err != nil {
 		return err
 	}
-	stream, err := popkv1.NewPopkServiceClient(c.conns[party]).Verify(ctx)
+	stream, err := popkv1.NewPopkServiceClient(c.parties.Conn(party)).Verify(ctx)
 	if err != nil {
-		return c.failed(party, err)
+		return c.parties.Failed(party, err)
 	}
 	err = stream.Send(&popkv1.VerifyRequest{Header: x.header()})
 	if err == nil {
@@ -201,14 +194,14 @@ func (c *Client) VerifyAt(ctx context.Context, party int, x *Ciphertext) error {
 		err = pieces(x.ProofBytes, func(b []byte) error { return stream.Send(&popkv1.VerifyRequest{Proof: b}) })
 	}
 	if err != nil && err != io.EOF {
-		return c.failed(party, err)
+		return c.parties.Failed(party, err)
 	}
 	r, err := stream.CloseAndRecv()
 	if err != nil {
-		return c.failed(party, err)
+		return c.parties.Failed(party, err)
 	}
 	if !r.GetAccepted() {
-		return fmt.Errorf("%w: party %s: %s: %s", ErrProof, c.parties[party].Name, r.GetCheck(), r.GetReason())
+		return fmt.Errorf("%w: party %s: %s: %s", ErrProof, c.parties.Name(party), r.GetCheck(), r.GetReason())
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
 )
 
 // Ciphertext is an encrypted vector with the proof that its client knows it.
@@ -78,7 +80,7 @@ func Read(r io.Reader) (*Ciphertext, error) {
 		return "", fmt.Errorf("a line of more than %d bytes", limit)
 	}
 	bad := func(err error) (*Ciphertext, error) {
-		return nil, invalid("`lodge ciphertexts encrypt` writes such files", "not a ciphertext of Lodge: %v", err)
+		return nil, lodge.Errorf(lodge.Invalid, "`lodge ciphertexts encrypt` writes such files", "not a ciphertext of Lodge: %v", err)
 	}
 	first, err := line(len(magic))
 	if err != nil {

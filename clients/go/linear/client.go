@@ -47,7 +47,7 @@ func Dial(c lodge.Config, party string) (*Client, error) {
 	}
 	i := slices.IndexFunc(c.Parties, func(s lodge.Server) bool { return s.Name == party })
 	if i < 0 {
-		return nil, invalid("name one of the configuration's parties", "there is no party %q", party)
+		return nil, lodge.Errorf(lodge.Invalid, "name one of the configuration's parties", "there is no party %q", party)
 	}
 	conn, err := c.Connect(c.Parties[i])
 	if err != nil {
@@ -71,11 +71,6 @@ func (c *Client) workers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// invalid returns an error about the caller's input.
-func invalid(next, format string, args ...any) error {
-	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
-}
-
 // bad returns an error about the party's response.
 func (c *Client) bad(format string, args ...any) error {
 	return &lodge.Error{Code: lodge.BadShares, What: fmt.Sprintf("party %s: ", c.name) + fmt.Sprintf(format, args...), Next: "tell its operator"}
@@ -86,9 +81,7 @@ func (c *Client) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	e := *lodge.FromError(err)
-	e.What = fmt.Sprintf("party %s: %s", c.name, e.What)
-	return &e
+	return lodge.AtParty(c.name, err)
 }
 
 // ofEngine converts an engine's error about the caller's input.
@@ -96,7 +89,7 @@ func ofEngine(err error) error {
 	if err == nil {
 		return nil
 	}
-	return invalid("", "%v", err)
+	return lodge.Errorf(lodge.Invalid, "", "%v", err)
 }
 
 // find prepares a set by name, or the default set if the name is empty.

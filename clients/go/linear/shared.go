@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/linear"
 	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
@@ -294,7 +295,7 @@ func (c *Client) AnswerVector(ctx context.Context, v *Vector, share []uint64, ro
 		share = make([]uint64, v.Cols)
 	}
 	if len(share) != v.Cols {
-		return nil, invalid("", "the vector has %d entries, want %d", len(share), v.Cols)
+		return nil, lodge.Errorf(lodge.Invalid, "", "the vector has %d entries, want %d", len(share), v.Cols)
 	}
 	return p.answer(ctx, v.Rows+1, v.Cols, func(i int, into []uint64) error {
 		if i == 0 {
@@ -316,7 +317,7 @@ func (c *Client) AnswerBatch(ctx context.Context, b *Batch, matrices, vectors []
 		matrices = make([]uint64, b.Count*b.Rows*b.Cols)
 	}
 	if len(matrices) != b.Count*b.Rows*b.Cols || len(vectors) != b.Outputs*b.Count*b.Cols {
-		return nil, invalid("", "%d entries of matrices and %d of vectors, want %d and %d", len(matrices), len(vectors), b.Count*b.Rows*b.Cols, b.Outputs*b.Count*b.Cols)
+		return nil, lodge.Errorf(lodge.Invalid, "", "%d entries of matrices and %d of vectors, want %d and %d", len(matrices), len(vectors), b.Count*b.Rows*b.Cols, b.Outputs*b.Count*b.Cols)
 	}
 	return p.answer(ctx, b.Count*(b.Rows+b.Outputs), b.Cols, func(i int, into []uint64) error {
 		if i < b.Count*b.Rows {
@@ -382,7 +383,7 @@ func (p *plan) lines(up *upload, stream linearv1.LinearService_AnswerClient, lin
 		}
 		for _, x := range v {
 			if x >= p.scheme.T {
-				return invalid("reduce it", "an entry of line %d is not a residue modulo %d", i, p.scheme.T)
+				return lodge.Errorf(lodge.Invalid, "reduce it", "an entry of line %d is not a residue modulo %d", i, p.scheme.T)
 			}
 		}
 		b = codec.AppendPoly(b[:0], [][]uint64{v}, modulus)

@@ -98,7 +98,7 @@ func Load(path string) (Config, error) {
 }
 
 func (c *Config) check() error {
-	bad := func(next, format string, args ...any) error { return errorf(Invalid, next, format, args...) }
+	bad := func(next, format string, args ...any) error { return Errorf(Invalid, next, format, args...) }
 	named := func(what string, s Server) error {
 		if s.Address == "" || s.Identity == "" {
 			return bad("`lodge init` writes configurations of clients", "%s has no address or no identity", what)

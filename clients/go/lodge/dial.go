@@ -43,7 +43,7 @@ func Dial(c Config) (*Client, error) {
 		return nil, err
 	}
 	if c.Coordinator.Address == "" && c.Party == "" {
-		return nil, errorf(Invalid, "name a coordinator, a party or both", "the configuration names neither a coordinator nor a party")
+		return nil, Errorf(Invalid, "name a coordinator, a party or both", "the configuration names neither a coordinator nor a party")
 	}
 	certs, roots, err := c.credentials(c.tokens())
 	if err != nil {
@@ -199,7 +199,7 @@ func verifyServer(s tls.ConnectionState, roots *x509.CertPool, identity string) 
 // stock returns the coordinator's service.
 func (c *Client) stock() (stockv1.StockServiceClient, error) {
 	if c.coordinator == nil {
-		return nil, errorf(Invalid, "add it to the configuration", "the configuration has no coordinator")
+		return nil, Errorf(Invalid, "add it to the configuration", "the configuration has no coordinator")
 	}
 	return stockv1.NewStockServiceClient(c.coordinator), nil
 }
@@ -207,7 +207,7 @@ func (c *Client) stock() (stockv1.StockServiceClient, error) {
 // tuples returns the party's service.
 func (c *Client) tuples() (tuplesv1.TuplesServiceClient, error) {
 	if c.party == nil {
-		return nil, errorf(Invalid, "set party in the configuration", "the configuration names no party to draw shares from")
+		return nil, Errorf(Invalid, "set party in the configuration", "the configuration names no party to draw shares from")
 	}
 	return tuplesv1.NewTuplesServiceClient(c.party), nil
 }

@@ -55,7 +55,8 @@ type Error struct {
 	Next string // what to do about it, or empty
 }
 
-func errorf(code Code, next, format string, args ...any) *Error {
+// Errorf returns an error with a formatted What. next may be empty.
+func Errorf(code Code, next, format string, args ...any) *Error {
 	return &Error{Code: code, What: fmt.Sprintf(format, args...), Next: next}
 }
 

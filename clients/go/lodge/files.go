@@ -47,7 +47,7 @@ func FetchDir(ctx context.Context, conn grpc.ClientConnInterface, reservation, d
 		return err
 	}
 	if len(key.GetShare()) == 0 {
-		return errorf(BadShares, "", "the party sent no share of the MAC key")
+		return Errorf(BadShares, "", "the party sent no share of the MAC key")
 	}
 	defer clear(key.GetShare())
 	m, size, err := ManifestOf(head.GetReservation(), key.GetShare(), o)

@@ -7,10 +7,10 @@ import "google.golang.org/grpc"
 // the names in Parties, Tenant, Params and Patience are used. Close closes the connections.
 func Over(c Config, coordinator, party *grpc.ClientConn) (*Client, error) {
 	if coordinator == nil && party == nil {
-		return nil, errorf(Invalid, "connect to a coordinator, a party or both", "no connection")
+		return nil, Errorf(Invalid, "connect to a coordinator, a party or both", "no connection")
 	}
 	if party != nil && c.own() < 0 {
-		return nil, errorf(Invalid, "name one of parties", "there is a connection to a party, but the configuration names no party %q", c.Party)
+		return nil, Errorf(Invalid, "name one of parties", "there is a connection to a party, but the configuration names no party %q", c.Party)
 	}
 	x := &Client{config: c, coordinator: coordinator, party: party, patience: c.Patience}
 	if x.patience == 0 {

@@ -213,7 +213,7 @@ func (c *Client) wire(x Class) (*tuplesv1.Class, error) {
 	w := &tuplesv1.Class{Tenant: x.Tenant, Params: x.Params, Field: x.Field}
 	k := kind.Of(x.Kind)
 	if !k.Known() {
-		return nil, errorf(Invalid, "write one of "+strings.Join(kind.Names(), ", "), "%q is not a kind of tuples", x.Kind)
+		return nil, Errorf(Invalid, "write one of "+strings.Join(kind.Names(), ", "), "%q is not a kind of tuples", x.Kind)
 	}
 	w.Kind = wire.Number(k)
 	if w.Tenant == "" {
@@ -224,14 +224,14 @@ func (c *Client) wire(x Class) (*tuplesv1.Class, error) {
 	}
 	const most = 1 << 16
 	if min(x.Rows, x.Inner, x.Columns, x.InputParty) < 0 || max(x.Rows, x.Inner, x.Columns, x.InputParty) > most {
-		return nil, errorf(Invalid, "", "a dimension or a party is negative or above %d", most)
+		return nil, Errorf(Invalid, "", "a dimension or a party is negative or above %d", most)
 	}
 	if x.Convolution != (tuplefile.Convolution{}) {
 		if err := x.Convolution.Check(); err != nil {
-			return nil, errorf(Invalid, "", "%v", err)
+			return nil, Errorf(Invalid, "", "%v", err)
 		}
 		if x.Rows != 0 || x.Inner != 0 || x.Columns != 0 {
-			return nil, errorf(Invalid, "leave rows, inner and columns out", "the class has the dimensions of matrices and a convolution")
+			return nil, Errorf(Invalid, "leave rows, inner and columns out", "the class has the dimensions of matrices and a convolution")
 		}
 	}
 	w.Shape = wire.ShapeOf(x.shape())

@@ -104,25 +104,25 @@ func (s *Shares) open() *Error {
 func (s *Shares) begin(head *tuplesv1.FetchResponse) *Error {
 	r := head.GetReservation()
 	if r.GetId() != s.Reservation.ID {
-		return errorf(BadShares, "", "the party sends reservation %q", r.GetId())
+		return Errorf(BadShares, "", "the party sends reservation %q", r.GetId())
 	}
 	if s.TupleBytes > 0 {
 		if !bytes.Equal(r.GetDigest(), s.digest) || head.GetTupleBytes() != uint64(s.TupleBytes) {
-			return errorf(BadShares, "", "the party changed reservation %s between two streams", r.GetId())
+			return Errorf(BadShares, "", "the party changed reservation %s between two streams", r.GetId())
 		}
 		return nil
 	}
 	p, err := verify.Modulus(r.GetClass().GetParams(), r.GetClass().GetField())
 	if err != nil {
-		return errorf(BadShares, "use a newer client", "%v", err)
+		return Errorf(BadShares, "use a newer client", "%v", err)
 	}
 	x := reservationOf(r)
 	size := (p.BitLen() + 7) / 8
 	if want := x.Class.elements(s.client.config.own()) * size; want == 0 || head.GetTupleBytes() != uint64(want) {
-		return errorf(BadShares, "", "a tuple of kind %q has %d bytes, not %d", x.Class.Kind, want, head.GetTupleBytes())
+		return Errorf(BadShares, "", "a tuple of kind %q has %d bytes, not %d", x.Class.Kind, want, head.GetTupleBytes())
 	}
 	if x.Count == 0 || x.Count > 1<<62/head.GetTupleBytes() {
-		return errorf(BadShares, "", "a reservation of %d tuples", x.Count)
+		return Errorf(BadShares, "", "a reservation of %d tuples", x.Count)
 	}
 	s.Reservation, s.Modulus, s.ElementBytes, s.TupleBytes, s.digest = x, p, size, int(head.GetTupleBytes()), r.GetDigest()
 	s.at = int64(s.from) * int64(s.TupleBytes)
@@ -180,7 +180,7 @@ func (s *Shares) receive() *Error {
 	}
 	r, err := s.stream.Recv()
 	if err == io.EOF {
-		return errorf(Unavailable, "", "the stream ended without its checksum")
+		return Errorf(Unavailable, "", "the stream ended without its checksum")
 	}
 	if err != nil {
 		return FromError(err)
@@ -192,16 +192,16 @@ func (s *Shares) receive() *Error {
 	s.chunk = chunk[again:]
 	if s.at+int64(len(s.chunk)) > s.Size() {
 		s.chunk = nil
-		return errorf(BadShares, "", "the party sends more than %d bytes", s.Size())
+		return Errorf(BadShares, "", "the party sends more than %d bytes", s.Size())
 	}
 	if len(r.GetSha256()) == 0 {
 		return nil
 	}
 	if !bytes.Equal(r.GetSha256(), s.sum.Sum(nil)) {
-		return errorf(BadShares, "draw the reservation again", "the shares differ from their checksum")
+		return Errorf(BadShares, "draw the reservation again", "the shares differ from their checksum")
 	}
 	if s.at+int64(len(s.chunk)) != s.Size() {
-		return errorf(BadShares, "draw the reservation again", "the party sent %d bytes of %d", s.at, s.Size())
+		return Errorf(BadShares, "draw the reservation again", "the party sent %d bytes of %d", s.at, s.Size())
 	}
 	s.done = true
 	_, _ = s.stream.Recv() // receives the end of the call; its status is irrelevant because the shares are complete
@@ -215,7 +215,7 @@ func (s *Shares) Close() error {
 	clear(s.chunk)
 	s.chunk = nil
 	if s.err == nil && !s.done {
-		s.err = errorf(Cancelled, "", "the stream was closed")
+		s.err = Errorf(Cancelled, "", "the stream was closed")
 	}
 	return nil
 }

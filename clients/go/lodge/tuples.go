@@ -147,7 +147,7 @@ const blockBytes = 64 << 10
 func each[T any](s *Shares, make1 func([]Element) T, of ...string) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		if !slices.Contains(of, s.Reservation.Class.Kind) {
-			s.fail(errorf(Invalid, "range over that kind", "these are tuples of kind %s", s.Reservation.Class.Kind))
+			s.fail(Errorf(Invalid, "range over that kind", "these are tuples of kind %s", s.Reservation.Class.Kind))
 			return
 		}
 		record, size := s.TupleBytes, s.ElementBytes
@@ -184,6 +184,6 @@ func (s *Shares) short(err error) {
 	case errors.As(err, &e):
 		s.fail(e)
 	default:
-		s.fail(errorf(BadShares, "draw the reservation again", "the shares do not end with a tuple: %v", err))
+		s.fail(Errorf(BadShares, "draw the reservation again", "the shares do not end with a tuple: %v", err))
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/hpke"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,8 +19,7 @@ import (
 
 // Client is connected to all parties of a roster.
 type Client struct {
-	parties []lodge.Server
-	conns   []*grpc.ClientConn
+	parties *lodge.Parties
 	listing time.Duration // time limit for a party to list its keys
 	// Threshold is the same client for groups: it lists their masks and sends requests to quorums.
 	Threshold *threshold.Client
@@ -29,29 +27,19 @@ type Client struct {
 
 // Dial prepares connections to all parties of a configuration.
 func Dial(c lodge.Config) (*Client, error) {
-	t, err := threshold.Dial(c)
+	parties, err := lodge.DialParties(c)
 	if err != nil {
 		return nil, err
 	}
-	x := &Client{parties: c.Parties, Threshold: t, listing: 15 * time.Second}
-	for _, p := range c.Parties {
-		conn, err := c.Connect(p)
-		if err != nil {
-			return nil, errors.Join(err, x.Close())
-		}
-		x.conns = append(x.conns, conn)
-	}
-	return x, nil
+	return over(parties), nil
+}
+
+func over(parties *lodge.Parties) *Client {
+	return &Client{parties: parties, Threshold: threshold.Over(parties), listing: 15 * time.Second}
 }
 
 // Close closes the connections and ends all calls.
-func (c *Client) Close() error {
-	errs := []error{c.Threshold.Close()}
-	for _, conn := range c.conns {
-		errs = append(errs, conn.Close())
-	}
-	return errors.Join(errs...)
-}
+func (c *Client) Close() error { return c.parties.Close() }
 
 // OwnKeys describes a version of a party's own keys, as reported by the party.
 type OwnKeys struct {
@@ -83,16 +71,10 @@ func keysOf(party int, k *multikeyv1.MultikeyKeys) (*OwnKeys, error) {
 
 // at returns the service of a party.
 func (c *Client) at(party int) (multikeyv1.KeysServiceClient, error) {
-	if party < 0 || party >= len(c.conns) {
-		return nil, &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf("there is no party %d among %d", party, len(c.conns)), Next: "parties count from 0"}
+	if err := c.parties.Check(party); err != nil {
+		return nil, err
 	}
-	return multikeyv1.NewKeysServiceClient(c.conns[party]), nil
-}
-
-func (c *Client) failed(party int, err error) error {
-	e := *lodge.FromError(err)
-	e.What = fmt.Sprintf("party %s: %s", c.parties[party].Name, e.What)
-	return &e
+	return multikeyv1.NewKeysServiceClient(c.parties.Conn(party)), nil
 }
 
 // MakeKeys makes a party generate keys of its own. It needs the permission "operate". A call that
@@ -110,22 +92,25 @@ func (c *Client) MakeKeys(ctx context.Context, party int) (*OwnKeys, error) {
 			return keysOf(party, r.GetKeys())
 		}
 		if ctx.Err() != nil || lodge.FromError(err).Code != lodge.TimedOut {
-			return nil, c.failed(party, err)
+			return nil, c.parties.Failed(party, err)
 		}
 	}
 }
 
 // ListKeys lists a party's own keys by version, including retired ones.
 func (c *Client) ListKeys(ctx context.Context, party int) ([]*OwnKeys, error) {
-	s, err := c.at(party)
+	if err := c.parties.Check(party); err != nil {
+		return nil, err
+	}
+	list, err := listKeys(ctx, party, c.parties.Conn(party))
+	return list, c.parties.Failed(party, err)
+}
+
+func listKeys(ctx context.Context, party int, conn *grpc.ClientConn) (list []*OwnKeys, err error) {
+	r, err := multikeyv1.NewKeysServiceClient(conn).ListKeys(ctx, &multikeyv1.ListKeysRequest{})
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.ListKeys(ctx, &multikeyv1.ListKeysRequest{})
-	if err != nil {
-		return nil, c.failed(party, err)
-	}
-	var list []*OwnKeys
 	for _, k := range r.GetKeys() {
 		x, err := keysOf(party, k)
 		if err != nil {
@@ -145,7 +130,7 @@ func (c *Client) DestroyKeys(ctx context.Context, party int, version uint64, rea
 	}
 	r, err := s.DestroyKeys(ctx, &multikeyv1.DestroyKeysRequest{Version: version, Reason: reason})
 	if err != nil {
-		return nil, c.failed(party, err)
+		return nil, c.parties.Failed(party, err)
 	}
 	return keysOf(party, r.GetKeys())
 }
@@ -170,14 +155,14 @@ func (c *Client) Encrypt(ctx context.Context, scheme *multikey.Scheme, party int
 	}
 	r, err := s.Encrypt(ctx, &multikeyv1.EncryptRequest{Version: version, Count: uint32(len(bits)), Bits: packed})
 	if err != nil {
-		return nil, c.failed(party, err)
+		return nil, c.parties.Failed(party, err)
 	}
 	batch, err := scheme.DecodeBatch(r.GetBatch())
 	if err != nil {
-		return nil, fmt.Errorf("multikey: party %s: %w", c.parties[party].Name, err)
+		return nil, fmt.Errorf("multikey: party %s: %w", c.parties.Name(party), err)
 	}
 	if batch.Len() != len(bits) || string(batch.Key[:]) != string(r.GetKeys().GetKey()) {
-		return nil, &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("party %s returned a batch with a different number of bits or under different keys", c.parties[party].Name)}
+		return nil, &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("party %s returned a batch with a different number of bits or under different keys", c.parties.Name(party))}
 	}
 	return batch, nil
 }
@@ -201,34 +186,25 @@ type owners struct {
 func (c *Client) owners(ctx context.Context) *owners {
 	ctx, cancel := context.WithTimeout(ctx, c.listing)
 	defer cancel()
-	type said struct {
-		party int
-		keys  []*OwnKeys
-		err   error
-	}
-	answers := make(chan said, len(c.conns))
-	for i := range c.conns {
-		go func() {
-			keys, err := c.ListKeys(ctx, i)
-			answers <- said{i, keys, err}
-		}()
-	}
+	lists := make([][]*OwnKeys, c.parties.Len())
+	errs := c.parties.Each(func(i int, conn *grpc.ClientConn) (err error) {
+		lists[i], err = listKeys(ctx, i, conn)
+		return err
+	})
 	o := &owners{map[multikey.KeyID]int{}, map[multikey.KeyID][]int{}, map[int]error{}}
 	claims := map[multikey.KeyID][]int{}
-	for range c.conns {
-		x := <-answers
-		if x.err != nil {
-			o.down[x.party] = x.err
+	for i, keys := range lists {
+		if errs[i] != nil {
+			o.down[i] = errs[i]
 		}
-		for _, k := range x.keys {
-			if !slices.Contains(claims[k.Key], x.party) {
-				claims[k.Key] = append(claims[k.Key], x.party)
+		for _, k := range keys {
+			if !slices.Contains(claims[k.Key], i) {
+				claims[k.Key] = append(claims[k.Key], i)
 			}
 		}
 	}
 	for id, list := range claims {
 		if len(list) > 1 {
-			slices.Sort(list)
 			o.disputed[id] = list
 			continue
 		}
@@ -324,7 +300,7 @@ func (c *Client) known(x *multikey.Ciphertext, o *owners) error {
 		if list := o.disputed[id]; len(list) > 0 {
 			var names []string
 			for _, p := range list {
-				names = append(names, c.parties[p].Name)
+				names = append(names, c.parties.Name(p))
 			}
 			return &lodge.Error{Code: lodge.Conflict, What: fmt.Sprintf("several parties claim the multi-key keys %.8x: %s", id[:], strings.Join(names, ", ")),
 				Next: "ask their operators: `lodge mk registry list` shows the owner at every party"}
@@ -334,9 +310,9 @@ func (c *Client) known(x *multikey.Ciphertext, o *owners) error {
 				Next: "have the inputs encrypted again, under keys of parties of the roster"}
 		}
 		var away []string
-		for i, p := range c.parties {
+		for i, name := range c.parties.Names() {
 			if err := o.down[i]; err != nil {
-				away = append(away, fmt.Sprintf("%s (%s)", p.Name, lodge.FromError(err).Code))
+				away = append(away, fmt.Sprintf("%s (%s)", name, lodge.FromError(err).Code))
 			}
 		}
 		return &lodge.Error{Code: lodge.Unavailable, What: fmt.Sprintf("no party that responded owns the multi-key keys %.8x; no answer of %s", id[:], strings.Join(away, ", ")),

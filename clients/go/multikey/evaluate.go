@@ -38,7 +38,7 @@ func (p *Party) header(r *Request, text []byte) (*multikeyv1.EvaluationHeader, e
 		bits += r.Inputs[i].Len()
 	}
 	if want := r.Netlist.InputBits(); bits != want {
-		return nil, invalid("give the inputs of the netlist in its order", "%d bits, but the netlist has %d", bits, want)
+		return nil, lodge.Errorf(lodge.Invalid, "give the inputs of the netlist in its order", "%d bits, but the netlist has %d", bits, want)
 	}
 	return h, nil
 }

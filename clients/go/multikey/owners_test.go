@@ -36,7 +36,8 @@ func (o *owner) ListKeys(ctx context.Context, _ *multikeyv1.ListKeysRequest) (*m
 
 func clientOf(t *testing.T, list ...*owner) *Client {
 	t.Helper()
-	c := &Client{listing: 3 * time.Second}
+	var names []string
+	var conns []*grpc.ClientConn
 	for i, o := range list {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -51,8 +52,10 @@ func clientOf(t *testing.T, list ...*owner) *Client {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		c.conns, c.parties = append(c.conns, conn), append(c.parties, lodge.Server{Name: string(rune('a' + i))})
+		names, conns = append(names, string(rune('a'+i))), append(conns, conn)
 	}
+	c := over(lodge.PartiesOver(names, conns))
+	c.listing = 3 * time.Second
 	return c
 }
 

@@ -34,10 +34,6 @@ func At(conn grpc.ClientConnInterface, s *multikey.Scheme) *Party {
 	return &Party{s, multikeyv1.NewRegistryServiceClient(conn), multikeyv1.NewEvaluationServiceClient(conn), 30 * time.Second}
 }
 
-func invalid(next, format string, args ...any) error {
-	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
-}
-
 // wrong returns the error for an invalid response.
 func wrong(format string, args ...any) error {
 	return &lodge.Error{Code: lodge.Conflict, What: "the party sent an invalid response: " + fmt.Sprintf(format, args...), Next: "use another party, and tell the operator of this one"}

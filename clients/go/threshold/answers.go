@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 )
@@ -75,7 +76,7 @@ func (f *AnswersFile) WriteTo(w io.Writer) (int64, error) {
 	for i, a := range f.Answers {
 		q := a.Question
 		if !a.Sealed {
-			return 0, invalid("", "these answers are not sealed")
+			return 0, lodge.Errorf(lodge.Invalid, "", "these answers are not sealed")
 		}
 		r.Epoch, r.Params, r.Keys, r.Threshold, r.Recipient = a.Epoch, a.Params, hex.EncodeToString(q.Keys[:]), a.Threshold, q.Recipient
 		x := answerRecord{ID: hex.EncodeToString(q.ID), Quorum: q.Quorum, Form: "lwe", Count: q.Count, Coefficients: q.Each, Masks: "exact",
@@ -110,7 +111,7 @@ func (f *AnswersFile) WriteTo(w io.Writer) (int64, error) {
 func ReadAnswers(r io.Reader) (*AnswersFile, error) {
 	f, err := readAnswers(r)
 	if err != nil {
-		return nil, invalid("`lodge decrypt --recipient` writes such files", "not a file of sealed answers: %v", err)
+		return nil, lodge.Errorf(lodge.Invalid, "`lodge decrypt --recipient` writes such files", "not a file of sealed answers: %v", err)
 	}
 	return f, nil
 }
@@ -203,7 +204,7 @@ func (r *Recipient) OpenFile(f *AnswersFile) ([]uint64, error) {
 		all = append(all, m...)
 	}
 	if len(all) < f.Messages {
-		return nil, invalid("", "the answers hold %d messages, but the file states %d", len(all), f.Messages)
+		return nil, lodge.Errorf(lodge.Invalid, "", "the answers hold %d messages, but the file states %d", len(all), f.Messages)
 	}
 	if q := f.Answers[0].Question; q.BGV {
 		file := File{Params: f.Answers[0].Params, Messages: f.Messages, Slots: f.Slots, Coefficients: f.Coefficients, Flooding: q.Flooding}
@@ -258,7 +259,7 @@ func only(text []byte, kind string) ([]byte, error) {
 		if block != nil {
 			found = fmt.Sprintf("%.60q", block.Type)
 		}
-		return nil, invalid("`lodge decrypt recipient` writes a private key and a public one", "want a file of one %s, but it holds %s", kind, found)
+		return nil, lodge.Errorf(lodge.Invalid, "`lodge decrypt recipient` writes a private key and a public one", "want a file of one %s, but it holds %s", kind, found)
 	}
 	return block.Bytes, nil
 }

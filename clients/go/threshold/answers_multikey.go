@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
@@ -30,12 +31,12 @@ type ownerRecord struct {
 // for the ciphertexts at its places.
 func MultikeyAnswers(list []*multikey.Ciphertext, answers []*Answers, places [][]int) (*AnswersFile, error) {
 	if len(answers) == 0 {
-		return nil, invalid("read them with `lodge mk decrypt` without a recipient", "these bits are public")
+		return nil, lodge.Errorf(lodge.Invalid, "read them with `lodge mk decrypt` without a recipient", "these bits are public")
 	}
 	first := answers[0]
 	for _, a := range answers {
 		if a.Epoch != first.Epoch || a.Question.Keys != first.Question.Keys || a.Params != first.Params {
-			return nil, invalid("name the epoch of one", "the answers are of several groups")
+			return nil, lodge.Errorf(lodge.Invalid, "name the epoch of one", "the answers are of several groups")
 		}
 	}
 	known := bytes.Repeat([]byte{sealedBit}, len(list))

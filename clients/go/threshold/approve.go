@@ -4,8 +4,9 @@ import (
 	"context"
 	"encoding/hex"
 	"slices"
-	"sync"
 	"time"
+
+	"google.golang.org/grpc"
 
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 )
@@ -24,27 +25,12 @@ type Approval struct {
 	Used       bool      `json:"used"`
 }
 
-// each calls all parties concurrently.
-func (c *Client) each(f func(i int, t thresholdv1.ThresholdServiceClient) error) []error {
-	errs := make([]error, len(c.conns))
-	var group sync.WaitGroup
-	for i, conn := range c.conns {
-		group.Go(func() {
-			if err := f(i, thresholdv1.NewThresholdServiceClient(conn)); err != nil {
-				errs[i] = c.failed(i, err)
-			}
-		})
-	}
-	group.Wait()
-	return errs
-}
-
 // Approvals lists each party's requests that need approval; each party keeps its own list. errs
 // holds the errors of parties that did not list them.
 func (c *Client) Approvals(ctx context.Context) (lists [][]Approval, errs []error) {
-	lists = make([][]Approval, len(c.conns))
-	errs = c.each(func(i int, t thresholdv1.ThresholdServiceClient) error {
-		r, err := t.ListApprovals(ctx, &thresholdv1.ListApprovalsRequest{})
+	lists = make([][]Approval, c.parties.Len())
+	errs = c.parties.Each(func(i int, conn *grpc.ClientConn) error {
+		r, err := thresholdv1.NewThresholdServiceClient(conn).ListApprovals(ctx, &thresholdv1.ListApprovalsRequest{})
 		for _, a := range r.GetApprovals() {
 			lists[i] = append(lists[i], approval(a))
 		}
@@ -56,9 +42,9 @@ func (c *Client) Approvals(ctx context.Context) (lists [][]Approval, errs []erro
 // Approve approves another client's request at every party that knows it. errs holds the errors of
 // the other parties: not_found if the client has not sent the request to that party.
 func (c *Client) Approve(ctx context.Context, request []byte) (at []*Approval, errs []error) {
-	at = make([]*Approval, len(c.conns))
-	errs = c.each(func(i int, t thresholdv1.ThresholdServiceClient) error {
-		r, err := t.ApproveDecryption(ctx, &thresholdv1.ApproveDecryptionRequest{Request: request})
+	at = make([]*Approval, c.parties.Len())
+	errs = c.parties.Each(func(i int, conn *grpc.ClientConn) error {
+		r, err := thresholdv1.NewThresholdServiceClient(conn).ApproveDecryption(ctx, &thresholdv1.ApproveDecryptionRequest{Request: request})
 		if err == nil {
 			a := approval(r.GetApproval())
 			at[i] = &a
@@ -76,9 +62,4 @@ func approval(a *thresholdv1.Approval) Approval {
 }
 
 // Parties returns the names of the parties, in the order of the roster.
-func (c *Client) Parties() (names []string) {
-	for _, p := range c.parties {
-		names = append(names, p.Name)
-	}
-	return names
-}
+func (c *Client) Parties() []string { return c.parties.Names() }

@@ -40,7 +40,7 @@ func (k *Key) BGV() *bgv.Scheme { return k.bgv }
 // Slots returns the slots of a message given by all its coefficients, in Lattigo's encoding.
 func (k *Key) Slots(coefficients []uint64) ([]uint64, error) {
 	if k.bgv == nil || len(coefficients) != k.bgv.N() {
-		return nil, invalid("", "%d coefficients under keys of %s are not a message with slots", len(coefficients), k.Params)
+		return nil, lodge.Errorf(lodge.Invalid, "", "%d coefficients under keys of %s are not a message with slots", len(coefficients), k.Params)
 	}
 	return k.bgv.Slots(coefficients)
 }
@@ -48,7 +48,7 @@ func (k *Key) Slots(coefficients []uint64) ([]uint64, error) {
 // isBGV returns an error for keys that are not of BGV.
 func (k *Key) isBGV() error {
 	if k.bgv == nil {
-		return invalid("use keys of a BGV set", "%s is not a set of BGV", k.Params)
+		return lodge.Errorf(lodge.Invalid, "use keys of a BGV set", "%s is not a set of BGV", k.Params)
 	}
 	return nil
 }
@@ -56,10 +56,10 @@ func (k *Key) isBGV() error {
 // isLWE returns an error for keys that are not of package lwe.
 func (k *Key) isLWE() error {
 	if k.multikey != nil {
-		return invalid("use the package multikey", "%s is a set for multi-key ciphertexts", k.Params)
+		return lodge.Errorf(lodge.Invalid, "use the package multikey", "%s is a set for multi-key ciphertexts", k.Params)
 	}
 	if k.scheme == nil {
-		return invalid("use the calls for BGV", "%s is a set of BGV", k.Params)
+		return lodge.Errorf(lodge.Invalid, "use the calls for BGV", "%s is a set of BGV", k.Params)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (c *Client) BGVPublicKey(ctx context.Context, k *Key) (*rlwe.PublicKey, err
 		return nil, err
 	}
 	return first(c, k, func(party int) (*rlwe.PublicKey, error) {
-		p, err := fetchPublic(ctx, c.conns[party], k)
+		p, err := fetchPublic(ctx, c.parties.Conn(party), k)
 		if err != nil {
 			return nil, err
 		}
@@ -107,23 +107,23 @@ func (r *Request) encodeBGV(k *Key) ([]byte, error) {
 	}
 	switch {
 	case r.Paper:
-		return nil, invalid("ask for exact masks", "BGV does not support masks of the paper's form")
+		return nil, lodge.Errorf(lodge.Invalid, "ask for exact masks", "BGV does not support masks of the paper's form")
 	case r.Flooding && r.Coefficients != 0:
-		return nil, invalid("leave out coefficients", "flooding decrypts whole ciphertexts, but %d coefficients of each are requested", r.Coefficients)
+		return nil, lodge.Errorf(lodge.Invalid, "leave out coefficients", "flooding decrypts whole ciphertexts, but %d coefficients of each are requested", r.Coefficients)
 	case !r.Flooding && (r.Coefficients < 1 || r.Coefficients > k.bgv.N()):
-		return nil, invalid(fmt.Sprintf("from 1 to %d are opened of each under masks, or all with flooding", k.bgv.N()), "%d coefficients", r.Coefficients)
+		return nil, lodge.Errorf(lodge.Invalid, fmt.Sprintf("from 1 to %d are opened of each under masks, or all with flooding", k.bgv.N()), "%d coefficients", r.Coefficients)
 	}
 	var b []byte
 	for i, ct := range r.BGV {
 		c, err := k.bgv.FromLattigo(ct)
 		if err != nil {
-			return nil, invalid("have it relinearised first", "ciphertext %d: %v", i, err)
+			return nil, lodge.Errorf(lodge.Invalid, "have it relinearised first", "ciphertext %d: %v", i, err)
 		}
 		if i == 0 {
 			r.level = c.Level
 		}
 		if c.Level != r.level {
-			return nil, invalid("use one request for the ciphertexts of each level", "ciphertext %d is of level %d, but the first one is of level %d", i, c.Level, r.level)
+			return nil, lodge.Errorf(lodge.Invalid, "use one request for the ciphertexts of each level", "ciphertext %d is of level %d, but the first one is of level %d", i, c.Level, r.level)
 		}
 		b = append(b, k.bgv.EncodeCiphertext(c)...)
 	}
@@ -171,13 +171,13 @@ func mostAnswer(k *Key, q *decrypt.Question) (int, error) {
 	if q.Flooding {
 		f, err := bgvdecrypt.NewFlooding(k.bgv, k.Threshold+1)
 		if err != nil {
-			return 0, invalid("open coefficients under masks", "%v", err)
+			return 0, lodge.Errorf(lodge.Invalid, "open coefficients under masks", "%v", err)
 		}
 		return q.Count * f.AnswerSize(), nil
 	}
 	params, err := k.MaskParams(len(q.Quorum), q.Paper)
 	if err != nil {
-		return 0, invalid("", "%v", err)
+		return 0, lodge.Errorf(lodge.Invalid, "", "%v", err)
 	}
 	return decrypt.MaxAnswer(params, q.Count*q.Each), nil
 }
@@ -186,7 +186,7 @@ func mostAnswer(k *Key, q *decrypt.Question) (int, error) {
 func (a *Answers) combineBGV() ([]uint64, error) {
 	s, err := bgvOf(a.Params)
 	if err != nil || s == nil {
-		return nil, invalid("use the release of Lodge that the parties run", "%s is not a set of BGV: %v", a.Params, err)
+		return nil, lodge.Errorf(lodge.Invalid, "use the release of Lodge that the parties run", "%s is not a set of BGV: %v", a.Params, err)
 	}
 	q := a.Question
 	list, err := a.decoded(s)
@@ -225,7 +225,7 @@ func (a *Answers) decoded(s *bgv.Scheme) (list []*bgv.Ciphertext, err error) {
 	q := a.Question
 	if q.Level < 0 || q.Level > s.MaxLevel() || q.Each < 1 || q.Each > s.N() || q.Flooding && q.Each != s.N() || len(a.Ciphertexts) != q.Count*s.CiphertextSize(q.Level) ||
 		decrypt.CiphertextsDigest(a.Ciphertexts, s.CiphertextSize(q.Level)) != q.Ciphertexts {
-		return nil, invalid("", "the answers come without their ciphertexts")
+		return nil, lodge.Errorf(lodge.Invalid, "", "the answers come without their ciphertexts")
 	}
 	for encoded := range slices.Chunk(a.Ciphertexts, s.CiphertextSize(q.Level)) {
 		c, err := s.DecodeCiphertext(encoded)

@@ -10,6 +10,7 @@ import (
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 	"github.com/tuneinsight/lattigo/v6/schemes/bgv"
 
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	lodgebgv "github.com/lodge-mpc/lodge/engine/bgv"
 )
 
@@ -37,7 +38,7 @@ func EncryptBGV(k *Key, public *rlwe.PublicKey, values []uint64, slots bool) ([]
 	var list []*rlwe.Ciphertext
 	for part := range slices.Chunk(values, s.N()) {
 		if i := slices.IndexFunc(part, func(v uint64) bool { return v >= s.T }); i >= 0 {
-			return nil, invalid("", "value %d is not below %d", len(list)*s.N()+i, s.T)
+			return nil, lodge.Errorf(lodge.Invalid, "", "value %d is not below %d", len(list)*s.N()+i, s.T)
 		}
 		p := bgv.NewPlaintext(s.Lattigo, s.MaxLevel())
 		p.IsBatched = slots
@@ -51,7 +52,7 @@ func EncryptBGV(k *Key, public *rlwe.PublicKey, values []uint64, slots bool) ([]
 		list = append(list, c)
 	}
 	if len(list) == 0 {
-		return nil, invalid("", "no values")
+		return nil, lodge.Errorf(lodge.Invalid, "", "no values")
 	}
 	return list, nil
 }
@@ -103,7 +104,7 @@ func (f *File) writeBGV(s *lodgebgv.Scheme, level int, write func([]byte)) error
 			err = fmt.Errorf("of level %d, and the first one of level %d", c.Level, level)
 		}
 		if err != nil {
-			return invalid("", "ciphertext %d: %v", i, err)
+			return lodge.Errorf(lodge.Invalid, "", "ciphertext %d: %v", i, err)
 		}
 		write(s.EncodeCiphertext(c))
 	}
@@ -137,7 +138,7 @@ func (f *File) bgvRequests(s *lodgebgv.Scheme, most int) ([]*Request, error) {
 		each = s.N()
 	}
 	if most < each {
-		return nil, invalid(fmt.Sprintf("write %d or more: a ciphertext has this many", each), "%d messages at a time", most)
+		return nil, lodge.Errorf(lodge.Invalid, fmt.Sprintf("write %d or more: a ciphertext has this many", each), "%d messages at a time", most)
 	}
 	var list []*Request
 	for part := range slices.Chunk(f.BGV, most/each) {
@@ -168,7 +169,7 @@ func (f *File) Values(opened []uint64) ([]uint64, error) {
 	for part := range slices.Chunk(opened, each) {
 		if f.Slots {
 			if len(part) != s.N() {
-				return nil, invalid("", "%d coefficients are not a message with slots", len(part))
+				return nil, lodge.Errorf(lodge.Invalid, "", "%d coefficients are not a message with slots", len(part))
 			}
 			if part, err = s.Slots(part); err != nil {
 				return nil, err
@@ -177,7 +178,7 @@ func (f *File) Values(opened []uint64) ([]uint64, error) {
 		out = append(out, part[:min(f.Coefficients, len(part), f.Messages-len(out))]...)
 	}
 	if len(out) != f.Messages {
-		return nil, invalid("", "%d values, but the file has %d", len(out), f.Messages)
+		return nil, lodge.Errorf(lodge.Invalid, "", "%d values, but the file has %d", len(out), f.Messages)
 	}
 	return out, nil
 }

@@ -3,7 +3,6 @@ package threshold
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -25,8 +24,7 @@ import (
 
 // Client is connected to all parties. It may be used by several goroutines concurrently.
 type Client struct {
-	parties []lodge.Server
-	conns   []*grpc.ClientConn
+	parties *lodge.Parties
 	// Patience is how long a party may take to respond before the client uses others instead; 0
 	// means 3 s.
 	Patience time.Duration
@@ -60,40 +58,18 @@ const defaultPatience = 3 * time.Second
 
 // Dial returns a client of all parties in the configuration. It connects on first use.
 func Dial(c lodge.Config) (*Client, error) {
-	if len(c.Parties) == 0 {
-		return nil, invalid("`lodge init` writes configurations of clients", "the configuration names no parties")
+	parties, err := lodge.DialParties(c)
+	if err != nil {
+		return nil, err
 	}
-	x := &Client{parties: c.Parties}
-	for _, p := range c.Parties {
-		conn, err := c.Connect(p)
-		if err != nil {
-			return nil, errors.Join(err, x.Close())
-		}
-		x.conns = append(x.conns, conn)
-	}
-	return x, nil
+	return Over(parties), nil
 }
+
+// Over returns a client over existing connections. Close closes them.
+func Over(parties *lodge.Parties) *Client { return &Client{parties: parties} }
 
 // Close closes the connections and ends all calls.
-func (c *Client) Close() error {
-	var errs []error
-	for _, conn := range c.conns {
-		errs = append(errs, conn.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// invalid returns an error about the caller's input.
-func invalid(next, format string, args ...any) error {
-	return &lodge.Error{Code: lodge.Invalid, What: fmt.Sprintf(format, args...), Next: next}
-}
-
-// failed returns the error of a call of party i.
-func (c *Client) failed(i int, err error) *lodge.Error {
-	e := *lodge.FromError(err)
-	e.What = fmt.Sprintf("party %s: %s", c.parties[i].Name, e.What)
-	return &e
-}
+func (c *Client) Close() error { return c.parties.Close() }
 
 // Key describes the keys of an epoch, as reported by the holders.
 type Key struct {
@@ -159,25 +135,22 @@ func (c *Client) ask(ctx context.Context) (keys map[uint64][]said, down map[int]
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	lists, errs := make([][]*thresholdv1.ThresholdKey, len(c.conns)), make([]error, len(c.conns))
-	var group sync.WaitGroup
-	for i, conn := range c.conns {
-		group.Go(func() {
-			r, err := thresholdv1.NewThresholdServiceClient(conn).ListKeys(ctx, &thresholdv1.ListKeysRequest{})
-			if err != nil && lodge.FromError(err).Code == lodge.Unavailable { // the party may be back without having been tried
-				conn.ResetConnectBackoff()
-				if c.waits(i) {
-					r, err = waitFor(ctx, conn, min(reconnect, patience), r, err)
-				}
+	lists := make([][]*thresholdv1.ThresholdKey, c.parties.Len())
+	errs := c.parties.Each(func(i int, conn *grpc.ClientConn) error {
+		r, err := thresholdv1.NewThresholdServiceClient(conn).ListKeys(ctx, &thresholdv1.ListKeysRequest{})
+		if err != nil && lodge.FromError(err).Code == lodge.Unavailable { // the party may be back without having been tried
+			conn.ResetConnectBackoff()
+			if c.waits(i) {
+				r, err = waitFor(ctx, conn, min(reconnect, patience), r, err)
 			}
-			lists[i], errs[i] = r.GetKeys(), err
-		})
-	}
-	group.Wait()
+		}
+		lists[i] = r.GetKeys()
+		return err
+	})
 	keys, down = map[uint64][]said{}, map[int]error{}
 	for i, list := range lists {
 		if errs[i] != nil {
-			down[i] = c.failed(i, errs[i])
+			down[i] = errs[i]
 		}
 		for _, k := range list {
 			if by := keys[k.GetEpoch()]; len(by) == 0 || by[len(by)-1].party != i { // each party counts once
@@ -204,7 +177,7 @@ func waitFor(ctx context.Context, conn *grpc.ClientConn, patience time.Duration,
 // not be reached.
 func (c *Client) Keys(ctx context.Context) (list []*Key, down map[int]error, err error) {
 	keys, down := c.ask(ctx)
-	if len(down) == len(c.conns) {
+	if len(down) == c.parties.Len() {
 		return nil, down, down[0]
 	}
 	for epoch, by := range keys {
@@ -232,7 +205,7 @@ func (c *Client) Key(ctx context.Context, epoch uint64) (*Key, error) {
 		}
 	}
 	if found == nil {
-		return nil, &lodge.Error{Code: lodge.NotFound, What: fmt.Sprintf("no reachable party has such threshold keys (%d of %d are reachable)", len(c.conns)-len(down), len(c.conns)),
+		return nil, &lodge.Error{Code: lodge.NotFound, What: fmt.Sprintf("no reachable party has such threshold keys (%d of %d are reachable)", c.parties.Len()-len(down), c.parties.Len()),
 			Next: "`lodge keys list` lists the keys, `lodge keys generate` creates keys"}
 	}
 	if found.Dispute != nil {
@@ -265,8 +238,8 @@ func (c *Client) merge(by []said) (*Key, error) {
 	}
 	copy(k.Digest[:], first.GetDigest())
 	for _, p := range first.GetHolders() {
-		if p < -1 || int(p) >= len(c.conns) {
-			return nil, &lodge.Error{Code: lodge.Conflict, What: fmt.Sprintf("party %s names holders that this client does not know", c.parties[by[0].party].Name), Next: "check that the configuration lists the parties of the roster in order"}
+		if p < -1 || int(p) >= c.parties.Len() {
+			return nil, &lodge.Error{Code: lodge.Conflict, What: fmt.Sprintf("party %s names holders that this client does not know", c.parties.Name(by[0].party)), Next: "check that the configuration lists the parties of the roster in order"}
 		}
 		k.Holders = append(k.Holders, int(p))
 	}
@@ -285,14 +258,14 @@ func (c *Client) merge(by []said) (*Key, error) {
 		return nil, err
 	}
 	if !bytes.Equal(hash[:], first.GetParamsHash()) {
-		return nil, invalid("use the release of Lodge that the parties run", "the parties have different parameters under the name %s", k.Params)
+		return nil, lodge.Errorf(lodge.Invalid, "use the release of Lodge that the parties run", "the parties have different parameters under the name %s", k.Params)
 	}
 	for _, s := range by {
 		if s.key.GetParams() != first.GetParams() || !bytes.Equal(s.key.GetDigest(), first.GetDigest()) || s.key.GetThreshold() != first.GetThreshold() ||
 			!slices.Equal(s.key.GetHolders(), first.GetHolders()) || !slices.Equal(s.key.GetGalois(), first.GetGalois()) {
 			return nil, &lodge.Error{Code: lodge.Conflict, Next: "ask the parties' operators; encrypt nothing until they agree",
-				What: fmt.Sprintf("parties %[1]s and %[3]s disagree about the keys of epoch %[2]d: keys %.8[4]x with a threshold of %[5]d, and keys %.8[6]x with %[7]d", c.parties[s.party].Name, k.Epoch,
-					c.parties[by[0].party].Name, s.key.GetDigest(), s.key.GetThreshold(), first.GetDigest(), first.GetThreshold())}
+				What: fmt.Sprintf("parties %[1]s and %[3]s disagree about the keys of epoch %[2]d: keys %.8[4]x with a threshold of %[5]d, and keys %.8[6]x with %[7]d", c.parties.Name(s.party), k.Epoch,
+					c.parties.Name(by[0].party), s.key.GetDigest(), s.key.GetThreshold(), first.GetDigest(), first.GetThreshold())}
 		}
 		if s.key.GetState() != "active" {
 			k.State = s.key.GetState()
@@ -321,7 +294,7 @@ func (k *Key) load() (hash [32]byte, err error) {
 	}
 	if k.bgv != nil {
 		if err := k.bgv.CheckGalois(k.Galois); err != nil {
-			return hash, invalid("use the release of Lodge that the parties run", "%v", err)
+			return hash, lodge.Errorf(lodge.Invalid, "use the release of Lodge that the parties run", "%v", err)
 		}
 		return k.bgv.Hash(), nil
 	}
@@ -425,7 +398,7 @@ func stock(by []said, quorum int, larger bool) (list []Masks) {
 // only for groups, and the parameters are for ciphertexts under one key.
 func (k *Key) MaskParams(quorum int, paper bool) (decrypt.Params, error) {
 	if k.scheme == nil && paper {
-		return decrypt.Params{}, invalid("ask for exact masks", "%s does not support masks of the paper's form", k.Params)
+		return decrypt.Params{}, lodge.Errorf(lodge.Invalid, "ask for exact masks", "%s does not support masks of the paper's form", k.Params)
 	}
 	if k.multikey != nil {
 		return mkdecrypt.Params(k.multikey.Set, quorum, 1)

@@ -15,7 +15,7 @@ import (
 )
 
 func fourParties() *Client {
-	return &Client{parties: make([]lodge.Server, 4), conns: make([]*grpc.ClientConn, 4)}
+	return Over(lodge.PartiesOver(make([]string, 4), make([]*grpc.ClientConn, 4)))
 }
 
 // stated is a party's description of keys held by 2 of 3 holders, at places 0, 2 and 3.

@@ -92,7 +92,7 @@ func (r *Request) encode(k *Key) ([]byte, error) {
 func (r *Request) encodings(k *Key) ([]byte, error) {
 	kinds := min(len(r.LWE), 1) + min(len(r.Ring), 1) + min(len(r.BGV), 1) + min(len(r.Multikey), 1)
 	if kinds != 1 {
-		return nil, invalid("give ciphertexts of one kind", "%d LWE, %d ring, %d BGV and %d multi-key ciphertexts", len(r.LWE), len(r.Ring), len(r.BGV), len(r.Multikey))
+		return nil, lodge.Errorf(lodge.Invalid, "give ciphertexts of one kind", "%d LWE, %d ring, %d BGV and %d multi-key ciphertexts", len(r.LWE), len(r.Ring), len(r.BGV), len(r.Multikey))
 	}
 	if len(r.Multikey) > 0 {
 		return r.encodeMultikey(k)
@@ -104,21 +104,21 @@ func (r *Request) encodings(k *Key) ([]byte, error) {
 		return nil, err
 	}
 	if r.Flooding {
-		return nil, invalid("leave it out", "LWE and ring ciphertexts are decrypted without flooding")
+		return nil, lodge.Errorf(lodge.Invalid, "leave it out", "LWE and ring ciphertexts are decrypted without flooding")
 	}
 	if len(r.Ring) > 0 && (r.Coefficients < 1 || r.Coefficients > k.scheme.N()) {
-		return nil, invalid(fmt.Sprintf("from 1 to %d coefficients of each can be opened", k.scheme.N()), "%d coefficients", r.Coefficients)
+		return nil, lodge.Errorf(lodge.Invalid, fmt.Sprintf("from 1 to %d coefficients of each can be opened", k.scheme.N()), "%d coefficients", r.Coefficients)
 	}
 	var b []byte
 	for i, c := range r.LWE {
 		if err := k.scheme.Check(c); err != nil {
-			return nil, invalid("", "ciphertext %d: %v", i, err)
+			return nil, lodge.Errorf(lodge.Invalid, "", "ciphertext %d: %v", i, err)
 		}
 		b = k.scheme.AppendLWE(b, c)
 	}
 	for i, c := range r.Ring {
 		if err := k.scheme.CheckRing(c); err != nil {
-			return nil, invalid("", "ciphertext %d: %v", i, err)
+			return nil, lodge.Errorf(lodge.Invalid, "", "ciphertext %d: %v", i, err)
 		}
 		b = k.scheme.AppendRing(b, c)
 	}
@@ -361,8 +361,8 @@ func (c *Client) askQuorum(ctx context.Context, k *Key, r *Request, quorum []int
 	errs := make([]error, len(quorum))
 	var group sync.WaitGroup
 	for i, p := range quorum {
-		if p < 0 || p >= len(c.conns) {
-			return nil, -1, invalid("parties count from 0", "there is no party %d among %d", p, len(c.conns))
+		if p < 0 || p >= c.parties.Len() {
+			return nil, -1, lodge.Errorf(lodge.Invalid, "parties count from 0", "there is no party %d among %d", p, c.parties.Len())
 		}
 		group.Go(func() {
 			if out.Parts[i], errs[i] = c.askParty(ctx, p, r, q, most); errs[i] != nil {
@@ -378,7 +378,7 @@ func (c *Client) askQuorum(ctx context.Context, k *Key, r *Request, quorum []int
 		}
 	}
 	if worst >= 0 {
-		return nil, quorum[worst], c.failed(quorum[worst], errs[worst])
+		return nil, quorum[worst], c.parties.Failed(quorum[worst], errs[worst])
 	}
 	return out, -1, nil
 }
@@ -402,7 +402,7 @@ func weight(err error) int {
 
 // askParty sends a request to one party and collects its answer.
 func (c *Client) askParty(ctx context.Context, party int, r *Request, q *decrypt.Question, most int) ([]byte, error) {
-	stream, err := thresholdv1.NewThresholdServiceClient(c.conns[party]).Decrypt(ctx)
+	stream, err := thresholdv1.NewThresholdServiceClient(c.parties.Conn(party)).Decrypt(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -467,7 +467,7 @@ func (a *Answers) combine() ([]uint64, error) {
 	}
 	params, err := decrypt.ParamsOf(scheme, a.Threshold, a.Question.Paper)
 	if err != nil {
-		return nil, invalid("", "%v", err)
+		return nil, lodge.Errorf(lodge.Invalid, "", "%v", err)
 	}
 	return a.plaintexts(params)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 )
 
@@ -67,7 +68,7 @@ var encodings = []lwe.Encoding{lwe.Plain, lwe.Padded, lwe.Boolean}
 func EncodingOf(name string) (lwe.Encoding, error) {
 	i := slices.IndexFunc(encodings, func(e lwe.Encoding) bool { return e.String() == name })
 	if i < 0 {
-		return 0, invalid("write plain, padded or boolean", "unknown encoding %q", name)
+		return 0, lodge.Errorf(lodge.Invalid, "write plain, padded or boolean", "unknown encoding %q", name)
 	}
 	return encodings[i], nil
 }
@@ -90,7 +91,7 @@ func NewLWEFile(k *Key, list []*lwe.LWE, e lwe.Encoding) *File {
 // compute.
 func (f *File) Extract() ([]*lwe.LWE, error) {
 	if f.BGV != nil {
-		return nil, invalid("compute with Lattigo", "BGV ciphertexts cannot be extracted as LWE ciphertexts")
+		return nil, lodge.Errorf(lodge.Invalid, "compute with Lattigo", "BGV ciphertexts cannot be extracted as LWE ciphertexts")
 	}
 	if f.Ring == nil {
 		return f.LWE, nil
@@ -179,7 +180,7 @@ func (h *fileHeader) checkCount(each, size int) error {
 func (f *File) WriteTo(w io.Writer) (int64, error) {
 	h, err := f.header()
 	if err != nil {
-		return 0, invalid("", "the file of ciphertexts is invalid: %v", err)
+		return 0, lodge.Errorf(lodge.Invalid, "", "the file of ciphertexts is invalid: %v", err)
 	}
 	line, err := json.Marshal(h)
 	if err != nil {
@@ -207,14 +208,14 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 	var b []byte
 	for i, c := range f.LWE {
 		if err := scheme.Check(c); err != nil {
-			return written, invalid("", "ciphertext %d: %v", i, err)
+			return written, lodge.Errorf(lodge.Invalid, "", "ciphertext %d: %v", i, err)
 		}
 		b = scheme.AppendLWE(b[:0], c)
 		write(b)
 	}
 	for i, c := range f.Ring {
 		if err := scheme.CheckRing(c); err != nil {
-			return written, invalid("", "ciphertext %d: %v", i, err)
+			return written, lodge.Errorf(lodge.Invalid, "", "ciphertext %d: %v", i, err)
 		}
 		b = scheme.AppendRing(b[:0], c)
 		write(b)
@@ -226,7 +227,7 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 func ReadFile(r io.Reader) (*File, error) {
 	f, err := readFile(bufio.NewReader(r))
 	if err != nil {
-		return nil, invalid("`lodge keys encrypt` writes such files", "not a file of ciphertexts under threshold keys: %v", err)
+		return nil, lodge.Errorf(lodge.Invalid, "`lodge keys encrypt` writes such files", "not a file of ciphertexts under threshold keys: %v", err)
 	}
 	return f, nil
 }
@@ -336,7 +337,7 @@ func schemeOf(name string) (*lwe.Scheme, error) {
 	}
 	set, err := lwe.Lookup(name)
 	if err != nil {
-		return nil, invalid("use the release of Lodge that the parties run", "%v", err)
+		return nil, lodge.Errorf(lodge.Invalid, "use the release of Lodge that the parties run", "%v", err)
 	}
 	scheme, err := lwe.New(set)
 	if err == nil {
@@ -355,14 +356,14 @@ func (f *File) Requests(most int) ([]*Request, error) {
 		return f.bgvRequests(s, most)
 	}
 	if f.Flooding {
-		return nil, invalid("leave it out", "LWE and ring ciphertexts are decrypted without flooding")
+		return nil, lodge.Errorf(lodge.Invalid, "leave it out", "LWE and ring ciphertexts are decrypted without flooding")
 	}
 	scheme, err := schemeOf(f.Params)
 	if err != nil {
 		return nil, err
 	}
 	if most < 1 || f.Ring != nil && most < f.Coefficients {
-		return nil, invalid(fmt.Sprintf("write %d or more: a ciphertext has this many", max(1, f.Coefficients)), "%d messages at a time", most)
+		return nil, lodge.Errorf(lodge.Invalid, fmt.Sprintf("write %d or more: a ciphertext has this many", max(1, f.Coefficients)), "%d messages at a time", most)
 	}
 	var list []*Request
 	for part := range slices.Chunk(f.LWE, most) {
@@ -405,7 +406,7 @@ func Values(params string, e lwe.Encoding, opened []uint64) ([]uint64, error) {
 			out[i] = 1
 		case scheme.P - scheme.P/8:
 		default:
-			return nil, invalid("decrypt it with its own encoding", "message %d is %d, which is not a bit", i, m)
+			return nil, lodge.Errorf(lodge.Invalid, "decrypt it with its own encoding", "message %d is %d, which is not a bit", i, m)
 		}
 	}
 	return out, nil

@@ -108,7 +108,7 @@ type KeyFile struct {
 func ReadKeys(r io.Reader) (*KeyFile, error) {
 	f, err := readKeys(bufio.NewReader(r))
 	if err != nil {
-		return nil, invalid("`lodge keys fetch` writes such files", "not a file of public threshold keys: %v", err)
+		return nil, lodge.Errorf(lodge.Invalid, "`lodge keys fetch` writes such files", "not a file of public threshold keys: %v", err)
 	}
 	return f, nil
 }
@@ -203,7 +203,7 @@ func (c *Client) FetchKeys(ctx context.Context, k *Key, path string, evaluation 
 			break
 		}
 		if err := d.from(ctx, p); err != nil {
-			last = c.failed(p, err)
+			last = c.parties.Failed(p, err)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -277,7 +277,7 @@ func (d *keyDownload) tell() {
 func (d *keyDownload) from(ctx context.Context, party int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, head, err := opened(ctx, d.client.conns[party], d.key, uint32(d.have), uint32(d.want.Chunks-d.have))
+	stream, head, err := opened(ctx, d.client.parties.Conn(party), d.key, uint32(d.have), uint32(d.want.Chunks-d.have))
 	if err != nil {
 		return err
 	}

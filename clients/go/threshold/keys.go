@@ -24,7 +24,7 @@ func (c *Client) PublicKey(ctx context.Context, k *Key) (*lwe.PublicKey, error) 
 		return nil, err
 	}
 	return first(c, k, func(party int) (*lwe.PublicKey, error) {
-		p, err := fetchPublic(ctx, c.conns[party], k)
+		p, err := fetchPublic(ctx, c.parties.Conn(party), k)
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +40,7 @@ func first[K any](c *Client, k *Key, ask func(party int) (K, error)) (key K, err
 		if err == nil {
 			return key, nil
 		}
-		last = c.failed(p, err)
+		last = c.parties.Failed(p, err)
 	}
 	return key, last
 }
@@ -138,14 +138,14 @@ func all[K any](ctx context.Context, c *Client, k *Key, progress func(done, of i
 	}
 	for _, p := range k.Up {
 		if err := c.collect(ctx, p, k, in, begin, progress); err != nil {
-			last = c.failed(p, err)
+			last = c.parties.Failed(p, err)
 			continue
 		}
 		keys, err := finish()
 		if err == nil {
 			return keys, nil
 		}
-		in, last = nil, c.failed(p, err) // the bad chunk cannot be identified
+		in, last = nil, c.parties.Failed(p, err) // the bad chunk cannot be identified
 	}
 	return keys, last
 }
@@ -162,7 +162,7 @@ func (c *Client) collect(ctx context.Context, party int, k *Key, in receiver, be
 		}
 		first = missing[0]
 	}
-	stream, head, err := opened(ctx, c.conns[party], k, uint32(first), 0)
+	stream, head, err := opened(ctx, c.parties.Conn(party), k, uint32(first), 0)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func Encrypt(k *Key, public *lwe.PublicKey, messages []uint64, e lwe.Encoding) (
 		c, err := public.Encrypt(messages[:n], e, source)
 		source.Wipe()
 		if err != nil {
-			return nil, invalid("messages are from 0 to the plaintext modulus less 1", "%v", err)
+			return nil, lodge.Errorf(lodge.Invalid, "messages are from 0 to the plaintext modulus less 1", "%v", err)
 		}
 		list, messages = append(list, c), messages[n:]
 	}

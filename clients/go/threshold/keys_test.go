@@ -83,8 +83,7 @@ func TestKeysAfterLies(t *testing.T) {
 		"short digests": lie(func(m *thresholdv1.GetKeysResponse) { m.ChunkDigests[0] = m.ChunkDigests[0][:31] }),
 		"fewer chunks":  lie(func(m *thresholdv1.GetKeysResponse) { m.ChunkDigests = m.ChunkDigests[1:] }),
 	} {
-		c := &Client{parties: []lodge.Server{{Name: "p0"}, {Name: "p1"}}, conns: []*grpc.ClientConn{liar.serve(t), honest.serve(t)}}
-
+		c := Over(lodge.PartiesOver([]string{"p0", "p1"}, []*grpc.ClientConn{liar.serve(t), honest.serve(t)}))
 		k := &Key{Epoch: 1, Digest: digest, Params: s.Name, Up: []int{0, 1}, bgv: s}
 		if _, _, err := c.BGVKeys(t.Context(), k, nil); err != nil {
 			t.Errorf("%s: %v", what, err)

@@ -48,25 +48,25 @@ func (k *Key) Multikey() *multikey.Set {
 func (r *Request) encodeMultikey(k *Key) ([]byte, error) {
 	switch {
 	case k.multikey == nil:
-		return nil, invalid("name a group for multi-key ciphertexts", "%s is not a set for multi-key ciphertexts", k.Params)
+		return nil, lodge.Errorf(lodge.Invalid, "name a group for multi-key ciphertexts", "%s is not a set for multi-key ciphertexts", k.Params)
 	case r.Paper || r.Flooding || r.Coefficients != 0:
-		return nil, invalid("leave these out", "multi-key ciphertexts are decrypted with exact masks, and have no coefficients")
+		return nil, lodge.Errorf(lodge.Invalid, "leave these out", "multi-key ciphertexts are decrypted with exact masks, and have no coefficients")
 	}
 	var b []byte
 	for i, c := range r.Multikey {
 		if err := k.multikey.Check(c); err != nil {
-			return nil, invalid("", "ciphertext %d: %v", i, err)
+			return nil, lodge.Errorf(lodge.Invalid, "", "ciphertext %d: %v", i, err)
 		}
 		if i == 0 {
 			r.keys = c.Keys()
 		}
 		if !slices.Equal(r.keys, c.Keys()) {
-			return nil, invalid("use one request for the ciphertexts under each set of keys", "ciphertext %d and the first one are under different keys", i)
+			return nil, lodge.Errorf(lodge.Invalid, "use one request for the ciphertexts under each set of keys", "ciphertext %d and the first one are under different keys", i)
 		}
 		b = k.multikey.AppendCiphertext(b, c)
 	}
 	if len(r.keys) == 0 {
-		return nil, invalid("read them with multikey.Decrypt", "the ciphertexts are public bits")
+		return nil, lodge.Errorf(lodge.Invalid, "read them with multikey.Decrypt", "the ciphertexts are public bits")
 	}
 	r.owners = nil
 	for _, id := range r.keys {
@@ -141,11 +141,11 @@ func chooseOwners(k *Key, r *Request, failures map[int]int, empty map[string]boo
 func (a *Answers) combineMultikey() ([]uint64, error) {
 	s, err := multikeyOf(a.Params)
 	if err != nil || s == nil {
-		return nil, invalid("", "%s is not a set for multi-key ciphertexts", a.Params)
+		return nil, lodge.Errorf(lodge.Invalid, "", "%s is not a set for multi-key ciphertexts", a.Params)
 	}
 	params, err := mkdecrypt.Params(s.Set, len(a.Question.Quorum), len(a.Question.Multikey))
 	if err != nil {
-		return nil, invalid("", "%v", err)
+		return nil, lodge.Errorf(lodge.Invalid, "", "%v", err)
 	}
 	opened, err := a.plaintexts(params)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"io"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
 )
 
 // Provenance holds an attester's signatures on the origin of the ciphertexts of a file, one for
@@ -53,7 +55,7 @@ func (f *File) Attest(epoch uint64, most int, attester, circuit string, key ed25
 // Put adds the signatures to the requests of the file that was signed.
 func (p *Provenance) Put(list []*Request) error {
 	if len(list) != len(p.Signatures) {
-		return invalid("sign this file", "%d signatures for %d requests", len(p.Signatures), len(list))
+		return lodge.Errorf(lodge.Invalid, "sign this file", "%d signatures for %d requests", len(p.Signatures), len(list))
 	}
 	for i, r := range list {
 		r.Attester, r.Circuit, r.Signature = p.Attester, p.Circuit, p.Signatures[i]
@@ -77,14 +79,14 @@ func ReadProvenance(in io.Reader) (*Provenance, error) {
 	d := json.NewDecoder(io.LimitReader(in, maxProvenance))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil || r.Format != provenanceFormat {
-		return nil, invalid("`lodge decrypt attest` writes one", "not an attester's file: %v", err)
+		return nil, lodge.Errorf(lodge.Invalid, "`lodge decrypt attest` writes one", "not an attester's file: %v", err)
 	}
 	if r.Attester == "" || r.Epoch == 0 || r.Batch < 1 || len(r.Signatures) == 0 {
-		return nil, invalid("`lodge decrypt attest` writes one", "the attester, epoch, batch or signatures are missing")
+		return nil, lodge.Errorf(lodge.Invalid, "`lodge decrypt attest` writes one", "the attester, epoch, batch or signatures are missing")
 	}
 	for _, s := range r.Signatures {
 		if len(s) != ed25519.SignatureSize {
-			return nil, invalid("`lodge decrypt attest` writes one", "a signature of %d bytes", len(s))
+			return nil, lodge.Errorf(lodge.Invalid, "`lodge decrypt attest` writes one", "a signature of %d bytes", len(s))
 		}
 	}
 	return &r.Provenance, nil

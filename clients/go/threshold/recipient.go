@@ -3,6 +3,8 @@ package threshold
 import (
 	"crypto/hpke"
 	"fmt"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
 )
 
 // kem seals answers. It is a key encapsulation with the same post-quantum security as the
@@ -26,7 +28,7 @@ func NewRecipient() (*Recipient, error) {
 func LoadRecipient(private []byte) (*Recipient, error) {
 	k, err := kem().NewPrivateKey(private)
 	if err != nil {
-		return nil, invalid("", "not a recipient's private key: %v", err)
+		return nil, lodge.Errorf(lodge.Invalid, "", "not a recipient's private key: %v", err)
 	}
 	return &Recipient{k}, nil
 }
@@ -41,7 +43,7 @@ func (r *Recipient) Public() hpke.PublicKey { return r.key.PublicKey() }
 func ParsePublic(public []byte) (hpke.PublicKey, error) {
 	k, err := kem().NewPublicKey(public)
 	if err != nil {
-		return nil, invalid("", "not a recipient's public key: %v", err)
+		return nil, lodge.Errorf(lodge.Invalid, "", "not a recipient's public key: %v", err)
 	}
 	return k, nil
 }
@@ -49,7 +51,7 @@ func ParsePublic(public []byte) (hpke.PublicKey, error) {
 // Open returns the plaintexts of answers sealed to this recipient.
 func (r *Recipient) Open(a *Answers) ([]uint64, error) {
 	if !a.Sealed || a.Question == nil || len(a.Parts) != len(a.Question.Quorum) {
-		return nil, invalid("", "these answers are not sealed")
+		return nil, lodge.Errorf(lodge.Invalid, "", "these answers are not sealed")
 	}
 	clear := *a
 	var err error

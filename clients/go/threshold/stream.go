@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 )
 
@@ -15,7 +16,7 @@ import (
 func (c *Client) Stream(ctx context.Context, k *Key, in <-chan *lwe.LWE, most int, prepare func(*Request) error) iter.Seq2[uint64, error] {
 	return func(yield func(uint64, error) bool) {
 		if most < 1 {
-			yield(0, invalid("write 1 or more", "%d messages at a time", most))
+			yield(0, lodge.Errorf(lodge.Invalid, "write 1 or more", "%d messages at a time", most))
 			return
 		}
 		for open := true; open; {
@@ -30,7 +31,7 @@ func (c *Client) Stream(ctx context.Context, k *Key, in <-chan *lwe.LWE, most in
 				err = prepare(r)
 			}
 			if err == nil && r.Recipient != nil {
-				err = invalid("use Decrypt", "answers sealed to another recipient cannot be read")
+				err = lodge.Errorf(lodge.Invalid, "use Decrypt", "answers sealed to another recipient cannot be read")
 			}
 			if err == nil {
 				got, err = c.Decrypt(ctx, k, r)

@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey"
 )
 
-// Errors of a netlist, its inputs, or their keys. Errors of this package wrap one of these.
+// Errors of a netlist, its inputs, or their keys. Every error of this package wraps one of them.
 var (
 	ErrSyntax = errors.New("circuit: malformed netlist")
 	ErrTooBig = errors.New("circuit: the netlist is too large")

@@ -14,7 +14,7 @@ import (
 // ofBatches are the cheats after the proof of a batch.
 func ofBatches() []*Cheat {
 	evaluated := Ends{Check: triple.CheckEvaluated, Named: Suspects}
-	row := func(name, does string, in Session, ends Ends, threat int, set func(h byzantine.Hooks, e *Env)) *Cheat {
+	row := func(name, does string, in Kind, ends Ends, threat int, set func(h byzantine.Hooks, e *Env)) *Cheat {
 		c := &Cheat{Name: name, Does: does, In: in, From: 2, Ends: ends, set: set}
 		if threat > 0 {
 			c.Threats = []int{threat}

@@ -17,40 +17,41 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/verdict"
 )
 
-// Session is a kind of session in which a cheat takes place.
-type Session string
+// Kind is a kind of session in which a cheat takes place.
+type Kind string
 
 // The kinds.
 const (
-	Keys     Session = "keys"     // proved key generation
-	First    Session = "first"    // scalar triples where there is no MAC key yet
-	Scalars  Session = "scalars"  // scalar triples under a MAC key that all hold
-	Matrices Session = "matrices" // matrix triples under such a key
-	Bits     Session = "bits"     // random bits, which open products
-	Inputs   Session = "inputs"   // input masks of the party that cheats
+	Keys     Kind = "keys"     // proved key generation
+	First    Kind = "first"    // scalar triples where there is no MAC key yet
+	Scalars  Kind = "scalars"  // scalar triples under a MAC key that all hold
+	Matrices Kind = "matrices" // matrix triples under such a key
+	Bits     Kind = "bits"     // random bits, which open products
+	Inputs   Kind = "inputs"   // input masks of the party that cheats
 
-	Convolutions Session = "convolutions" // convolution triples
+	Convolutions Kind = "convolutions" // convolution triples
 )
 
 // Sessions lists the kinds.
-var Sessions = []Session{Keys, First, Scalars, Matrices, Bits, Inputs, Convolutions}
+var Sessions = []Kind{Keys, First, Scalars, Matrices, Bits, Inputs, Convolutions}
 
 // Named says whom honest parties name at the end of a session.
 type Named int
 
-// From nobody to the culprit alone.
+// The values of Named.
 const (
 	Nobody   Named = iota
-	Suspects       // the culprit is among those who may be at fault
+	Suspects       // the culprit is one of several suspects
 	Certain        // the culprit
 )
 
 func (n Named) String() string { return [...]string{"nobody", "suspects", "certain"}[n] }
 
-// CheckLate stands for no check: the session ends because what the culprit owes does not come, or something else does.
+// CheckLate stands for no check: the session ends because a message of the culprit does not arrive,
+// or for another reason.
 const CheckLate = "late"
 
-// Ends is how a session with a cheat ends at the honest parties.
+// Ends describes how a session with a cheat ends at the honest parties.
 type Ends struct {
 	Check string // that ends it, or CheckLate; empty where the cheat gains nothing and the session passes
 	Named Named
@@ -61,22 +62,22 @@ type Ends struct {
 // Cheat is a row of the table.
 type Cheat struct {
 	Name    string
-	Does    string // what the culprit does, in words
+	Does    string // the deviation of the culprit, in words
 	Threats []int  // numbers in the list of docs/security/byzantine.md
-	In      Session
+	In      Kind
 	From    int // the smallest number of parties for which it can be done
 	Ends    Ends
 	// Wire is how it ends over a network, where signatures are checked and late messages are waited for, if that differs.
 	Wire *Ends
 	// Fault is on the links; nil where the party cheats inside.
 	Fault *Fault
-	// Replays says that it repeats what the same party said in an earlier session.
+	// Replays reports whether the cheat repeats messages of the same party from an earlier session.
 	Replays bool
 
 	set func(h byzantine.Hooks, e *Env)
 }
 
-// OnWire is how the cheat ends over a network.
+// OnWire returns how the cheat ends over a network.
 func (c *Cheat) OnWire() Ends {
 	if c.Wire != nil {
 		return *c.Wire
@@ -87,7 +88,7 @@ func (c *Cheat) OnWire() Ends {
 // WireOnly reports whether the cheat needs signatures, streams or connections.
 func (c *Cheat) WireOnly() bool { return c.Fault != nil && c.Fault.Kind.wire() }
 
-// Env is what a cheat may use beside the values at its hook.
+// Env holds the data that a cheat may use in addition to the values at its hook.
 type Env struct {
 	Scheme  *gbfv.Scheme
 	Parties int
@@ -99,16 +100,17 @@ type Env struct {
 	Earlier func(to round.Party, name string) [][]byte
 }
 
-// checks are those that the culprit leaves out: it does not mind what the others make of its session, and speaks on.
+// checks lists the checks that the culprit omits, so that it continues to send whatever it
+// receives.
 var checks = []string{
 	round.CheckCommitment, keygen.CheckAgree, keygen.CheckBound, keygen.CheckShare, keygen.CheckEquation,
 	popk.CheckBound, popk.CheckEquation,
 	triple.CheckEvaluated, maccheck.CheckMAC, maccheck.CheckZero, maccheck.CheckSacrifice,
-	verdict.Check,
+	verdict.Check, round.Failures,
 }
 
-// Put has a session of the culprit cheat. It gives the hooks that have not run yet, so that a test sees whether a cheat
-// takes place.
+// Put makes a session of the culprit cheat. The returned function lists the hooks that have not run
+// yet, so that a test can detect a cheat that did not happen.
 func (c *Cheat) Put(s *round.Session, e Env) (unfired func() []string) {
 	h := byzantine.New()
 	for _, check := range checks {
@@ -122,10 +124,9 @@ func (c *Cheat) Put(s *round.Session, e Env) (unfired func() []string) {
 	return h.Unfired
 }
 
-// Observe has a session of an honest party tell what it sends.
+// Observe makes a session of an honest party report the messages that it sends.
 func Observe(s *round.Session, take func(to round.Party, name string, frames [][]byte)) {
-	s.Hooks = byzantine.New()
-	byzantine.On(s.Hooks, "messages", func(send *[]round.Message) {
+	On(s, "messages", func(send *[]round.Message) {
 		for i := range *send {
 			m := &(*send)[i]
 			frames := framesOf(m.Body) // which a body may give once
@@ -133,6 +134,15 @@ func Observe(s *round.Session, take func(to round.Party, name string, frames [][
 			take(m.To, m.Name, frames)
 		}
 	})
+}
+
+// On installs a hook into a session, in addition to those that it has; see round.Expose. The party
+// sends all its messages even if the session fails.
+func On[T any](s *round.Session, name string, see func(v T)) {
+	if s.Hooks == (byzantine.Hooks{}) {
+		s.Hooks = byzantine.New().Skip(round.Failures)
+	}
+	byzantine.On(s.Hooks, name, see)
 }
 
 // Table lists all cheats.

@@ -16,7 +16,7 @@ import (
 // Message is one message of a session.
 type Message struct {
 	Name      string
-	In        Session
+	In        Kind
 	Broadcast bool
 	Streamed  bool // more than one frame; taken as it arrives
 	// altered is how a session ends in which the sender says one bit else than it goes on with, the same to everybody.

@@ -18,7 +18,7 @@ func ofProofs() []*Cheat {
 	var list []*Cheat
 	for _, step := range []struct {
 		name string
-		in   Session
+		in   Kind
 	}{{"triple", Scalars}, {"mackey", First}} {
 		row := func(name, does string, ends Ends, threat int, set func(h byzantine.Hooks, e *Env)) {
 			list = append(list, &Cheat{Name: name + ":" + step.name, Does: does, In: step.in, From: 2, Ends: ends,

@@ -27,7 +27,7 @@ type world struct {
 	macKey *params.Instance
 	macs   []triple.MACKey
 	mu     sync.Mutex
-	past   map[Session]*roundtest.Recording
+	past   map[Kind]*roundtest.Recording
 }
 
 // ended is what a session gives a party: one of these.
@@ -53,7 +53,7 @@ func worldOf(t *testing.T, n int) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{n: n, past: map[Session]*roundtest.Recording{}}
+	w := &world{n: n, past: map[Kind]*roundtest.Recording{}}
 	if w.scheme, err = gbfv.New(set, spec); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func worldOf(t *testing.T, n int) *world {
 }
 
 // plan is that of the batches of a session.
-func (w *world) plan(t *testing.T, in Session) *triple.Plan {
+func (w *world) plan(t *testing.T, in Kind) *triple.Plan {
 	t.Helper()
 	k, shape, dim := kind.Scalar, kind.Shape{}, 0
 	switch in {
@@ -99,7 +99,7 @@ func (w *world) plan(t *testing.T, in Session) *triple.Plan {
 
 // run runs a session. Randomness and the session's name depend on the label. opened notes who has opened
 // its combinations in a MAC check that has not passed there.
-func (w *world) run(t *testing.T, in Session, label string, opened []bool,
+func (w *world) run(t *testing.T, in Kind, label string, opened []bool,
 	options ...roundtest.Option) *roundtest.Outcome[ended] {
 	t.Helper()
 	var plan *triple.Plan
@@ -178,7 +178,7 @@ func (w *world) batch(s round.Session, plan *triple.Plan, mac triple.MACKey, sou
 }
 
 // earlier is an honest session of the past.
-func (w *world) earlier(t *testing.T, in Session) *roundtest.Recording {
+func (w *world) earlier(t *testing.T, in Kind) *roundtest.Recording {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -24,7 +24,6 @@ import (
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 	"github.com/lodge-mpc/lodge/engine/parallel"
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -118,7 +117,7 @@ func share(ctx context.Context, c Config) (round.Transition[Shares], error) {
 		}
 		return round.Transition[Shares]{}, err
 	}
-	byzantine.Apply(c.Session.Hooks, c.name(), messages)
+	round.Expose(c.Session, c.name(), messages)
 	primes := c.basis().Primes()
 	size := codec.PolySize(s.N(), primes)
 	var send []round.Message

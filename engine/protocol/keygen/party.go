@@ -8,7 +8,6 @@ import (
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 	"github.com/lodge-mpc/lodge/engine/parallel"
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -44,8 +43,8 @@ func newParty(c *Config, seed round.Digest) (*party, error) {
 	if err := p.sampleSecret(u, "relinearisation secret"); err != nil {
 		return nil, err
 	}
-	byzantine.Apply(c.Session.Hooks, "keygen/secret", p.secret)
-	byzantine.Apply(c.Session.Hooks, "keygen/secret/relin", u)
+	round.Expose(c.Session, "keygen/secret", p.secret)
+	round.Expose(c.Session, "keygen/secret/relin", u)
 	p.s, p.u = p.lift(p.secret), p.lift(u)
 	return p, nil
 }
@@ -91,7 +90,7 @@ func (p *party) fresh(label string, index ...uint64) ring.Poly {
 func (p *party) drawError(label string, index ...uint64) intpoly.Poly {
 	e := make([]int64, p.Scheme.N())
 	p.errors.Sample(e, p.Source.Stream("error "+label, index...))
-	byzantine.Apply(p.Session.Hooks, "keygen/error/"+label, e)
+	round.Expose(p.Session, "keygen/error/"+label, e)
 	small := intpoly.New(len(e), 1)
 	intpoly.FromInt64(small, e)
 	clear(e)

@@ -101,7 +101,7 @@ func (r *proofs) takeHead(from round.Party, v int, frame []byte) error {
 		//  leaks through decryptions
 		//lodge:check keygen/bound-of-both-secrets [swap=!r.norm.Within(z[i])=>i == 0 &&
 		//  !r.norm.Within(z[i])] [run=@proofs] a party can use a long ephemeral secret
-		if !r.norm.Within(z[i]) && !r.Session.Hooks.Skips(CheckBound) {
+		if !r.norm.Within(z[i]) && !r.Session.Omits(CheckBound) {
 			return &round.Blame{Party: from, Check: CheckBound, Reason: fmt.Sprintf("response %d of repetition %d for secrets", i, v)}
 		}
 	}
@@ -129,7 +129,7 @@ func (r *proofs) takeEquation(ctx context.Context, from round.Party, i int, fram
 		}
 		//lodge:check keygen/share [run=@proofs] a party can send another share than the challenge
 		//  was made for
-		if shareDigest(frame[:size]) != p.promises[i].share && !r.Session.Hooks.Skips(CheckShare) {
+		if shareDigest(frame[:size]) != p.promises[i].share && !r.Session.Omits(CheckShare) {
 			r.accuse(from, CheckShare, "the share of equation %d is not the one of its statement", i, frame)
 		}
 		r.Scheme.Q.Add(r.sums[i], r.sums[i], share)
@@ -147,7 +147,7 @@ func (r *proofs) takeEquation(ctx context.Context, from round.Party, i int, fram
 		}
 		//lodge:check keygen/bound-of-errors [run=@proofs] a party can use long errors, which leak
 		//  through decryptions
-		if !r.norm.Within(z) && !r.Session.Hooks.Skips(CheckBound) {
+		if !r.norm.Within(z) && !r.Session.Omits(CheckBound) {
 			return &round.Blame{Party: from, Check: CheckBound, Reason: fmt.Sprintf("response of repetition %d in equation %d", v, i)}
 		}
 		images[v] = r.image(relation, p.responses[v], z, share, r.challenge.At(v, 0))
@@ -157,7 +157,7 @@ func (r *proofs) takeEquation(ctx context.Context, from round.Party, i int, fram
 		return err
 	}
 	//lodge:check keygen/equation [run=@proofs] a share need not follow from the proved secrets
-	if masksDigest(images) != p.promises[i].masks && !r.Session.Hooks.Skips(CheckEquation) {
+	if masksDigest(images) != p.promises[i].masks && !r.Session.Omits(CheckEquation) {
 		r.accuse(from, CheckEquation, "the responses do not open the masks of equation %d", i, frame)
 	}
 	return nil

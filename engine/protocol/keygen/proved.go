@@ -6,7 +6,6 @@ import (
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/parallel"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sigma"
@@ -58,7 +57,7 @@ func relin(ctx context.Context, p *party) (round.Transition[Result], error) {
 	frames, primes := make([][]byte, len(list)), p.Scheme.Q.Primes()
 	err := parallel.Try(ctx, p.Workers, len(list), func(i int) error {
 		x := p.share(list[i])
-		byzantine.Apply(p.Session.Hooks, "keygen/share", &sharing{list[i], x})
+		round.Expose(p.Session, "keygen/share", &sharing{list[i], x})
 		o.byFrom[p.Session.Self][i].Copy(x)
 		frames[i] = codec.AppendPoly(nil, x.C, primes)
 		return nil
@@ -118,7 +117,7 @@ func commit(ctx context.Context, p *party, polys [][]ring.Poly) (round.Transitio
 	if err != nil {
 		return none, err
 	}
-	byzantine.Apply(p.Session.Hooks, "keygen/prover", x)
+	round.Expose(p.Session, "keygen/prover", x)
 	digests, err := x.commit(ctx)
 	if err != nil {
 		return none, err
@@ -141,14 +140,14 @@ func prove(ctx context.Context, p *prover, polys [][]ring.Poly, o round.Opened) 
 		return none, err
 	}
 	answered := w
-	byzantine.Apply(p.party.Session.Hooks, "keygen/challenge", fields)
+	round.Expose(p.party.Session, "keygen/challenge", fields)
 	if answered, err = p.challenge(fields); err != nil {
 		return none, err
 	}
 	if err := p.respond(ctx, answered); err != nil {
 		return none, err
 	}
-	byzantine.Apply(p.party.Session.Hooks, nameProofs, p.sent)
+	round.Expose(p.party.Session, nameProofs, p.sent)
 	sent := p.sent
 	return round.Next(round.Round[Result](newProofs(p, w, o.Payloads, polys)), round.Message{
 		To: round.All, Name: nameProofs, Body: round.Frames(len(sent), func(i int) ([]byte, error) { return sent[i], nil }),

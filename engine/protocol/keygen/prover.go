@@ -8,7 +8,6 @@ import (
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 	"github.com/lodge-mpc/lodge/engine/parallel"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -50,7 +49,7 @@ func (p *prover) mask(dst intpoly.Poly, name string, index ...uint64) {
 	stream := p.party.Source.Stream("mask "+name, index...)
 	p.gauss.Sample(y, stream)
 	stream.Wipe()
-	byzantine.Apply(p.party.Session.Hooks, "keygen/mask/"+name, y)
+	round.Expose(p.party.Session, "keygen/mask/"+name, y)
 	intpoly.FromInt64(dst, y)
 	clear(y)
 }
@@ -91,7 +90,7 @@ func (p *prover) share(at slot) ring.Poly {
 	} else {
 		x = p.party.share(at)
 	}
-	byzantine.Apply(p.party.Session.Hooks, "keygen/share", &sharing{at, x})
+	round.Expose(p.party.Session, "keygen/share", &sharing{at, x})
 	return x
 }
 
@@ -167,7 +166,7 @@ func (p *prover) answer(w sigma.Challenge, i int) error {
 
 // append appends a mask or a response to a frame.
 func (p *prover) append(frame []byte, z intpoly.Poly) ([]byte, error) {
-	byzantine.Apply(p.party.Session.Hooks, "keygen/response", z)
+	round.Expose(p.party.Session, "keygen/response", z)
 	frame, err := codec.AppendSigned(frame, z, p.proof.Bits)
 	if err != nil {
 		return frame, fmt.Errorf("keygen: own response: %w", err)

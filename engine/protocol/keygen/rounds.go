@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
@@ -50,7 +49,7 @@ func Start(c Config) (round.Transition[Result], error) {
 		if err != nil {
 			return round.Transition[Result]{}, err
 		}
-		byzantine.Apply(c.Session.Hooks, "keygen/party", p)
+		round.Expose(c.Session, "keygen/party", p)
 		if c.Security == Proved {
 			return relin(ctx, p)
 		}

@@ -42,11 +42,11 @@
 // delta = alpha eps, b (delta - alpha eps) is uniform and independent of Y and m, so the views under all these alphas have
 // the same distribution. A failed check tells the adversary only that one guess of alpha was wrong, at most three guesses
 // in all. TestFailureHidesAlpha enumerates this over a field of five elements. Alpha and everything released under it
-// stay valid. services/store/vault counts the failures of a key, and retires it after too many of them.
+// stay valid. services/store/vault counts the failures of a key, and retires it after too many failures.
 //
 // # Conditions
 //
-// The proof needs each of these; the tests show the attack without it.
+// The proof needs every condition below; the tests show the attack without it.
 //
 //   - A check triple takes no part in the sacrifice, in openings, or in a release. A wrong opening of its masked factor
 //     leaks b, and z / b = delta - alpha eps reveals alpha.
@@ -74,7 +74,6 @@ import (
 	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/field"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
@@ -91,7 +90,7 @@ const (
 // Pair holds this party's shares of values and of their MACs, entry by entry.
 type Pair struct{ Value, MAC field.Vec }
 
-// Config is what all parties of a run agree on, and what is this party's own.
+// Config holds the data on which all parties of a run agree, and this party's own data.
 type Config struct {
 	Session round.Session
 	Step    string
@@ -218,7 +217,7 @@ func open(c Config, coin round.Digest) (round.Transition[Passed], error) {
 			return round.Transition[Passed]{}, err
 		}
 	}
-	byzantine.Apply(c.Session.Hooks, c.openName(), own)
+	round.Expose(c.Session, c.openName(), own)
 	payload := make([]byte, own.Len()*f.Size())
 	f.EncodeVec(payload, own)
 	return round.Next(round.Round[Passed](opening{Config: c, own: own}), round.Broadcast(c.openName(), payload)), nil
@@ -227,7 +226,7 @@ func open(c Config, coin round.Digest) (round.Transition[Passed], error) {
 // opening waits for the other parties' shares of the combinations and of m.
 type opening struct {
 	Config
-	own      field.Vec // what this party broadcast: Y, then m
+	own      field.Vec // the broadcast of this party: Y, then m
 	relation field.Vec // the opened combination of Sacrificed
 }
 
@@ -249,7 +248,7 @@ func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Passe
 		f.AddVec(sum, sum, t)
 	}
 	//lodge:check maccheck/zero padding and differences of opened values need not be zero
-	if !f.IsZero(sum.At(1)) && !r.Session.Hooks.Skips(CheckZero) {
+	if !f.IsZero(sum.At(1)) && !r.Session.Omits(CheckZero) {
 		return none, &round.Abort{
 			Check: CheckZero, Reason: "a value that must be zero is not: padding of a matrix, an opened value that differs from the shared one, or a window that is not of its image",
 		}
@@ -302,11 +301,11 @@ func (r opening) verdict(o round.Opened) (Passed, error) {
 	//lodge:check maccheck/mac a batch with a wrong MAC is released
 	//lodge:check maccheck/mac-all-combinations [swap=f.EqualVec(sum,
 	//  f.NewVec(Combinations))=>f.IsZero(sum.At(0))] only the first combination of MACs is verified
-	if !f.EqualVec(sum, f.NewVec(Combinations)) && !r.Session.Hooks.Skips(CheckMAC) {
+	if !f.EqualVec(sum, f.NewVec(Combinations)) && !r.Session.Omits(CheckMAC) {
 		return Passed{}, &round.Abort{Check: CheckMAC, Reason: "values and MACs of the batch differ"}
 	}
 	//lodge:check maccheck/sacrifice a batch with wrong products is released
-	if !f.IsZero(r.relation.At(0)) && !r.Session.Hooks.Skips(CheckSacrifice) {
+	if !f.IsZero(r.relation.At(0)) && !r.Session.Omits(CheckSacrifice) {
 		return Passed{}, &round.Abort{Check: CheckSacrifice, Reason: "products with right MACs are wrong: the evaluation keys are malformed"}
 	}
 	return Passed{Transcript: o.Transcript}, nil

@@ -252,10 +252,10 @@ var cheats = []struct {
 	{name: "a coin changed after its commitment", fault: func(p round.Party) roundtest.Option {
 		return roundtest.Rewrite(p, step+"/coin/open", roundtest.Flip(-1))
 	}, check: round.CheckCommitment, blamed: true},
-	{name: "a z that is no field element", fault: func(p round.Party) roundtest.Option {
+	{name: "a z that is not a field element", fault: func(p round.Party) roundtest.Option {
 		return hooked(p, step+"/z/commit", func(b *[]byte) { *b = bytes.Repeat([]byte{0xff}, len(*b)) })
 	}, check: round.CheckShape, blamed: true},
-	{name: "a value that is no field element", fault: func(p round.Party) roundtest.Option {
+	{name: "a value that is not a field element", fault: func(p round.Party) roundtest.Option {
 		return roundtest.Rewrite(p, step+"/open", roundtest.Payload(bytes.Repeat([]byte{0xff}, 2*Combinations*16)))
 	}, check: round.CheckShape, blamed: true},
 	{name: "values cut short", fault: func(p round.Party) roundtest.Option {

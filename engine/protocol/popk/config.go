@@ -9,7 +9,6 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/sigma"
@@ -86,7 +85,7 @@ func (c *Config) fromProvers(w round.Want) []round.Want {
 // challenge derives the challenge monomials from the openings of all parties.
 func (c *Config) challenge(opened round.Digest) (sigma.Challenge, error) {
 	fields := c.bound(opened)
-	byzantine.Apply(c.Session.Hooks, c.Step+"/challenge", fields)
+	round.Expose(c.Session, c.Step+"/challenge", fields)
 	return newChallenge(c.Scheme, c.sizes(), round.XOF("lodge popk challenge", fields...))
 }
 

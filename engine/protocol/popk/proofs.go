@@ -120,7 +120,7 @@ func (r *proofs) takeResponse(ctx context.Context, from round.Party, index int, 
 		return round.Malformed(from, err)
 	}
 	//lodge:check popk/bound [run=@cheats] long witnesses pass
-	if check := a.fault(p); check != "" && !r.Session.Hooks.Skips(check) {
+	if check := a.fault(p); check != "" && !r.Session.Omits(check) {
 		return &round.Blame{Party: from, Check: check, Reason: fmt.Sprintf("response to repetition %d", index)}
 	}
 	a.from, a.repetition = from, index
@@ -162,14 +162,14 @@ func (r *proofs) Step(ctx context.Context, in round.Inbox) (round.Transition[Res
 	}
 	for p, s := range r.others {
 		from := round.Party(p)
-		switch hooks := r.Session.Hooks; {
+		switch {
 		case s == nil:
 		//lodge:check popk/commitment [run=@cheats] a party can send other ciphertexts than the
 		//  challenge was made for
-		case in.Digest(from, r.ciphertextsName()) != s.sum && !hooks.Skips(round.CheckCommitment):
+		case in.Digest(from, r.ciphertextsName()) != s.sum && !r.Session.Omits(round.CheckCommitment):
 			return none, &round.Blame{Party: from, Check: round.CheckCommitment, Reason: "the ciphertexts do not match the statement"}
 		//lodge:check popk/equation-verdict [run=@cheats] a failed proof is accepted
-		case r.blame != nil && r.blame.Party == from && !hooks.Skips(CheckEquation):
+		case r.blame != nil && r.blame.Party == from && !r.Session.Omits(CheckEquation):
 			return none, r.blame
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
@@ -55,13 +54,13 @@ func prepare(ctx context.Context, c Config) (p *prover, all *ciphertexts, statem
 	if err = p.sample(ctx); err != nil {
 		return nil, nil, nil, err
 	}
-	byzantine.Apply(c.Session.Hooks, c.Step+"/witness", p)
+	round.Expose(c.Session, c.Step+"/witness", p)
 	own := make([]*gbfv.Ciphertext, p.sizes.U)
 	masks, err := p.encrypt(ctx, func(i int, ct *gbfv.Ciphertext) { own[i] = ct })
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	byzantine.Apply(c.Session.Hooks, c.Step+"/encrypted", own)
+	round.Expose(c.Session, c.Step+"/encrypted", own)
 	all = newCiphertexts(c.Scheme, own)
 	all.sum = all.digest(c.ciphertextsName())
 	return p, all, append(all.sum[:], masks...), nil
@@ -83,8 +82,8 @@ func respond(ctx context.Context, c Config, p *prover, own *ciphertexts, opened 
 		return none, err
 	}
 	body := round.Digested(c.ciphertextsName(), own, own.sum)
-	byzantine.Apply(c.Session.Hooks, c.Step+"/ciphertexts", &body)
-	byzantine.Apply(c.Session.Hooks, c.Step+"/responses", answers)
+	round.Expose(c.Session, c.Step+"/ciphertexts", &body)
+	round.Expose(c.Session, c.Step+"/responses", answers)
 	frames := make([][]byte, len(answers))
 	for j := range answers {
 		if frames[j], err = answers[j].encode(p.sizes); err != nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 )
 
 // NonceSize is the length in bytes of the nonces of commitments and sessions. Each opening begins with
@@ -67,7 +65,7 @@ func CommitOpenSizes(s Session, step string, random io.Reader, payload []byte, s
 	if err != nil {
 		return Transition[Opened]{}, err
 	}
-	byzantine.Apply(s.Hooks, CommitName(step), &payload)
+	Expose(s, CommitName(step), &payload)
 	sum, err := DigestOf(OpenName(step), Bytes(concat(nonce, payload)))
 	if err != nil {
 		return Transition[Opened]{}, err
@@ -112,7 +110,7 @@ func CommitOpenStream(s Session, c Streamed, random io.Reader) (Transition[Opene
 	if err != nil {
 		return Transition[Opened]{}, err
 	}
-	byzantine.Apply(s.Hooks, CommitName(c.Step), &c.Body)
+	Expose(s, CommitName(c.Step), &c.Body)
 	sum, err := DigestOf(OpenName(c.Step), &prefixed{first: nonce, rest: c.Body})
 	if err != nil {
 		return Transition[Opened]{}, err
@@ -173,13 +171,12 @@ type revealed struct {
 // reveal returns this party's opening.
 func (r *revealed) reveal() Body {
 	if r.sink == nil {
-		byzantine.Apply(r.Hooks, OpenName(r.step), &r.own)
+		Expose(r.Session, OpenName(r.step), &r.own)
 		return Bytes(concat(r.nonce, r.own))
 	}
-	fired := r.Hooks.Fired(OpenName(r.step))
-	byzantine.Apply(r.Hooks, OpenName(r.step), &r.content)
+	changed := Expose(r.Session, OpenName(r.step), &r.content)
 	body := &prefixed{first: r.nonce, rest: r.content}
-	if r.Hooks.Fired(OpenName(r.step)) == fired {
+	if !changed {
 		return Digested(OpenName(r.step), body, r.sum)
 	}
 	return body
@@ -231,7 +228,7 @@ func (r revealed) Step(_ context.Context, in Inbox) (Transition[Opened], error) 
 		//  [run=TestCheatsInProofs|TestCopied|TestARogue] a party chooses its statement after it has seen the others
 		//lodge:check maccheck/commitment [tests=./engine/protocol/maccheck] a party chooses its
 		//  sigma after the others and corrects an error with it
-		if Commitment(r.Session.ID, r.step, p, sum) != r.commitments[p] && !r.Hooks.Skips(CheckCommitment) {
+		if Commitment(r.Session.ID, r.step, p, sum) != r.commitments[p] && !r.Omits(CheckCommitment) {
 			return Transition[Opened]{}, &Blame{Party: p, Check: CheckCommitment, Reason: "opening does not match the commitment of " + r.step}
 		}
 		if r.sink != nil {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 )
 
 //lodge:tests faults Faults|TestCopied|TestRushing|TestEquivocation|TestFalseEcho|TestFrames|TestEarly|TestBytesFraming|TestNonsense|TestStreamed|FuzzDeliver
@@ -323,7 +321,7 @@ func (m *Machine[R]) enter(t Transition[R]) error {
 	if (t.Next == nil) == (t.Done == nil) || t.Done != nil && len(t.Send) > 0 {
 		return errors.New("round: transition must have either a next round or a result without messages")
 	}
-	byzantine.Apply(m.session.Hooks, "messages", &t.Send)
+	Expose(m.session, "messages", &t.Send)
 	if m.next, m.result = t.Next, t.Done; m.result != nil {
 		return nil
 	}

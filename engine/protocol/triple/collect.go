@@ -5,8 +5,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
@@ -76,7 +76,7 @@ func (r *batch) reserve(c, macA, macB, macRho, squares []field.Vec) {
 		square := func(i int) field.Vec { return at(squares, i-skipped*r.Plan.slots) }
 		r.material.Triples[k] = maccheck.TripleOfSquares(r.Scheme.Field, pair(i), pair(i+1), square(i), square(i+1))
 	}
-	byzantine.Apply(r.Session.Hooks, "triple/material", &r.material)
+	round.Expose(r.Session, "triple/material", &r.material)
 }
 
 // collect arranges the shares as values and MACs of tuples. It separates the material of the MAC

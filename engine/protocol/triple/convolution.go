@@ -4,8 +4,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/parallel"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
+	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
@@ -51,9 +51,9 @@ func (r *batch) windowed(kernels messages) (messages, error) {
 	stream := source.Stream("image")
 	defer stream.Wipe()
 	fillRandom(f, images, stream)
-	byzantine.Apply(r.Session.Hooks, "triple/images", images)
+	round.Expose(r.Session, "triple/images", images)
 	tamper := func(int, field.Vec) {}
-	byzantine.Apply(r.Session.Hooks, "triple/window", &tamper)
+	round.Expose(r.Session, "triple/window", &tamper)
 	return func(i int, slots, coeffs field.Vec, stream *sample.Stream) {
 		if i < first || i >= first+l.Vectors() {
 			if kernels != nil {

@@ -6,7 +6,6 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/parallel"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
@@ -29,7 +28,7 @@ func (r *batch) open() (round.Transition[Result], error) {
 		}
 		r.Opening = nil // the MAC check is part of the same opening
 	}
-	byzantine.Apply(r.Session.Hooks, productsName, r.result.C)
+	round.Expose(r.Session, productsName, r.result.C)
 	payload := make([]byte, r.Plan.Count*r.Scheme.Field.Size())
 	r.Scheme.Field.EncodeVec(payload, r.result.C)
 	return round.Next(round.Round[Result](opening{r}), round.Broadcast(productsName, payload)), nil

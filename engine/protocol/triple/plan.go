@@ -42,7 +42,7 @@ type Plan struct {
 // NewPlan plans a batch that yields count tuples, or as many as the largest batch yields if that is
 // less. For kinds with a shape, a batch always yields all tuples that fit side by side. keyDim is
 // the dimension of the rotation keys; dim is the size of blocks, or 0 to choose the cheapest. The
-// error is a *params.DoesNotFit or a *params.UnknownError, or describes an invalid request.
+// error is a *params.DoesNotFit or a *keyset.UnknownError, or describes an invalid request.
 // Products are sacrificed; see Trusting.
 func NewPlan(set *params.Set, fieldName string, parties int, k kind.Kind, shape kind.Shape, dim, count, keyDim int) (*Plan, error) {
 	spec, err := set.Field(fieldName)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/parallel"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
@@ -96,7 +95,7 @@ func (r *batch) maskFactors(s spare, coin round.Digest) (round.Transition[Result
 			next.maskElements(next.masked.MAC.Slice(i, j), r.result.MACA.Slice(i, j), s.f.MAC.Slice(i, j))
 		})
 	}
-	byzantine.Apply(r.Session.Hooks, sacrificeName, next.masked.Value)
+	round.Expose(r.Session, sacrificeName, next.masked.Value)
 	payload := make([]byte, total*f.Size())
 	f.EncodeVec(payload, next.masked.Value)
 	return round.Next(round.Round[Result](next), round.Broadcast(sacrificeName, payload)), nil

@@ -9,7 +9,6 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
 	"github.com/lodge-mpc/lodge/engine/protocol/popk"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
@@ -137,7 +136,7 @@ func Start(c Config) (round.Transition[Result], error) {
 			return round.Transition[Result]{}, err
 		}
 		full := false
-		byzantine.Apply(c.Session.Hooks, "triple/message", &full)
+		round.Expose(c.Session, "triple/message", &full)
 		if !full {
 			proof.Message = message
 		}
@@ -173,7 +172,7 @@ func (r *batch) withPair(masks round.Transition[popk.Result]) (round.Transition[
 
 // proved evaluates and compares.
 func (r *batch) proved(ctx context.Context, proved popk.Result) (round.Transition[Result], error) {
-	byzantine.Apply(r.Session.Hooks, "triple/shares", &proved)
+	round.Expose(r.Session, "triple/shares", &proved)
 	n := r.extent
 	rest := proved.Shares
 	r.a, rest = rest[:n.a], rest[n.a:]
@@ -184,7 +183,7 @@ func (r *batch) proved(ctx context.Context, proved popk.Result) (round.Transitio
 	if r.list, err = r.evaluate(ctx, proved.Ciphertexts); err != nil {
 		return round.Transition[Result]{}, err
 	}
-	byzantine.Apply(r.Session.Hooks, "triple/evaluated", r.list)
+	round.Expose(r.Session, "triple/evaluated", r.list)
 	digest := round.Digest(gbfv.Hash(r.list))
 	send := []round.Message{round.Broadcast(compareName, digest[:])}
 	next := compare{batch: r, digest: digest}
@@ -235,7 +234,7 @@ func (r compare) Step(ctx context.Context, in round.Inbox) (round.Transition[Res
 
 // decrypted checks the MACs and releases.
 func (r *batch) decrypted(_ context.Context, shares ddec.Shares) (round.Transition[Result], error) {
-	byzantine.Apply(r.Session.Hooks, "triple/decrypted", shares)
+	round.Expose(r.Session, "triple/decrypted", shares)
 	defer shares.Wipe()
 	for _, ct := range r.list {
 		ct.Free()

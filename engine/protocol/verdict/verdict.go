@@ -10,7 +10,6 @@ package verdict
 import (
 	"context"
 
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
@@ -26,7 +25,7 @@ const Check = "verdict"
 func Accept(s round.Session, digest round.Digest) round.Transition[round.Digest] {
 	return round.Next(round.Local(func(context.Context) (round.Transition[round.Digest], error) {
 		said := digest
-		byzantine.Apply(s.Hooks, Name, &said)
+		round.Expose(s, Name, &said)
 		return round.Next(round.Round[round.Digest](verdicts{s, digest}), round.Broadcast(Name, said[:])), nil
 	}))
 }
@@ -46,7 +45,7 @@ func (r verdicts) Step(_ context.Context, in round.Inbox) (round.Transition[roun
 		//lodge:check verdict/digest [swap=string(in.Bytes(p, Name)) ==
 		//  string(r.digest[:])=>string(in.Bytes(p, Name)) != ""] a party releases outputs that
 		//  another party has not accepted
-		if p == r.Self || string(in.Bytes(p, Name)) == string(r.digest[:]) || r.Hooks.Skips(Check) {
+		if p == r.Self || string(in.Bytes(p, Name)) == string(r.digest[:]) || r.Omits(Check) {
 			continue
 		}
 		return round.Transition[round.Digest]{}, &round.Blame{Party: p, Check: Check, Reason: "accepts a result that differs from the one the broadcasts give"}

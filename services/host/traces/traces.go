@@ -42,7 +42,7 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// Tracer creates spans. The methods of a nil *Tracer and of a nil *Session do nothing.
+// Tracer creates spans. The methods of a nil *Tracer and of a nil *SessionSpan do nothing.
 type Tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
@@ -149,8 +149,8 @@ func (t *Tracer) Ended(j Job) {
 	s.End(trace.WithTimestamp(j.Ended))
 }
 
-// Session is the span of one party's session of a job.
-type Session struct {
+// SessionSpan is the span of one party's session of a job.
+type SessionSpan struct {
 	tracer trace.Tracer
 	ctx    context.Context
 	span   trace.Span
@@ -164,7 +164,7 @@ type arrival struct {
 }
 
 // Session starts the span of a session.
-func (t *Tracer) Session(job string, ordinal uint32, protocol, kind, field string) *Session {
+func (t *Tracer) Session(job string, ordinal uint32, protocol, kind, field string) *SessionSpan {
 	if t == nil {
 		return nil
 	}
@@ -172,18 +172,18 @@ func (t *Tracer) Session(job string, ordinal uint32, protocol, kind, field strin
 	ctx, span := t.tracer.Start(ctx, "session "+protocol, trace.WithAttributes(
 		attribute.String("lodge.job", job), attribute.Int64("lodge.ordinal", int64(ordinal)), attribute.String("lodge.protocol", protocol),
 		attribute.String("lodge.kind", kind), attribute.String("lodge.field", field)))
-	return &Session{tracer: t.tracer, ctx: ctx, span: span}
+	return &SessionSpan{tracer: t.tracer, ctx: ctx, span: span}
 }
 
 // Heard records that all messages of a peer in this round have arrived.
-func (s *Session) Heard(peer string) {
+func (s *SessionSpan) Heard(peer string) {
 	if s != nil {
 		s.heard = append(s.heard, arrival{peer, time.Now()})
 	}
 }
 
 // Round ends the span of a round, which ends with this party's own computation.
-func (s *Session) Round(name string, index int, begun time.Time, own time.Duration) {
+func (s *SessionSpan) Round(name string, index int, begun time.Time, own time.Duration) {
 	if s == nil {
 		return
 	}
@@ -197,7 +197,7 @@ func (s *Session) Round(name string, index int, begun time.Time, own time.Durati
 }
 
 // End ends the session's span, with the session's id, the bytes sent and received, and its error, if any.
-func (s *Session) End(id [32]byte, sent, received int64, failure error) {
+func (s *SessionSpan) End(id [32]byte, sent, received int64, failure error) {
 	if s == nil {
 		return
 	}

@@ -190,7 +190,7 @@ func (p *party) serve(s store.Store, keys []ed25519.PublicKey) (any, func(contex
 	w := p.w
 	peers := &tuples.Peers{Self: p.index, Keys: keys, Signer: p.signer, Vault: v, Log: quiet}
 	for j := range parties {
-		peers.List = append(peers.List, tuples.Peer{Name: partyName(j),
+		peers.List = append(peers.List, rpc.PeerConn{Name: partyName(j),
 			Conn: w.conn(rpc.Principal{Role: rpc.Peer, Name: partyName(p.index), Party: p.index}, p.index, j)})
 	}
 	limits := map[string]quota.Limits{bounded: {Tuples: map[string]uint64{job.KindName(kind): dayLimit}}}

@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/coordinator/stock"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/linear"
-	"github.com/lodge-mpc/lodge/services/multikey/evaluation"
+	"github.com/lodge-mpc/lodge/services/multikey/circuits"
 	"github.com/lodge-mpc/lodge/services/multikey/keys"
 	"github.com/lodge-mpc/lodge/services/multikey/registry"
 	"github.com/lodge-mpc/lodge/services/offline/decryption"
@@ -97,7 +97,7 @@ var codes = []rpc.Code{
 func TestComments(t *testing.T) {
 	rules := rpc.Rules{}
 	for _, of := range []rpc.Rules{coordinator.Rules, stock.Rules, status.Rules, status.ProbeRules, keygen.Rules, popk.Rules, triples.Rules,
-		decryption.Rules, tuples.Rules, accusations.Rules, evaluator.Rules, threshold.Rules, keys.Rules, registry.Rules, evaluation.Rules, linear.Rules,
+		decryption.Rules, tuples.Rules, accusations.Rules, evaluator.Rules, threshold.Rules, keys.Rules, registry.Rules, circuits.Rules, linear.Rules,
 		{exchange.Method: rpc.Allow(rpc.Peer)}} {
 		maps.Copy(rules, of)
 	}

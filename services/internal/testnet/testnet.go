@@ -131,7 +131,7 @@ func (n *Net) Credentials(issuer *pki.Authority, l pki.Leaf) *rpc.Credentials {
 func (n *Net) start(i int, o Options, l net.Listener) {
 	p := n.Parties[i]
 	cfg := o.Exchange
-	cfg.Self, cfg.Peers, cfg.Metrics = round.Party(i), make([]exchange.Peer, len(n.Parties)), p.Metrics
+	cfg.Self, cfg.Peers, cfg.Metrics = round.Party(i), make([]rpc.PeerConn, len(n.Parties)), p.Metrics
 	cfg.RosterHash = [32]byte{1}
 	if o.Roster != nil {
 		cfg.RosterHash = o.Roster(i)
@@ -161,7 +161,7 @@ func (n *Net) start(i int, o Options, l net.Listener) {
 			n.t.Fatal(err)
 		}
 		n.t.Cleanup(func() { conn.Close() })
-		cfg.Peers[j] = exchange.Peer{Name: n.Names[j], Conn: grpc.ClientConnInterface(conn)}
+		cfg.Peers[j] = rpc.PeerConn{Name: n.Names[j], Conn: grpc.ClientConnInterface(conn)}
 	}
 	var err error
 	if p.Exchange, err = exchange.New(cfg); err != nil {

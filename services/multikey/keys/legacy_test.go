@@ -35,7 +35,7 @@ func TestLegacyKeys(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		done <- party.Deviate(ctx, f, "test", slog.New(slog.NewTextHandler(io.Discard, nil)), &party.Deviation{LegacyKeys: true})
+		done <- party.RunWith(ctx, f, "test", slog.New(slog.NewTextHandler(io.Discard, nil)), party.Seam{LegacyKeys: true})
 	}()
 	made := w.owner(0).make(first) // before the set was legacy
 	stop()

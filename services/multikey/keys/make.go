@@ -8,7 +8,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/lodge-mpc/lodge/engine/hardness"
+	"github.com/lodge-mpc/lodge/engine/catalogue"
 	mk "github.com/lodge-mpc/lodge/engine/multikey"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 	"github.com/lodge-mpc/lodge/services/host/audit"
@@ -78,7 +78,7 @@ func (s *Store) begin(caller rpc.Principal, request []byte) (*making, error) {
 			return m, nil
 		}
 	}
-	var legacy *hardness.LegacyError
+	var legacy *catalogue.LegacyError
 	//lodge:check multikeykeys/legacy run=TestLegacyKeys a legacy set makes multi-key keys
 	if !s.AllowLegacy && errors.As(s.Context.CheckNewKeys(), &legacy) {
 		return nil, plan.RefuseNewKeys(legacy)

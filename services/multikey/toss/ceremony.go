@@ -19,7 +19,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/engine/catalogue"
 	"github.com/lodge-mpc/lodge/services/host/config"
 )
 
@@ -78,11 +78,11 @@ type Ceremony struct {
 func New(label, set string, founders []Founder) (*Ceremony, error) {
 	c := &Ceremony{Label: label, Set: set, Founders: slices.Clone(founders)}
 	slices.SortFunc(c.Founders, func(a, b Founder) int { return bytes.Compare(a.Key, b.Key) })
-	s, err := multikey.Lookup(set)
+	s, err := catalogue.Multikey(set)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCeremony, err)
 	}
-	c.Hash = s.Hash()
+	c.Hash = s.Hash
 	return c, c.check()
 }
 
@@ -91,13 +91,13 @@ func (c *Ceremony) check() error {
 	if !config.ValidName(c.Label) {
 		return fmt.Errorf("%w: the label %q: use 1 to 64 of a-z, 0-9, '-', starting with a letter", ErrCeremony, c.Label)
 	}
-	set, err := multikey.Lookup(c.Set)
+	set, err := catalogue.Multikey(c.Set)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCeremony, err)
 	}
 	//lodge:check toss/ceremony/hash [run=TestCeremonyRefused] the seed is for another set than the
 	//  founders agreed on
-	if set.Hash() != c.Hash {
+	if set.Hash != c.Hash {
 		return fmt.Errorf("%w: the set %s is different in this version", ErrCeremony, c.Set)
 	}
 	if n := len(c.Founders); n < 2 || n > config.MaxParties {
@@ -173,7 +173,7 @@ func (c *Ceremony) listDigest(list []signedCommitment) [32]byte {
 }
 
 // seed returns the result of a toss: the digest of all values, in the order of the founders.
-func (c *Ceremony) seed(list []signedCommitment, opened []signedOpening) [multikey.SeedSize]byte {
+func (c *Ceremony) seed(list []signedCommitment, opened []signedOpening) [catalogue.SeedSize]byte {
 	d := c.listDigest(list)
 	b := slices.Concat([]byte(seedTag), c.digest[:], d[:])
 	for i := range opened {

@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 
-	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/engine/catalogue"
 )
 
 // Commit draws the value of the founder with a signing key. The founder must keep the secret to
@@ -184,7 +184,7 @@ func (t *Transcript) Verify() error {
 }
 
 // Seed returns the result of the toss. The caller must call Verify first.
-func (t *Transcript) Seed() [multikey.SeedSize]byte { return t.seed(t.list, t.opened) }
+func (t *Transcript) Seed() [catalogue.SeedSize]byte { return t.seed(t.list, t.opened) }
 
 // NotFounders returns the names of the given parties whose signing keys took no part.
 func (t *Transcript) NotFounders(founders []Founder) (names []string) {

@@ -185,7 +185,7 @@ func (r *run) Memory() (uint64, error) {
 }
 
 // Run implements session.Protocol.
-func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+func (r *run) Run(ctx context.Context, s *session.Entry) (*session.Stored, error) {
 	scheme, err := r.ring.Scheme(r.spec.GetParams(), "")
 	if err != nil {
 		return nil, err

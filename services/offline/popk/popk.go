@@ -256,7 +256,7 @@ func (r *run) Memory() (uint64, error) {
 }
 
 // Run implements session.Protocol.
-func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+func (r *run) Run(ctx context.Context, s *session.Entry) (*session.Stored, error) {
 	var err error
 	if r.keys, err = r.ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {
 		return nil, err

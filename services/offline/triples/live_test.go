@@ -179,7 +179,7 @@ type deviating struct {
 	end  func(rs round.Session, result triple.Result) (round.Transition[triple.Result], error)
 }
 
-func (r deviating) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+func (r deviating) Run(ctx context.Context, s *session.Entry) (*session.Stored, error) {
 	var err error
 	if r.keys, err = r.ring.Load(1, "triples"); err != nil {
 		return nil, err

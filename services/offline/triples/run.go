@@ -96,7 +96,7 @@ func (r *run) Claim() (release func(), err error) {
 }
 
 // Run implements session.Protocol.
-func (r *run) Run(ctx context.Context, s *session.Session) (*session.Stored, error) {
+func (r *run) Run(ctx context.Context, s *session.Entry) (*session.Stored, error) {
 	r.age = r.turns.join()
 	var err error
 	if r.keys, err = r.ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {

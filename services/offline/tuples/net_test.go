@@ -195,7 +195,7 @@ func (n *net3) start(x *node, l net.Listener) {
 		conn, err := rpc.Dial(n.nodes[j].address, identityOf(name), x.cert)
 		must(n.t, err)
 		conns = append(conns, conn)
-		peers.List = append(peers.List, Peer{Name: name, Conn: conn})
+		peers.List = append(peers.List, rpc.PeerConn{Name: name, Conn: conn})
 		if j != x.index {
 			must(n.t, directory.Add(identityOf(name), rpc.Principal{Role: rpc.Peer, Name: name, Party: j}))
 		}

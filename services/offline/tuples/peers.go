@@ -10,25 +10,17 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
-// Peer is another party.
-type Peer struct {
-	Name string
-	Conn grpc.ClientConnInterface
-}
-
 // Peers are the other parties as far as tuples go: they confirm reservations, and they remember how far this party's
 // store is.
 type Peers struct {
 	Self   int
-	List   []Peer // by index; its own entry is not used
+	List   []rpc.PeerConn // by index; its own entry is not used
 	Keys   []ed25519.PublicKey
 	Signer ed25519.PrivateKey
 	Vault  *vault.Vault

@@ -132,7 +132,7 @@ func TestStatementsBindEverything(t *testing.T) {
 
 // The confirmations of one reservation do not count for another one under the same id.
 func TestAnAnswerIsOfItsDigest(t *testing.T) {
-	p := &Peers{List: make([]Peer, 2)}
+	p := &Peers{List: make([]rpc.PeerConn, 2)}
 	p.start()
 	said := &question{id: "r", digest: [32]byte{1}, done: make(chan struct{})}
 	close(said.done)

@@ -46,13 +46,13 @@ var ProbeRules = rpc.Rules{
 // Probes implements lodge.status.v1.ProbeService.
 type Probes struct {
 	statusv1.UnimplementedProbeServiceServer
-	Peers []Peer
+	Peers []Link
 
 	bounds bounds
 }
 
-// Peer is this process's connection to a party.
-type Peer struct {
+// Link is this process's connection to a party.
+type Link struct {
 	Name  string
 	Party int
 	Conn  *grpc.ClientConn

@@ -19,7 +19,7 @@ const (
 
 // Reach periodically checks whether each peer responds and records the results in the metrics, until ctx is
 // done.
-func Reach(ctx context.Context, peers []Peer, m *metrics.Metrics) {
+func Reach(ctx context.Context, peers []Link, m *metrics.Metrics) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	for _, p := range peers {
@@ -44,7 +44,7 @@ func Reach(ctx context.Context, peers []Peer, m *metrics.Metrics) {
 }
 
 // answers reports whether a peer responds to a health check. A refusal counts as a response.
-func (p Peer) answers(ctx context.Context) (up bool, trip time.Duration) {
+func (p Link) answers(ctx context.Context) (up bool, trip time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, reachWait)
 	defer cancel()
 	begun := time.Now()

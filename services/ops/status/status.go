@@ -39,7 +39,7 @@ type Service struct {
 	Started time.Time
 	Ready   func() bool
 	Running func() int // sessions that have not ended
-	Peers   []Peer     // the parties to which it connects
+	Peers   []Link     // the parties to which it connects
 	// Certificate returns the expiry of the served certificate.
 	Certificate func() time.Time
 	Log         *slog.Logger // of the process
@@ -128,7 +128,7 @@ func (s *Service) distances() (out []*statusv1.LinearDistance) {
 }
 
 // linkState returns the state of the connection to a peer, and wakes an idle connection.
-func linkState(p Peer) statusv1.LinkState {
+func linkState(p Link) statusv1.LinkState {
 	switch p.Conn.GetState() {
 	case connectivity.Ready:
 		return statusv1.LinkState_LINK_STATE_CONNECTED

@@ -58,7 +58,7 @@ type Config struct {
 	Self    round.Party
 	Policy  config.Accusations
 	Verify  Verify
-	Peers   []Peer // by index; its own entry is not used
+	Peers   []rpc.PeerConn // by index; its own entry is not used
 	// CancelAll ends the running sessions; DrainEpoch drains an epoch and ends the sessions under
 	// it.
 	CancelAll  func(reason string)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	"google.golang.org/grpc"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	accusationsv1 "github.com/lodge-mpc/lodge/proto/lodge/accusations/v1"
@@ -19,12 +18,6 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/evidence"
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
-
-// Peer is another party.
-type Peer struct {
-	Name string
-	Conn grpc.ClientConnInterface
-}
 
 // Limits of the exchange of evidence.
 const (
@@ -269,7 +262,7 @@ func (b *Book) poke() {
 }
 
 // tell sends one peer the evidence that it does not have.
-func (b *Book) tell(ctx context.Context, p Peer, wake chan struct{}) {
+func (b *Book) tell(ctx context.Context, p rpc.PeerConn, wake chan struct{}) {
 	later := map[string]time.Time{}
 	tick := time.NewTicker(tellAgain)
 	defer tick.Stop()
@@ -301,7 +294,7 @@ func (b *Book) tell(ctx context.Context, p Peer, wake chan struct{}) {
 }
 
 // show offers the evidence of an accusation to a peer, and records that the peer has it.
-func (b *Book) show(ctx context.Context, p Peer, a vault.Accusation) error {
+func (b *Book) show(ctx context.Context, p rpc.PeerConn, a vault.Accusation) error {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
 	sum := sha256.New()

@@ -122,7 +122,7 @@ type ended[R any] struct {
 }
 
 // run runs a session in which the culprit deviates.
-func run[R any](w *world, spec *jobv1.SessionSpec, terms round.Digest, d *runner.Deviation, culprit int,
+func run[R any](w *world, spec *jobv1.SessionSpec, terms round.Digest, cheat func(*round.Session), culprit int,
 	start func(p int, s round.Session, source *sample.Source) (round.Transition[R], error)) []ended[R] {
 	w.t.Helper()
 	ends := make([]ended[R], w.n)
@@ -143,7 +143,7 @@ func run[R any](w *world, spec *jobv1.SessionSpec, terms round.Digest, d *runner
 			Random: rand.Reader, Limits: limits, Recorder: kept,
 		}
 		if p == culprit {
-			o.Deviation = d
+			o.Cheat = cheat
 		}
 		wg.Go(func() {
 			defer kept.Close()
@@ -173,7 +173,7 @@ func run[R any](w *world, spec *jobv1.SessionSpec, terms round.Digest, d *runner
 				return
 			}
 			c.Round, c.Err = uint32(f.Index), f.Cause
-			if d != nil {
+			if cheat != nil {
 				w.frames(kept, c, f, culprit)
 			}
 			found, file, err := kept.Accuse(context.Background(), c, w.dir)
@@ -192,8 +192,8 @@ func run[R any](w *world, spec *jobv1.SessionSpec, terms round.Digest, d *runner
 }
 
 // keygen makes keys.
-func (w *world) keygen(spec *jobv1.SessionSpec, d *runner.Deviation, culprit int) []ended[keygen.Result] {
-	return run(w, spec, w.scheme.Set.Hash(), d, culprit, func(_ int, s round.Session, source *sample.Source) (round.Transition[keygen.Result], error) {
+func (w *world) keygen(spec *jobv1.SessionSpec, cheat func(*round.Session), culprit int) []ended[keygen.Result] {
+	return run(w, spec, w.scheme.Set.Hash(), cheat, culprit, func(_ int, s round.Session, source *sample.Source) (round.Transition[keygen.Result], error) {
 		return keygen.Start(keygen.Config{Session: s, Scheme: w.scheme, Dim: 2, Security: w.scheme.Set.KeygenSecurity(), Source: source, Workers: 1})
 	})
 }
@@ -210,14 +210,14 @@ func (w *world) hold() {
 }
 
 // proof runs a session of proofs in which the culprit encrypts under a different key.
-func (w *world) proof(spec *jobv1.SessionSpec, key *gbfv.PublicKey, d *runner.Deviation, culprit int) []ended[popk.Result] {
+func (w *world) proof(spec *jobv1.SessionSpec, key *gbfv.PublicKey, cheat func(*round.Session), culprit int) []ended[popk.Result] {
 	w.t.Helper()
 	instance, err := plan.Proof(spec, w.underKeys(), w.n)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	hash := w.keys[0].Keys.PublicHash(w.scheme)
-	return run(w, spec, plan.Terms(plan.Popk, instance, hash), d, culprit, func(p int, s round.Session, source *sample.Source) (round.Transition[popk.Result], error) {
+	return run(w, spec, plan.Terms(plan.Popk, instance, hash), cheat, culprit, func(p int, s round.Session, source *sample.Source) (round.Transition[popk.Result], error) {
 		c := popk.Config{
 			Session: s, Step: plan.StepProof, Scheme: w.scheme, Instance: instance, Key: w.keys[p].Keys.Public, KeyHash: hash,
 			Source: source, Workers: 1,
@@ -238,14 +238,14 @@ func (w *world) underKeys() *params.Set {
 }
 
 // batch makes a MAC key and a batch under it.
-func (w *world) batch(spec *jobv1.SessionSpec, d *runner.Deviation, culprit int) []ended[triple.Result] {
+func (w *world) batch(spec *jobv1.SessionSpec, cheat func(*round.Session), culprit int) []ended[triple.Result] {
 	w.t.Helper()
 	b, mac, err := plan.Batch(spec, w.underKeys(), w.n, 2, false)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	hash := w.keys[0].Keys.PublicHash(w.scheme)
-	return run(w, spec, plan.Terms(plan.Triples, b.Instance, hash), d, culprit, func(p int, s round.Session, source *sample.Source) (round.Transition[triple.Result], error) {
+	return run(w, spec, plan.Terms(plan.Triples, b.Instance, hash), cheat, culprit, func(p int, s round.Session, source *sample.Source) (round.Transition[triple.Result], error) {
 		k := w.keys[p].Keys
 		t := round.Then(triple.AgreeOnMACKey(s, round.Digest{}), func(context.Context, bool) (round.Transition[triple.MACKey], error) {
 			return triple.StartMACKey(triple.MACKeyConfig{
@@ -264,16 +264,13 @@ func (w *world) batch(spec *jobv1.SessionSpec, d *runner.Deviation, culprit int)
 	})
 }
 
-// cheat returns the deviation with this name.
-func (w *world) cheat(name string) *runner.Deviation {
+// cheat returns the cheat with this name.
+func (w *world) cheat(name string) func(*round.Session) {
 	c := cheattest.Find(name)
 	if c == nil {
 		w.t.Fatalf("there is no cheat %s", name)
 	}
-	return &runner.Deviation{
-		Session: func(s *round.Session) { c.Put(s, cheattest.Env{Scheme: w.scheme}) },
-		Signing: func(exchange.Envelope) {},
-	}
+	return func(s *round.Session) { c.Put(s, cheattest.Env{Scheme: w.scheme}) }
 }
 
 // proves checks that honest parties hold an accusation of this kind that verifies with only the

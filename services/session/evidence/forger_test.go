@@ -9,10 +9,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/lodge-mpc/lodge/engine/protocol/cheattest"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 	"github.com/lodge-mpc/lodge/services/session/exchange"
-	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
 // forger makes the culprit send party 0 a second version of one message under a valid signature.
@@ -26,18 +26,17 @@ type forger struct {
 	envelopes map[string]exchange.Envelope
 }
 
-// deviation records what the culprit signs, to make the second version.
-func (f *forger) deviation(name string, at int) *runner.Deviation {
+// cheat returns a hook that records what the cheating party signs, to make the second version.
+func (f *forger) cheat(name string, at int) func(*round.Session) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.name, f.at, f.envelopes = name, at, map[string]exchange.Envelope{}
-	return &runner.Deviation{
-		Session: func(*round.Session) {},
-		Signing: func(e exchange.Envelope) {
+	return func(s *round.Session) {
+		cheattest.On(s, "envelope", func(e *exchange.Envelope) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.envelopes[key(e.Round, e.Name)] = e
-		},
+			f.envelopes[key(e.Round, e.Name)] = *e
+		})
 	}
 }
 

@@ -268,7 +268,7 @@ func TestLimitsOfWhoIsAccused(t *testing.T) {
 		files[name] = w.proved(t, cheattest.Find(name), kind)
 	}
 	for name, kind := range map[string]evidence.Kind{"mackey/statement/open": evidence.Equivocation, round.EchoName: evidence.FalseEcho} {
-		files[name] = proves(w, w.batch(w.spec(jobv1.Kind_KIND_SCALAR), w.forger.deviation(name, 96), 2), 2, kind, round.CheckEcho)
+		files[name] = proves(w, w.batch(w.spec(jobv1.Kind_KIND_SCALAR), w.forger.cheat(name, 96), 2), 2, kind, round.CheckEcho)
 	}
 	var cases []longtest.Case
 	for _, name := range slices.Sorted(maps.Keys(files)) {

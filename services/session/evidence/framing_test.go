@@ -124,7 +124,7 @@ func TestLimitsOfFraming(t *testing.T) {
 			"triple/mackey", "mackey/statement/commit", "triple/statement/open", "triple/mac/open", round.EchoName,
 		} {
 			add("two versions of "+name, name == "mackey/statement/commit", func(t *testing.T) {
-				m := w.gathered(jobv1.Kind_KIND_SCALAR, w.forger.deviation(name, 9))
+				m := w.gathered(jobv1.Kind_KIND_SCALAR, w.forger.cheat(name, 9))
 				accused(t, m, w.gathered(jobv1.Kind_KIND_SCALAR, nil), every)
 			})
 		}
@@ -133,7 +133,7 @@ func TestLimitsOfFraming(t *testing.T) {
 }
 
 // gathered returns the material of the last party after a session in which it deviates.
-func (w *world) gathered(kind jobv1.Kind, d *runner.Deviation) (m *material) {
+func (w *world) gathered(kind jobv1.Kind, cheat func(*round.Session)) (m *material) {
 	w.t.Helper()
 	w.adversary = func(kept *evidence.Recorder, c evidence.Case, report runner.Report) {
 		w.reports(kept, c, report)
@@ -144,17 +144,17 @@ func (w *world) gathered(kind jobv1.Kind, d *runner.Deviation) (m *material) {
 	spec, culprit, errs := w.spec(kind), w.n-1, []error(nil)
 	switch kind {
 	case jobv1.Kind_KIND_KEYS:
-		errs = failures(w.keygen(spec, d, culprit))
+		errs = failures(w.keygen(spec, cheat, culprit))
 	case jobv1.Kind_KIND_PROOF:
-		errs = failures(w.proof(spec, w.keys[0].Keys.Public, d, culprit))
+		errs = failures(w.proof(spec, w.keys[0].Keys.Public, cheat, culprit))
 	case jobv1.Kind_KIND_INPUT:
 		spec.InputParty = 0 // this party is accused of its proof
 		fallthrough
 	default:
-		errs = failures(w.batch(spec, d, culprit))
+		errs = failures(w.batch(spec, cheat, culprit))
 	}
 	for p, err := range errs {
-		if (err != nil) != (d != nil) {
+		if (err != nil) != (cheat != nil) {
 			w.t.Fatalf("party %d: %v", p, err)
 		}
 	}

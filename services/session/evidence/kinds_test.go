@@ -203,7 +203,7 @@ func TestWhatPartiesSayToEachOther(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.name, c.at), func(t *testing.T) {
 			w.t = t
-			ends := w.batch(w.spec(jobv1.Kind_KIND_SCALAR), w.forger.deviation(c.name, c.at), 2)
+			ends := w.batch(w.spec(jobv1.Kind_KIND_SCALAR), w.forger.cheat(c.name, c.at), 2)
 			if c.at == 128 {
 				for p, e := range ends {
 					if e.err != nil {
@@ -237,7 +237,7 @@ func TestProofUnderAnotherKeyIsProved(t *testing.T) {
 	spec.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 999, protowire.VarintType), 1))
 	other := w.scheme.Q.NewNTT()
 	w.scheme.Q.NegNTT(other, public.P0)
-	ends := w.proof(spec, &gbfv.PublicKey{P0: other, P1: public.P1}, w.forger.deviation("", 0), 1)
+	ends := w.proof(spec, &gbfv.PublicKey{P0: other, P1: public.P1}, w.forger.cheat("", 0), 1)
 	if ends[0].file == nil {
 		t.Fatalf("%v, %v", ends[0].err, ends[0].why)
 	}

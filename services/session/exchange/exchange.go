@@ -18,8 +18,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 	"github.com/lodge-mpc/lodge/services/host/metrics"
@@ -27,16 +25,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// Peer is the connection to another party.
-type Peer struct {
-	Name string // in metrics and errors
-	Conn grpc.ClientConnInterface
-}
-
 // Config configures a party's exchange.
 type Config struct {
 	Self       round.Party
-	Peers      []Peer // by index in the roster; the entry of Self is not used
+	Peers      []rpc.PeerConn // by index in the roster; the entry of Self is not used
 	RosterHash [32]byte
 	// Window is the most that is in flight to one peer in one session, in
 	// bytes; 0 means 16 MiB.
@@ -63,7 +55,7 @@ type Exchange struct {
 	cfg Config
 
 	mu       sync.Mutex
-	sessions map[job.Ref]*Session
+	sessions map[job.Ref]*Streams
 	over     []job.Ref     // ended sessions that are still remembered, oldest first
 	changed  chan struct{} // closed and replaced when a session is opened
 	pending  []int         // streams per peer that wait for a session to be opened
@@ -109,7 +101,7 @@ func New(cfg Config) (*Exchange, error) {
 	}
 	return &Exchange{
 		cfg:      cfg,
-		sessions: map[job.Ref]*Session{},
+		sessions: map[job.Ref]*Streams{},
 		changed:  make(chan struct{}),
 		pending:  make([]int, len(cfg.Peers)),
 	}, nil
@@ -131,8 +123,8 @@ var ErrOpened = errors.New("exchange: session was opened before")
 // The session is one of a group, by ascending index in the roster and this party
 // among them, or of all; within it parties are numbered by their place there. The
 // spec, whose digest is compared, must say which group it is.
-func (x *Exchange) Open(ref job.Ref, pins Pins, group ...round.Party) (*Session, error) {
-	s := &Session{x: x, ref: ref, pins: pins, changed: make(chan struct{}), broken: make(chan struct{})}
+func (x *Exchange) Open(ref job.Ref, pins Pins, group ...round.Party) (*Streams, error) {
+	s := &Streams{x: x, ref: ref, pins: pins, changed: make(chan struct{}), broken: make(chan struct{})}
 	if err := s.join(group); err != nil {
 		return nil, err
 	}
@@ -165,7 +157,7 @@ func (x *Exchange) Open(ref job.Ref, pins Pins, group ...round.Party) (*Session,
 }
 
 // join numbers the parties of the session.
-func (s *Session) join(group []round.Party) error {
+func (s *Streams) join(group []round.Party) error {
 	all := s.x.cfg.Peers
 	if len(group) == 0 {
 		group = make([]round.Party, len(all))
@@ -188,7 +180,7 @@ func (s *Session) join(group []round.Party) error {
 }
 
 // number gives a party of the roster its place in the session.
-func (s *Session) number(p round.Party) (place round.Party, among bool) {
+func (s *Streams) number(p round.Party) (place round.Party, among bool) {
 	i, among := slices.BinarySearch(s.group, p)
 	return round.Party(i), among
 }
@@ -205,7 +197,7 @@ func (x *Exchange) remember(ref job.Ref) {
 }
 
 // await finds a session, waiting a little for it to be started here.
-func (x *Exchange) await(ctx context.Context, ref job.Ref, from round.Party) (*Session, error) {
+func (x *Exchange) await(ctx context.Context, ref job.Ref, from round.Party) (*Streams, error) {
 	ctx, cancel := context.WithTimeout(ctx, x.cfg.StartWait)
 	defer cancel()
 	x.mu.Lock()
@@ -297,7 +289,7 @@ func (x *Exchange) hello(st exchangev1.ExchangeService_ExchangeServer) (*exchang
 }
 
 // compare checks a hello against the local pins. A difference ends the session: the parties do not agree on its terms.
-func (s *Session) compare(from round.Party, h *exchangev1.Hello) error {
+func (s *Streams) compare(from round.Party, h *exchangev1.Hello) error {
 	var what string
 	switch {
 	//lodge:check exchange/hello/version [run=TestPinsDiffer|TestStrangers|FuzzHello] parties with

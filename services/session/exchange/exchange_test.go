@@ -27,7 +27,7 @@ var (
 	pins = exchange.Pins{ParamsHash: [32]byte{1}, SpecDigest: [32]byte{2}}
 )
 
-func open(t *testing.T, n *testnet.Net, party int) *exchange.Session {
+func open(t *testing.T, n *testnet.Net, party int) *exchange.Streams {
 	t.Helper()
 	s, err := n.Parties[party].Exchange.Open(ref, pins)
 	if err != nil {
@@ -69,7 +69,7 @@ func envelope(to round.Party, name string) exchange.Envelope {
 	return exchange.Envelope{Protocol: "test", Version: 1, Round: 3, Name: name, From: 0, To: to}
 }
 
-func send(ctx context.Context, n *testnet.Net, s *exchange.Session, to round.Party, name string, b round.Body) error {
+func send(ctx context.Context, n *testnet.Net, s *exchange.Streams, to round.Party, name string, b round.Body) error {
 	return s.Send(ctx, metrics.Place{}, 3, round.Message{To: to, Name: name, Body: b}, func(d round.Digest) []byte {
 		e := envelope(to, name)
 		e.Digest = d
@@ -78,7 +78,7 @@ func send(ctx context.Context, n *testnet.Net, s *exchange.Session, to round.Par
 }
 
 // take receives one message of party 0 and checks it against b and its signature.
-func take(ctx context.Context, n *testnet.Net, s *exchange.Session, to round.Party, name string, b round.Body) error {
+func take(ctx context.Context, n *testnet.Net, s *exchange.Streams, to round.Party, name string, b round.Body) error {
 	h := round.NewHasher(name)
 	for i := range b.Frames() {
 		f, err := s.Receive(ctx, from(0))
@@ -140,7 +140,7 @@ func TestAKnownDigestIsSigned(t *testing.T) {
 func TestMessagesArriveInOrder(t *testing.T) {
 	n := testnet.New(t, 3, testnet.Options{})
 	ctx := short(t)
-	s := []*exchange.Session{open(t, n, 0), open(t, n, 1), open(t, n, 2)}
+	s := []*exchange.Streams{open(t, n, 0), open(t, n, 1), open(t, n, 2)}
 	shared := &body{frames: 5, size: 1000}
 	private := round.Bytes([]byte("for one"))
 	empty := round.Bytes(nil)
@@ -271,7 +271,7 @@ func TestPinsDiffer(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer b.Abort(&exchange.AbortedError{}, unsigned)
-			for p, s := range []*exchange.Session{a, b} {
+			for p, s := range []*exchange.Streams{a, b} {
 				_, err := s.Receive(ctx, from(round.Party(1-p)))
 				var lost *exchange.LostError
 				if !errors.As(err, &lost) || lost.Check != exchange.CheckPins || lost.Peer != round.Party(1-p) || !strings.Contains(lost.Reason, c.want) {
@@ -285,7 +285,7 @@ func TestPinsDiffer(t *testing.T) {
 func TestAbortReachesPeers(t *testing.T) {
 	n := testnet.New(t, 3, testnet.Options{})
 	ctx := short(t)
-	s := []*exchange.Session{open(t, n, 0), open(t, n, 1), open(t, n, 2)}
+	s := []*exchange.Streams{open(t, n, 0), open(t, n, 1), open(t, n, 2)}
 	blamed := round.Party(2)
 	other := &exchange.AbortedError{Peer: 2, Outcome: "abort", Check: "x", Signature: []byte("other"), Relayed: []*exchange.AbortedError{{}}}
 	s[0].Abort(&exchange.AbortedError{

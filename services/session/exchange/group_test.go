@@ -17,7 +17,7 @@ func TestGroup(t *testing.T) {
 	n := testnet.New(t, 4, testnet.Options{})
 	ctx := short(t)
 	group := []round.Party{0, 1, 3}
-	join := func(p int, group ...round.Party) *exchange.Session {
+	join := func(p int, group ...round.Party) *exchange.Streams {
 		t.Helper()
 		s, err := n.Parties[p].Exchange.Open(ref, pins, group...)
 		if err != nil {
@@ -26,7 +26,7 @@ func TestGroup(t *testing.T) {
 		t.Cleanup(func() { s.Abort(&exchange.AbortedError{Outcome: "test"}, unsigned) })
 		return s
 	}
-	s := []*exchange.Session{join(0, group...), join(1, group...), join(3, group...)}
+	s := []*exchange.Streams{join(0, group...), join(1, group...), join(3, group...)}
 	shared, private := &body{frames: 3, size: 100}, round.Bytes([]byte("for one"))
 	done := make(chan error, 3)
 	go func() {

@@ -93,7 +93,7 @@ func FuzzAbort(f *testing.F) {
 }
 
 // fuzzSession is a session between two parties that runs.
-func fuzzSession(roster [32]byte, pins Pins) *Session {
-	x := &Exchange{cfg: Config{Peers: []Peer{{Name: "a"}, {Name: "b"}}, RosterHash: roster}}
-	return &Session{x: x, peers: x.cfg.Peers, pins: pins, changed: make(chan struct{}), broken: make(chan struct{})}
+func fuzzSession(roster [32]byte, pins Pins) *Streams {
+	x := &Exchange{cfg: Config{Peers: []rpc.PeerConn{{Name: "a"}, {Name: "b"}}, RosterHash: roster}}
+	return &Streams{x: x, peers: x.cfg.Peers, pins: pins, changed: make(chan struct{}), broken: make(chan struct{})}
 }

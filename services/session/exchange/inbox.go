@@ -108,7 +108,7 @@ const frameOverhead = 512
 func weight(f *exchangev1.Frame) int { return proto.Size(f) + frameOverhead }
 
 // attach makes a stream the peer's newest and says from where to go on.
-func (s *Session) attach(from round.Party, incarnation []byte) (generation int, next uint64, err error) {
+func (s *Streams) attach(from round.Party, incarnation []byte) (generation int, next uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.in[from]
@@ -133,7 +133,7 @@ func (s *Session) attach(from round.Party, incarnation []byte) (generation int, 
 }
 
 // receive takes the frames of one stream until it breaks, ends or is superseded.
-func (s *Session) receive(st exchangev1.ExchangeService_ExchangeServer, from round.Party, incarnation []byte) error {
+func (s *Streams) receive(st exchangev1.ExchangeService_ExchangeServer, from round.Party, incarnation []byte) error {
 	generation, next, err := s.attach(from, incarnation)
 	if errors.Is(err, errAborted) {
 		return farewell(st, s.bye)
@@ -166,7 +166,7 @@ func farewell(st exchangev1.ExchangeService_ExchangeServer, bye *exchangev1.Abor
 }
 
 // pull moves frames from the stream into the inbox, waiting while it is full.
-func (s *Session) pull(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int) error {
+func (s *Streams) pull(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int) error {
 	for {
 		m := &arrival{ExchangeRequest: new(exchangev1.ExchangeRequest)}
 		err := st.RecvMsg(m)
@@ -190,7 +190,7 @@ func (s *Session) pull(st exchangev1.ExchangeService_ExchangeServer, from round.
 	}
 }
 
-func (s *Session) abortOf(from round.Party, a *exchangev1.Abort) *AbortedError {
+func (s *Streams) abortOf(from round.Party, a *exchangev1.Abort) *AbortedError {
 	e := &AbortedError{Peer: from, Name: s.peers[from].Name, Outcome: clip(a.GetOutcome()),
 		Round: clip(a.GetRound()), Check: clip(a.GetCheck()), Reason: clip(a.GetReason()), Signature: a.GetSignature()}
 	if a.Blamed != nil && int(a.GetBlamed()) < len(s.peers) {
@@ -208,7 +208,7 @@ func (s *Session) abortOf(from round.Party, a *exchangev1.Abort) *AbortedError {
 
 // push queues a frame, whose data lies in buffer if that is not nil. Of a frame that is not queued, the buffer is left to
 // the collector.
-func (s *Session) push(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int, f *exchangev1.Frame, buffer []byte) error {
+func (s *Streams) push(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int, f *exchangev1.Frame, buffer []byte) error {
 	size := proto.Size(f)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +244,7 @@ func (s *Session) push(st exchangev1.ExchangeService_ExchangeServer, from round.
 
 // acknowledge tells the peer how much the protocol has consumed. It returns at stop, when a newer stream starts, or when the
 // session ends.
-func (s *Session) acknowledge(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int, told uint64, stop <-chan struct{}) error {
+func (s *Streams) acknowledge(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int, told uint64, stop <-chan struct{}) error {
 	b := s.in[from]
 	for {
 		s.mu.Lock()

@@ -30,7 +30,7 @@ type queued struct {
 // outbox holds the frames that one peer has not yet acknowledged. Session.mu guards the
 // fields below the first two.
 type outbox struct {
-	s    *Session
+	s    *Streams
 	peer round.Party
 
 	queue       []queued // in order; the first has sequence number base
@@ -89,7 +89,7 @@ func (o *outbox) put(f queued) error {
 }
 
 // overLocked says why nothing can be sent any more; s.mu is held.
-func (s *Session) overLocked() error {
+func (s *Streams) overLocked() error {
 	switch {
 	case s.failed != nil:
 		return s.failed

@@ -12,16 +12,17 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 	"github.com/lodge-mpc/lodge/services/host/metrics"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// Session is one session's streams to and from every peer.
-type Session struct {
+// Streams holds one session's streams to and from every peer.
+type Streams struct {
 	x           *Exchange
 	ref         job.Ref
 	pins        Pins
 	group       []round.Party // of the roster, in the order in which the session numbers them
-	peers       []Peer
+	peers       []rpc.PeerConn
 	self        round.Party
 	incarnation [16]byte
 	ctx         context.Context // ends the outgoing streams
@@ -74,13 +75,13 @@ func (f *Frame) Last() bool { return f.Index == f.Count-1 }
 func (f *Frame) Size() int { return f.weight - frameOverhead }
 
 // notify wakes everybody who waits for a change; s.mu is held.
-func (s *Session) notify() {
+func (s *Streams) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
 // until waits for a condition; s.mu is held before and after.
-func (s *Session) until(ctx context.Context, cond func() bool) error {
+func (s *Streams) until(ctx context.Context, cond func() bool) error {
 	for !cond() {
 		changed := s.changed
 		s.mu.Unlock()
@@ -96,14 +97,14 @@ func (s *Session) until(ctx context.Context, cond func() bool) error {
 }
 
 // fail ends the session because of err, unless it has ended.
-func (s *Session) fail(err error) {
+func (s *Streams) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failLocked(err)
 }
 
 // failLocked is fail with s.mu held.
-func (s *Session) failLocked(err error) {
+func (s *Streams) failLocked(err error) {
 	if s.failed == nil && s.end == running {
 		s.failed = err
 		close(s.broken)
@@ -112,10 +113,10 @@ func (s *Session) failLocked(err error) {
 }
 
 // Broken is closed when the session has failed; Failed says why.
-func (s *Session) Broken() <-chan struct{} { return s.broken }
+func (s *Streams) Broken() <-chan struct{} { return s.broken }
 
 // Trouble says why a peer cannot be reached at present; empty when it can.
-func (s *Session) Trouble(p round.Party) string {
+func (s *Streams) Trouble(p round.Party) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.out[p].trouble
@@ -126,7 +127,7 @@ func (s *Session) Trouble(p round.Party) string {
 // overlap: each takes back the data of the frame before. It fails when any
 // peer is lost, has aborted or broke the rules of the stream (*LostError,
 // *AbortedError, *round.Blame), and when ctx is done.
-func (s *Session) Receive(ctx context.Context, wanted func(round.Party) bool) (*Frame, error) {
+func (s *Streams) Receive(ctx context.Context, wanted func(round.Party) bool) (*Frame, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lent != nil {
@@ -165,7 +166,7 @@ func (s *Session) Receive(ctx context.Context, wanted func(round.Party) bool) (*
 // Send puts a message into the windows of its recipients. It builds each frame once, and returns when the last frame is in
 // the windows. sign signs the digest; at labels the metrics. Messages to one recipient arrive in the order of the calls,
 // which must not overlap.
-func (s *Session) Send(ctx context.Context, at metrics.Place, index uint32, m round.Message, sign func(round.Digest) []byte) error {
+func (s *Streams) Send(ctx context.Context, at metrics.Place, index uint32, m round.Message, sign func(round.Digest) []byte) error {
 	var to []*outbox
 	for p, o := range s.out {
 		if round.Party(p) != s.self && (m.To == round.All || m.To == round.Party(p)) {
@@ -221,7 +222,7 @@ func (s *Session) Send(ctx context.Context, at metrics.Place, index uint32, m ro
 }
 
 // Failed returns the error that ended the session early, or nil.
-func (s *Session) Failed() error {
+func (s *Streams) Failed() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
@@ -229,14 +230,14 @@ func (s *Session) Failed() error {
 
 // Taken returns the number of bytes that a peer has acknowledged, and whether frames to it are still
 // unacknowledged.
-func (s *Session) Taken(p round.Party) (bytes int64, owing bool) {
+func (s *Streams) Taken(p round.Party) (bytes int64, owing bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.out[p].taken, len(s.out[p].queue) > 0
 }
 
 // Traffic returns the bytes of frames sent and received so far.
-func (s *Session) Traffic() (sent, received int64) {
+func (s *Streams) Traffic() (sent, received int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sent, s.taken
@@ -245,7 +246,7 @@ func (s *Session) Traffic() (sent, received int64) {
 // Finish waits until every peer has received all messages, and ends the session. If a peer does not acknowledge until ctx is
 // done, Finish ends the session and returns an error that names the peer. If the session has already failed, Finish does
 // not end it; call Abort instead.
-func (s *Session) Finish(ctx context.Context) error {
+func (s *Streams) Finish(ctx context.Context) error {
 	s.mu.Lock()
 	err := s.until(ctx, func() bool {
 		if s.failed != nil {
@@ -282,7 +283,7 @@ func (s *Session) Finish(ctx context.Context) error {
 
 // Abort ends the session without a result and tells the peers that can be
 // reached. On a session that has ended it does nothing. sign signs it as it is sent.
-func (s *Session) Abort(a *AbortedError, sign func(*AbortedError) []byte) {
+func (s *Streams) Abort(a *AbortedError, sign func(*AbortedError) []byte) {
 	said := *a
 	said.Outcome, said.Round, said.Check, said.Reason = clip(a.Outcome), clip(a.Round), clip(a.Check), clip(a.Reason)
 	said.Signature = sign(&said)
@@ -312,7 +313,7 @@ func (e *AbortedError) proto() *exchangev1.Abort {
 }
 
 // close drops all buffers and lets streams end; s.mu is held.
-func (s *Session) close(how ending, bye *exchangev1.Abort) {
+func (s *Streams) close(how ending, bye *exchangev1.Abort) {
 	s.end, s.bye = how, bye
 	s.lent = nil // whoever has the frame may be at it still
 	for i := range s.in {

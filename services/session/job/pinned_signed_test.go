@@ -104,7 +104,7 @@ func frames(t *testing.T, note note) {
 	w := &wire{frames: map[string]map[string][]byte{}}
 	net := testnet.New(t, parties, testnet.Options{Sends: w.sends})
 	private, public := signers()
-	var sessions []*exchange.Session
+	var sessions []*exchange.Streams
 	for p := range parties {
 		x, err := net.Parties[p].Exchange.Open(job.Ref{JobID: "pinned", Ordinal: 1}, exchange.Pins{})
 		if err != nil {

@@ -92,7 +92,9 @@ func (d *driver) outgoing(out []round.Outgoing, transcript round.Digest) []post 
 			d.signed = append(d.signed, Broadcast{posts[i].envelope, posts[i].signature})
 		}
 	}
-	d.o.Deviation.signing(posts)
+	for i := range posts {
+		round.Expose(d.session, "envelope", &posts[i].envelope)
+	}
 	return posts
 }
 

@@ -28,7 +28,7 @@ import (
 // Options of one session. All but Metrics, Progress and Log are required.
 type Options struct {
 	Terms   round.Terms // the common inputs of all parties; Protocol labels metrics
-	Session *exchange.Session
+	Session *exchange.Streams
 	Self    round.Party
 	Names   []string            // of all parties, by index
 	Places  []round.Party       // of the parties in the roster, by index; nil: their indices
@@ -41,10 +41,11 @@ type Options struct {
 	// now and then in between; never concurrently.
 	Progress func(Progress)
 	Log      *slog.Logger
-	Trace    *traces.Session // may be nil
-	// Deviation is that of a party for tests, and nil everywhere else.
-	Deviation *Deviation
-	Recorder  *evidence.Recorder // may be nil
+	Trace    *traces.SessionSpan // may be nil
+	// Cheat, if set, changes the session before its first message. Only tests set it. It is the only
+	// way in which tests change what a party does in a session; see round.Expose.
+	Cheat    func(s *round.Session)
+	Recorder *evidence.Recorder // may be nil
 }
 
 // Progress of a session in its present round.
@@ -141,7 +142,7 @@ func run[R any](ctx context.Context, o Options, start Start[R]) (result R, repor
 	d.queue.close()
 	if err == nil {
 		err = d.finish(inner, sending)
-	} else if o.Deviation != nil {
+	} else if d.session.Omits(round.Failures) {
 		_ = d.finish(inner, sending) // it sends its remaining messages even if it has blamed a peer
 	}
 	if err == nil {
@@ -165,7 +166,10 @@ func run[R any](ctx context.Context, o Options, start Start[R]) (result R, repor
 func chain[R any](ctx context.Context, d *driver, start Start[R]) (result R, err error) {
 	s := round.Session{ID: d.o.Terms.ID(), Self: d.o.Self, Parties: len(d.o.Names)}
 	s.Signatures = signatures{d, s.ID, 0}
-	d.o.Deviation.begin(&s)
+	if d.o.Cheat != nil {
+		d.o.Cheat(&s)
+	}
+	d.session = s
 	t, err := round.Prelude(s, d.o.Random)
 	if err != nil {
 		return result, err
@@ -266,10 +270,11 @@ func (d *driver) drain(ctx context.Context, sending <-chan struct{}, patience ti
 
 // driver is the state of one session that does not depend on its result.
 type driver struct {
-	o      Options
-	log    *slog.Logger
-	queue  *sendQueue
-	signed []Broadcast // of all parties
+	o       Options
+	session round.Session // as it began
+	log     *slog.Logger
+	queue   *sendQueue
+	signed  []Broadcast // of all parties
 
 	nonces  []round.Digest    // once the session has its id
 	history []round.Agreement // of the present chain, when it has ended

@@ -41,11 +41,11 @@ func (h Hooks) Skip(check string) Hooks {
 	return h
 }
 
-// Apply runs the cheat of this name on v, if there is one. A cheat made for another type is a mistake in
-// the test, and panics.
-func Apply[T any](h Hooks, name string, v T) {
+// Apply runs the cheat of this name on v, and reports whether there is one. A cheat made for another
+// type is a mistake in the test, and panics.
+func Apply[T any](h Hooks, name string, v T) bool {
 	if h.set == nil {
-		return
+		return false
 	}
 	h.set.mu.Lock()
 	f, ok := h.set.hooks[name]
@@ -54,13 +54,14 @@ func Apply[T any](h Hooks, name string, v T) {
 	}
 	h.set.mu.Unlock()
 	if !ok {
-		return
+		return false
 	}
 	cheat, ok := f.(func(T))
 	if !ok {
 		panic(fmt.Sprintf("byzantine: hook %s has a cheat of type %T, but the protocol needs %T", name, f, cheat))
 	}
 	cheat(v)
+	return true
 }
 
 // Skips reports whether this party omits the named check.

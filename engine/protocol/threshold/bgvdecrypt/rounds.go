@@ -9,7 +9,6 @@ import (
 	"github.com/lodge-mpc/lodge/engine/bgv"
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/parallel"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -226,7 +225,7 @@ func (r *flooding) answer(ctx context.Context) (round.Transition[*Result], error
 	if err != nil {
 		return round.Transition[*Result]{}, err
 	}
-	byzantine.Apply(r.Session.Hooks, r.name("answer"), r.answers)
+	round.Expose(r.Session, r.name("answer"), r.answers)
 	if r.Recipient == r.Session.Self {
 		return round.Next(round.Round[*Result](&answers{r, f.basis.NewPoly()})), nil
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/parallel"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/seeds"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
@@ -19,13 +18,13 @@ import (
 // recomputes everything else deterministically when needed.
 type dealer struct {
 	*plan
-	self   int
-	source *sample.Source
-	seeds  *seeds.Own
-	low    []*share.Dealing // by prime
-	high   []*share.Dealing
-	drawn  [][]int8 // by frame
-	hooks  byzantine.Hooks
+	self    int
+	source  *sample.Source
+	seeds   *seeds.Own
+	low     []*share.Dealing // by prime
+	high    []*share.Dealing
+	drawn   [][]int8 // by frame
+	session round.Session
 }
 
 // Deal is the argument of the test hook bgvkeys/deal: the shares, by party, of one dealt row. The
@@ -40,7 +39,7 @@ func newDealer(ctx context.Context, c *Config, p *plan) (d *dealer, err error) {
 	self := int(c.Session.Self)
 	d = &dealer{
 		plan: p, self: self, source: c.Source.Sub("dealt"),
-		drawn: make([][]int8, 1+p.samples()), hooks: c.Session.Hooks,
+		drawn: make([][]int8, 1+p.samples()), session: c.Session,
 	}
 	for _, f := range p.fields {
 		d.low, d.high = append(d.low, f.Dealing(self, p.t)), append(d.high, f.Dealing(self, 2*p.t))
@@ -65,7 +64,7 @@ func (d *dealer) draw(ctx context.Context, c *Config) error {
 		} else {
 			errs.Sample(e, stream)
 		}
-		byzantine.Apply(d.hooks, "bgvkeys/drawn", &Drawn{f, e})
+		round.Expose(d.session, "bgvkeys/drawn", &Drawn{f, e})
 		d.drawn[f] = make([]int8, d.width)
 		for i, v := range e {
 			if d.drawn[f][i] = int8(v); int64(d.drawn[f][i]) != v {
@@ -182,7 +181,7 @@ func (d *dealer) frame(f int, to ...int) [][]byte {
 			continue
 		}
 		shares := d.make(b, f, r, takers...)
-		byzantine.Apply(d.hooks, "bgvkeys/deal", &Deal{f, r.prime, r.high, shares})
+		round.Expose(d.session, "bgvkeys/deal", &Deal{f, r.prime, r.high, shares})
 		for i, p := range to {
 			if slices.Contains(takers, p) {
 				frames[i] = d.pack(frames[i], r.prime, shares[p])

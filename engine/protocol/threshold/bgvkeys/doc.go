@@ -69,6 +69,6 @@
 // With v = N log2(Q P) (1 + d (1+g)) bits of samples, d digits of the gadget and g automorphisms, a
 // party sends about v (n-1-t) of dealt shares and v (n-1) of opened shares: 1.2, 6.9 and 27 MB for
 // three parties and the sets B12-17, B13-17 and B14-31 with two automorphisms, in 0.06, 0.13 and
-// 0.34 s of one core (BenchmarkKeys). Kings, which package keygen uses for its larger keys, would
+// 0.34 s of one core (BenchmarkKeys). Kings, which package lwekeys uses for its larger keys, would
 // save up to half of that, at the price of two flights and the direct check.
 package bgvkeys

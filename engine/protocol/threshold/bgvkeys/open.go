@@ -6,7 +6,6 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/kernel"
 	"github.com/lodge-mpc/lodge/engine/parallel"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -26,7 +25,7 @@ func (p *party) open(ctx context.Context) (transition, error) {
 	defer squares.Zero()
 	err = parallel.Try(ctx, p.Workers, p.samples(), func(i int) error {
 		p.makeSample(i, s, squares)
-		byzantine.Apply(p.Session.Hooks, "bgvkeys/open", &Opened{i, p.shares[i].C})
+		round.Expose(p.Session, "bgvkeys/open", &Opened{i, p.shares[i].C})
 		return nil
 	})
 	if err != nil {
@@ -172,7 +171,7 @@ func (r *opened) Frame(_ context.Context, from round.Party, _ string, index int,
 func (r *opened) Step(context.Context, round.Inbox) (transition, error) {
 	degree, faults := r.locate(r.sums, r.self)
 	//lodge:check bgvkeys/opened keys need not match what was dealt
-	if len(faults.Possible) > 0 && !r.Session.Hooks.Skips(CheckOpened) {
+	if len(faults.Possible) > 0 && !r.Session.Omits(CheckOpened) {
 		//lodge:check bgvkeys/opened-blame a party that must be wrong is not blamed
 		if len(faults.Certain) > 0 {
 			return transition{}, &round.Blame{

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/lodge-mpc/lodge/engine/bgv"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/complaint"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/seeds"
@@ -108,7 +107,7 @@ func (p *party) deal(ctx context.Context, coin round.Digest) (transition, error)
 		return transition{}, err
 	}
 	polynomial := p.announce()
-	byzantine.Apply(p.Session.Hooks, namePolynomial, polynomial)
+	round.Expose(p.Session, namePolynomial, polynomial)
 	send := []round.Message{round.Broadcast(namePolynomial, p.packAnnounced(polynomial))}
 	for _, i := range p.dealer.receivers() {
 		send = append(send, round.Message{To: round.Party(i), Name: nameShares, Body: p.dealer.body(i)})
@@ -169,7 +168,7 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 		p := round.Party(from)
 		bound := !r.sends(from, r.self) || in.Digest(p, nameShares) == r.given.Bound[from]
 		//lodge:check bgvkeys/bound a dealer can choose its shares after it knows the coin
-		if !bound && !r.Session.Hooks.Skips(CheckBound) {
+		if !bound && !r.Session.Omits(CheckBound) {
 			return transition{}, &round.Blame{Party: p, Check: CheckBound, Reason: "sent other shares than those it was bound to"}
 		}
 		said, err := r.unpackAnnounced(p, in.Bytes(p, namePolynomial))
@@ -183,7 +182,7 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 	}
 	r.received.wipe()
 	r.own.wipe()
-	byzantine.Apply(r.Session.Hooks, nameComplaints, complaints)
+	round.Expose(r.Session, nameComplaints, complaints)
 	//lodge:check bgvkeys/degree [swap=complaints=>make([]byte, r.n)] [run=Degree] a party that
 	//  received wrong shares does not complain
 	return complaint.Hear(complaint.Hearing{

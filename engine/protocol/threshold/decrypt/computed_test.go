@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
-	"github.com/lodge-mpc/lodge/engine/protocol/threshold/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/lwekeys"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/masks"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/share"
@@ -98,8 +98,8 @@ func TestEveryQuorumDecryptsWhatIsComputed(t *testing.T) {
 	for _, n := range []int{3, 5, 7} {
 		t.Run(fmt.Sprintf("%d holders", n), func(t *testing.T) {
 			threshold := (n - 1) / 2
-			made := roundtest.Lockstep(n, func(rs round.Session) (round.Transition[keygen.Result], error) {
-				return keygen.Start(keygen.Config{Session: rs, Scheme: s, Threshold: threshold, Source: seeded("keys", rs.Self), Workers: 1})
+			made := roundtest.Lockstep(n, func(rs round.Session) (round.Transition[lwekeys.Result], error) {
+				return lwekeys.Start(lwekeys.Config{Session: rs, Scheme: s, Threshold: threshold, Source: seeded("keys", rs.Self), Workers: 1})
 			}).OK(t).Results
 			list, want := computed(t, s, made[0].Keys)
 			p, err := decrypt.ParamsOf(s, threshold, false)

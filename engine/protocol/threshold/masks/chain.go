@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 
 	"github.com/lodge-mpc/lodge/engine/kernel"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
@@ -47,7 +46,7 @@ func (r *run) step(ctx context.Context, j round.Party) (round.Transition[*Batch]
 	if err != nil {
 		return round.Transition[*Batch]{}, err
 	}
-	byzantine.Apply(r.Session.Hooks, r.name("correction"), &message)
+	round.Expose(r.Session, r.name("correction"), &message)
 	return round.Next(next, round.Message{To: j, Name: r.name("correction"), Body: round.Bytes(message)}), nil
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/ot"
 	"github.com/lodge-mpc/lodge/engine/parallel"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
@@ -50,7 +49,7 @@ func (r replies) Wants() []round.Want {
 
 func (r replies) Step(ctx context.Context, in round.Inbox) (round.Transition[*Batch], error) {
 	choices := r.choices()
-	byzantine.Apply(r.Session.Hooks, r.name("extension"), choices)
+	round.Expose(r.Session, r.name("extension"), choices)
 	send := make([]round.Message, r.Session.Self)
 	err := parallel.Try(ctx, r.Workers, len(send), func(k int) error {
 		p := round.Party(k)

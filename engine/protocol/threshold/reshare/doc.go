@@ -15,7 +15,7 @@
 //
 // # Security
 //
-// As in key generation (package threshold/keygen), up to t old and t' new parties that follow the
+// As in key generation (package lwekeys), up to t old and t' new parties that follow the
 // protocol learn nothing. Checks detect deviations; a coin determines their weights when all shares
 // have been dealt. Errors remain undetected with probability 1/q for each prime q modulo which
 // there are any.

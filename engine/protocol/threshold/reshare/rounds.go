@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -84,7 +83,7 @@ func (p *party) deal() (send []round.Message) {
 		sample.Uniform(to, f.from.Q, stream)
 	}
 	stream.Wipe()
-	byzantine.Apply(p.Session.Hooks, "reshare/secrets", p.secrets)
+	round.Expose(p.Session, "reshare/secrets", p.secrets)
 	for range p.new.Parties {
 		p.dealt = append(p.dealt, rows(p.widths()))
 	}
@@ -97,7 +96,7 @@ func (p *party) deal() (send []round.Message) {
 		f.to.Share(shares, p.secrets[k], p.new.Threshold, stream)
 	}
 	stream.Wipe()
-	byzantine.Apply(p.Session.Hooks, nameShares, p.dealt)
+	round.Expose(p.Session, nameShares, p.dealt)
 	for j, to := range p.new.Parties {
 		if to == p.Session.Self {
 			p.got[p.dealer] = p.dealt[j]
@@ -181,7 +180,7 @@ func (p *party) announce(_ context.Context, coin round.Digest) (transition, erro
 				said[k][1+i] = p.sum(k, p.dealt[j], weights)
 			}
 		}
-		byzantine.Apply(p.Session.Hooks, namePolynomial, said)
+		round.Expose(p.Session, namePolynomial, said)
 		p.said[p.dealer] = said
 		send = append(send, round.Broadcast(namePolynomial, p.pack(said)))
 	}
@@ -194,7 +193,7 @@ func (p *party) announce(_ context.Context, coin round.Digest) (transition, erro
 		}
 		if len(p.others()) > 0 {
 			own := p.difference(weights)
-			byzantine.Apply(p.Session.Hooks, nameDifference, own)
+			round.Expose(p.Session, nameDifference, own)
 			p.differences[p.heir] = own
 			send = append(send, round.Broadcast(nameDifference, p.pack(own)))
 		}
@@ -280,7 +279,7 @@ func (r announced) Step(_ context.Context, in round.Inbox) (transition, error) {
 			}
 		}
 	}
-	byzantine.Apply(r.Session.Hooks, nameComplaints, complaints)
+	round.Expose(r.Session, nameComplaints, complaints)
 	for i, c := range complaints {
 		r.complaints[i] = c == 1
 	}
@@ -335,14 +334,14 @@ func (r complained) Step(_ context.Context, in round.Inbox) (transition, error) 
 		}
 	}
 	//lodge:check reshare/degree complaints about new shares have no effect
-	if err := r.judgeDegree(against); err != nil && !r.Session.Hooks.Skips(CheckDegree) {
+	if err := r.judgeDegree(against); err != nil && !r.Session.Omits(CheckDegree) {
 		return transition{}, err
 	}
 	//lodge:check reshare/value/primes [swap=r.fields=>r.fields[:1]] [run=TestWrongValue$] values
 	//  that are handed over are verified modulo the first prime only
 	for k := range r.fields {
 		//lodge:check reshare/value a party can hand over other values than it held
-		if err := r.judgeValues(k); err != nil && !r.Session.Hooks.Skips(CheckValue) {
+		if err := r.judgeValues(k); err != nil && !r.Session.Omits(CheckValue) {
 			return transition{}, err
 		}
 	}

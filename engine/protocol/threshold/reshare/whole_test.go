@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
-	"github.com/lodge-mpc/lodge/engine/protocol/threshold/keygen"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/lwekeys"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/masks"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/reshare"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -71,8 +71,8 @@ func TestWholeLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := roundtest.Lockstep(n, func(rs round.Session) (round.Transition[keygen.Result], error) {
-		return keygen.Start(keygen.Config{Session: rs, Scheme: s, Threshold: threshold, Source: seeded("keys", rs.Self), Workers: 1})
+	made := roundtest.Lockstep(n, func(rs round.Session) (round.Transition[lwekeys.Result], error) {
+		return lwekeys.Start(lwekeys.Config{Session: rs, Scheme: s, Threshold: threshold, Source: seeded("keys", rs.Self), Workers: 1})
 	}).OK(t).Results
 
 	public, err := s.PublicKey(made[0].Keys)

@@ -106,9 +106,9 @@ func (r *heard[R]) Step(ctx context.Context, in round.Inbox) (round.Transition[R
 		}
 	}
 	//lodge:check complaint/consequence
-	//  [tests=./engine/protocol/threshold/keygen,./engine/protocol/threshold/bgvkeys] [run=Degree]
+	//  [tests=./engine/protocol/threshold/lwekeys,./engine/protocol/threshold/bgvkeys] [run=Degree]
 	//  complaints about dealt shares have no effect
-	if err := judge(against, int(r.Session.Self), r.Threshold, r.Check); err != nil && !r.Session.Hooks.Skips(r.Check) {
+	if err := judge(against, int(r.Session.Self), r.Threshold, r.Check); err != nil && !r.Session.Omits(r.Check) {
 		return round.Transition[R]{}, err
 	}
 	return r.next(ctx)

@@ -113,7 +113,7 @@ func (r *seeded[R]) Step(ctx context.Context, in round.Inbox) (round.Transition[
 		b := in.Bytes(p, r.Name)
 		//lodge:check seeds/length [swap=len(b) != r.size(from, int(r.Session.Self))=>len(b) >
 		//  r.size(from, int(r.Session.Self))]
-		//  [tests=./engine/protocol/threshold/keygen,./engine/protocol/threshold/bgvkeys] a
+		//  [tests=./engine/protocol/threshold/lwekeys,./engine/protocol/threshold/bgvkeys] a
 		//  truncated seed is accepted
 		if len(b) != r.size(from, int(r.Session.Self)) {
 			return round.Transition[R]{}, round.Malformed(p, errors.New("a seed has the wrong length"))
