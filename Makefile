@@ -64,7 +64,7 @@ byzantine: ## test cheating parties and coordinators: COUNT of each group select
 noise: ## measure the noise of all sets and write the tables of docs/internals/noise.md
 	go test -count=1 -timeout 1h -run 'NoiseStudy' ./engine/gbfv -long all -write $(CURDIR)/docs/internals/noise.md
 
-mutations: ## disable verifications one at a time and require a test to fail: COUNT of them selected by SEED, or COUNT=all
+mutations: ## disable checks one at a time and require a test to fail: COUNT of them selected by SEED, or COUNT=all
 	go run ./cmd/mutations -count $(if $(filter all,$(COUNT)),0,$(or $(COUNT),10)) -seed $(or $(SEED),1) $(ARGS)
 
 compose: ## test the image and docker-compose.yml with a separate Docker daemon; as root on Linux

@@ -9,8 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/services/host/audit"
+	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // A damaged records.db ends `lodge party` and `lodge store check` with check_failed and what to do, and no panic.
@@ -28,8 +31,21 @@ func TestDamagedRecords(t *testing.T) {
 		cmd.SetErr(&bytes.Buffer{})
 		return execute(ctx, cmd, []string{"party", "--config", p.config})
 	}
+	for name, damage := range damages() {
+		p.check(os.WriteFile(path, damage(bytes.Clone(whole)), 0o600))
+		p.refused(rpc.CheckFailed, "check")
+		if e := rpc.FromError(party()); e == nil || e.Code != rpc.CheckFailed || !strings.Contains(e.Next, "docs/operations/disaster-recovery.md") {
+			t.Errorf("%s: lodge party: %v", name, e)
+		}
+	}
+	p.check(os.WriteFile(path, whole, 0o600))
+	p.says(": sound", "check", "--deep")
+}
+
+// damages returns ways to damage a database of bbolt.
+func damages() map[string]func(b []byte) []byte {
 	page := os.Getpagesize()
-	for name, damage := range map[string]func(b []byte) []byte{
+	return map[string]func(b []byte) []byte{
 		"both meta pages":   func(b []byte) []byte { clear(b[:2*page]); return b },
 		"one meta page":     func(b []byte) []byte { b[page+40] ^= 4; return b },
 		"all pages of data": func(b []byte) []byte { clear(b[2*page:]); return b },
@@ -46,15 +62,43 @@ func TestDamagedRecords(t *testing.T) {
 			}
 			return b
 		},
-	} {
-		p.check(os.WriteFile(path, damage(bytes.Clone(whole)), 0o600))
-		p.refused(rpc.CheckFailed, "check")
-		if e := rpc.FromError(party()); e == nil || e.Code != rpc.CheckFailed || !strings.Contains(e.Next, "docs/operations/disaster-recovery.md") {
-			t.Errorf("%s: lodge party: %v", name, e)
+	}
+}
+
+// A damaged jobs.db ends `lodge coordinator` with check_failed and the next step.
+func TestDamagedJobs(t *testing.T) {
+	cluster, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), devnet.Options{Parties: 2, Params: []string{params.Default}, Dev: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		cmd := rootCommand()
+		cmd.SetOut(&bytes.Buffer{})
+		cmd.SetErr(&bytes.Buffer{})
+		return execute(ctx, cmd, []string{"coordinator", "--config", cluster.Coordinator})
+	}
+	if err := run(2 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	f, err := config.LoadCoordinator(cluster.Coordinator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(f.DataDir, "jobs.db")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, damage := range damages() {
+		if err := os.WriteFile(path, damage(bytes.Clone(whole)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if e := rpc.FromError(run(10 * time.Second)); e == nil || e.Code != rpc.CheckFailed || !strings.Contains(e.Next, "docs/operations/losing-the-coordinator.md") {
+			t.Errorf("%s: %v", name, e)
 		}
 	}
-	p.check(os.WriteFile(path, whole, 0o600))
-	p.says(": sound", "check", "--deep")
 }
 
 // `lodge store check` verifies the chain of the audit log, and that it has the entry that the store remembers.

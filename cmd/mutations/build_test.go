@@ -13,17 +13,20 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// Every edit leaves a file that builds, which go/types finds out in milliseconds: what does not build, no test can miss.
+// Every file compiles with each switch alone and with all of them. go/types checks that in
+// milliseconds.
 func TestEditsBuild(t *testing.T) {
-	directories := map[string]bool{}
+	files, directories := map[string][]mutation{}, map[string]bool{}
 	for _, m := range verifications(t) {
-		directories["./"+filepath.ToSlash(filepath.Dir(m.File))] = true
+		files[m.File] = append(files[m.File], m)
+		directories["./"+path.Dir(m.File)] = true
 	}
 	packages, err := load(slices.Sorted(maps.Keys(directories)))
 	if err != nil {
@@ -36,29 +39,45 @@ func TestEditsBuild(t *testing.T) {
 			}
 		}
 	}
-	for _, m := range verifications(t) {
-		p := packages[modulePath+"/"+filepath.ToSlash(filepath.Dir(m.File))]
-		name := filepath.Base(m.File)
+	for _, file := range slices.Sorted(maps.Keys(files)) {
+		p, name := packages[modulePath+"/"+path.Dir(file)], path.Base(file)
 		if p == nil || p.files[name] == nil {
-			t.Errorf("%s: %s is not built here", m.Name, m.File)
+			t.Errorf("%s: it has markers and does not belong to the build", file)
 			continue
 		}
-		source, err := os.ReadFile(filepath.Join(root, m.File))
+		text, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		edited, err := m.apply(string(source))
+		s, err := parseSource(file, text)
 		if err != nil {
-			continue // as TestTableIsOfThisTree says
-		}
-		f, err := parser.ParseFile(p.fset, name, edited, parser.SkipObjectResolution)
-		if err != nil {
+			t.Error(err)
 			continue
 		}
-		if err := p.check(name, f); err != nil {
-			t.Errorf("%s: %v", m.Name, err)
+		together := map[string]int{}
+		for i, m := range files[file] {
+			together[m.Name] = i
+			if err := p.compiles(s, name, map[string]int{m.Name: 1}); err != nil {
+				t.Errorf("%s: %v", m.Name, err)
+			}
+		}
+		if err := p.compiles(s, name, together); err != nil {
+			t.Errorf("%s with all switches: %v", file, err)
 		}
 	}
+}
+
+// compiles returns the errors of a file that has switches for some of its markers.
+func (p *sources) compiles(s *source, name string, numbers map[string]int) error {
+	edited, err := s.switched(numbers)
+	if err != nil {
+		return err
+	}
+	f, err := parser.ParseFile(p.fset, name, edited, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	return p.check(name, f)
 }
 
 // An edit that does not build is found.
@@ -91,7 +110,7 @@ type sources struct {
 
 // load reads the packages at the paths, relative to the root of the module, by their import paths.
 func load(paths []string) (map[string]*sources, error) {
-	cmd := exec.Command("go", append([]string{"list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles"}, paths...)...)
+	cmd := exec.Command("go", append([]string{"list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles", "os", "strconv"}, paths...)...)
 	cmd.Dir = root
 	var problems strings.Builder
 	cmd.Stderr = &problems
@@ -130,11 +149,17 @@ func load(paths []string) (map[string]*sources, error) {
 	}
 }
 
-// check says what does not build of a file when it is f. Of the package's other files it reads what they declare.
+// check returns the type errors of f, which takes the place of the file called name. Of the
+// package's other files it reads only the declarations.
 func (p *sources) check(name string, f *ast.File) error {
 	others := map[string]*ast.File{}
 	maps.Copy(others, p.declarations)
 	delete(others, name)
+	added, err := parser.ParseFile(p.fset, "lodge_mutated.go", fmt.Sprintf(switches, f.Name.Name), 0)
+	if err != nil {
+		return err
+	}
+	others["lodge_mutated.go"] = added
 	var wrong []error
 	config := types.Config{Importer: p.imports, GoVersion: "go1.26", Error: func(err error) {
 		if at := err.(types.Error); p.fset.File(at.Pos) == p.fset.File(f.FileStart) { // in others imports are without use
@@ -145,7 +170,7 @@ func (p *sources) check(name string, f *ast.File) error {
 	return errors.Join(wrong...)
 }
 
-// declarations of a file are without what its functions do, but for those that must say it.
+// declarations parses a file and removes the bodies of functions where go/types allows that.
 func declarations(fset *token.FileSet, path string) (*ast.File, error) {
 	f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
 	if err != nil {

@@ -14,14 +14,22 @@ import (
 	"strings"
 )
 
-// A change replaces the bytes [from, to) of a source.
+// A change puts before and after around the bytes [from, to) of a source, or, unless it keeps them,
+// in their place.
 type change struct {
-	from, to int
-	text     string
+	from, to      int
+	before, after string
+	keeps         bool
 }
 
-// switchOff gives the source with the check of the marker called name switched off, and the bytes of
-// the original that the edit concerns.
+// insert puts text at an offset.
+func insert(at int, text string) change { return change{from: at, to: at, before: text} }
+
+// isOn is the Go expression that is true while the mutation with this number is on.
+func isOn(number int) string { return fmt.Sprintf("lodgeMutated(%d)", number) }
+
+// switchOff gives the source with one switch, numbered 1, for the check of the marker called name,
+// and the bytes of the original that the edit concerns.
 func switchOff(file, text, name string) (edited string, span [2]int, err error) {
 	s, err := parseSource(file, []byte(text))
 	if err != nil {
@@ -29,20 +37,21 @@ func switchOff(file, text, name string) (edited string, span [2]int, err error) 
 	}
 	for _, m := range s.markers {
 		if m.Name == name {
-			return s.change(m)
+			changes, span, err := s.change(m, 1)
+			return apply(s.text, changes), span, err
 		}
 	}
 	return "", span, fmt.Errorf("%s: no marker in %s", name, file)
 }
 
 // change applies the operators of a marker to the code below it, or the default one when it has
-// none: an if never holds, a case never matches, an operand, element or argument is dropped, and any
-// other statement never runs. All of them leave code that compiles, as far as that is possible
-// without types: what the removed code alone has used stays in use.
-func (s *source) change(m marker) (string, [2]int, error) {
+// none: an if never holds, a case never matches, an operand, element or argument is dropped, and
+// any other statement never runs. The edit only has an effect while the mutation with this number
+// is on. The changes of several markers can be applied together.
+func (s *source) change(m marker, number int) ([]change, [2]int, error) {
 	chain := s.marked(m.below)
 	if chain == nil {
-		return "", [2]int{}, fmt.Errorf("line %d holds no code that begins there: a marker stands directly above the check", m.below)
+		return nil, [2]int{}, fmt.Errorf("line %d holds no code that begins there: a marker stands directly above the check", m.below)
 	}
 	var changes []change
 	edits := m.edits
@@ -50,9 +59,9 @@ func (s *source) change(m marker) (string, [2]int, error) {
 		edits = []operator{{name: "off"}}
 	}
 	for _, o := range edits {
-		c, err := s.operate(chain, o)
+		c, err := s.operate(chain, o, isOn(number))
 		if err != nil {
-			return "", [2]int{}, err
+			return nil, [2]int{}, err
 		}
 		changes = append(changes, c...)
 	}
@@ -63,31 +72,60 @@ func (s *source) change(m marker) (string, [2]int, error) {
 		if b.from >= a.to {
 			continue
 		}
-		if a.text+b.text != "" {
-			return "", span, errors.New("two options edit the same code")
+		if a.keeps || b.keeps || a.before+b.before != "" {
+			return nil, span, errors.New("two options edit the same code")
 		}
 		a.to = max(a.to, b.to) // two neighbours are dropped
 		changes = slices.Delete(changes, i, i+1)
 		i--
 	}
-	changes = append(s.keepUsed(chain, changes), changes...)
-	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.from, b.from) })
-	edited := apply(s.text, changes)
-	if edited == string(s.text) {
-		return "", span, errors.New("the edit changes nothing")
+	if !slices.ContainsFunc(changes, func(c change) bool { return !c.keeps }) {
+		return changes, span, nil
 	}
-	return edited, span, nil
+	if apply(s.text, changes) == string(s.text) {
+		return nil, span, errors.New("the edit changes nothing")
+	}
+	changes, err := s.copied(chain, changes, number)
+	return changes, span, err
 }
 
-// apply applies sorted changes.
+// apply applies changes that are nested or do not overlap.
 func apply(text []byte, changes []change) string {
-	var out strings.Builder
-	at := 0
-	for _, c := range changes {
-		out.Write(text[at:c.from])
-		out.WriteString(c.text)
-		at = c.to
+	changes = slices.Clone(changes)
+	slices.SortStableFunc(changes, func(a, b change) int {
+		if order := cmp.Compare(a.from, b.from); order != 0 {
+			return order
+		}
+		if a.from == a.to || b.from == b.to { // an insertion comes first
+			return cmp.Compare(a.to, b.to)
+		}
+		return cmp.Compare(b.to, a.to) // the outer one comes first
+	})
+	var (
+		out  strings.Builder
+		open []change
+		at   = 0
+	)
+	closeTo := func(end int) {
+		for len(open) > 0 && open[len(open)-1].to <= end {
+			c := open[len(open)-1]
+			open = open[:len(open)-1]
+			out.Write(text[at:c.to])
+			out.WriteString(c.after)
+			at = c.to
+		}
 	}
+	for _, c := range changes {
+		closeTo(c.from)
+		out.Write(text[at:c.from])
+		out.WriteString(c.before)
+		if at = c.from; c.keeps {
+			open = append(open, c)
+		} else {
+			at = c.to
+		}
+	}
+	closeTo(len(text))
 	out.Write(text[at:])
 	return out.String()
 }
@@ -113,8 +151,8 @@ func (s *source) marked(line int) (chain []ast.Node) {
 	return chain
 }
 
-// leads reports whether nothing stands before a node on its line, except the end of the block before
-// an else.
+// leads reports whether nothing stands before a node on its line, except the end of the block
+// before an else.
 func (s *source) leads(n ast.Node) bool {
 	before := strings.Join(strings.Fields(s.lineBefore(n.Pos())), " ")
 	return before == "" || before == "} else"
@@ -132,30 +170,31 @@ func (s *source) textOf(n ast.Node) string {
 	return string(s.text[s.offset(n.Pos()):s.offset(n.End())])
 }
 
-// operate gives the changes of one operator to the last node of the chain.
-func (s *source) operate(chain []ast.Node, o operator) ([]change, error) {
+// operate gives the changes of one operator to the last node of the chain. They keep the original
+// code where a condition can switch between it and the mutation.
+func (s *source) operate(chain []ast.Node, o operator, on string) ([]change, error) {
 	n := chain[len(chain)-1]
 	switch o.name {
 	case "off":
-		return s.off(chain)
+		return s.off(chain, on)
 	case "return":
 		text := strings.TrimSpace("return " + o.to)
 		if fn, ok := n.(*ast.FuncDecl); ok && fn.Body != nil {
 			at := s.offset(fn.Body.Lbrace) + 1
-			return []change{{at, at, " " + text + ";"}}, nil
+			return []change{{at, at, " if " + on + " { " + text + " };", "", true}}, nil
 		}
 		if _, ok := n.(ast.Stmt); !ok {
 			return nil, errors.New("return= wants a statement or a function")
 		}
-		return []change{{s.offset(n.Pos()), s.offset(n.Pos()), text + "; "}}, nil
+		return []change{{s.offset(n.Pos()), s.offset(n.Pos()), "if " + on + " { " + text + " }; ", "", true}}, nil
 	case "as":
 		if c, ok := n.(*ast.CaseClause); ok {
-			return []change{{s.offset(c.Colon) + 1, s.offset(c.End()), " " + o.to}}, nil
+			return []change{{from: s.offset(c.Colon) + 1, to: s.offset(c.End()), before: " " + o.to}}, nil
 		}
 		if _, ok := n.(ast.Stmt); !ok {
 			return nil, errors.New("as= wants a statement")
 		}
-		return []change{{s.offset(n.Pos()), s.offset(n.End()), o.to}}, nil
+		return []change{{from: s.offset(n.Pos()), to: s.offset(n.End()), before: o.to}}, nil
 	}
 	want, err := parseElement(o.from)
 	if err != nil {
@@ -167,7 +206,7 @@ func (s *source) operate(chain []ast.Node, o operator) ([]change, error) {
 	}
 	at = append(slices.Clone(chain[:len(chain)-1]), at...)
 	if o.name == "drop" {
-		return s.drop(at)
+		return s.drop(at, on)
 	}
 	to, err := parseElements(o.to)
 	if err != nil {
@@ -178,11 +217,11 @@ func (s *source) operate(chain []ast.Node, o operator) ([]change, error) {
 		text = "(" + text + ")"
 	}
 	last := at[len(at)-1]
-	return []change{{s.offset(last.Pos()), s.offset(last.End()), text}}, nil
+	return []change{{from: s.offset(last.Pos()), to: s.offset(last.End()), before: text}}, nil
 }
 
-// bound reports whether the parent of the last node binds it as an operand, so that an expression in
-// its place wants parentheses.
+// bound reports whether the parent of the last node binds it as an operand, so that an expression
+// in its place wants parentheses.
 func bound(chain []ast.Node) bool {
 	switch p := chain[len(chain)-2].(type) {
 	case *ast.BinaryExpr, *ast.UnaryExpr, *ast.StarExpr, *ast.SelectorExpr:
@@ -196,29 +235,26 @@ func bound(chain []ast.Node) bool {
 }
 
 // off switches a whole check off.
-func (s *source) off(chain []ast.Node) ([]change, error) {
+func (s *source) off(chain []ast.Node, on string) ([]change, error) {
 	switch n := chain[len(chain)-1].(type) {
 	case *ast.IfStmt:
-		return []change{s.never(n.Cond)}, nil
+		return []change{s.never(n.Cond, on)}, nil
 	case *ast.CaseClause:
 		if sw, ok := chain[len(chain)-3].(*ast.SwitchStmt); !ok || sw.Tag != nil || len(n.List) == 0 {
-			return []change{{s.offset(n.Pos()), s.offset(n.End()), ""}}, nil
+			return []change{{from: s.offset(n.Pos()), to: s.offset(n.End())}}, nil
 		}
 		var all []change
 		for _, e := range n.List {
-			all = append(all, s.never(e))
+			all = append(all, s.never(e, on))
 		}
 		return all, nil
 	case ast.Stmt:
-		return []change{
-			{s.offset(n.Pos()), s.offset(n.Pos()), "if false { "},
-			{s.offset(n.End()), s.offset(n.End()), " }"},
-		}, nil
+		return []change{{s.offset(n.Pos()), s.offset(n.End()), "if !" + on + " { ", " }", true}}, nil
 	case ast.Expr:
 		if !s.alone(chain) {
 			return nil, errors.New("several elements stand on this line: mark the statement and use drop=")
 		}
-		return s.drop(chain)
+		return s.drop(chain, on)
 	}
 	return nil, errors.New("only a statement, case, operand, argument or element can be switched off: use drop=, swap= or return=")
 }
@@ -241,13 +277,14 @@ func (s *source) alone(chain []ast.Node) bool {
 	return alone
 }
 
-// never makes a condition false and still uses what it uses.
-func (s *source) never(e ast.Expr) change {
-	return change{s.offset(e.Pos()), s.offset(e.End()), "false && (" + s.textOf(e) + ")"}
+// never makes a condition false.
+func (s *source) never(e ast.Expr, on string) change {
+	return change{s.offset(e.Pos()), s.offset(e.End()), "!" + on + " && (", ")", true}
 }
 
-// drop removes the last node of the chain from the operands, arguments or elements that it is one of.
-func (s *source) drop(chain []ast.Node) ([]change, error) {
+// drop removes the last node of the chain from the operands, arguments or elements that it is one
+// of.
+func (s *source) drop(chain []ast.Node, on string) ([]change, error) {
 	last := len(chain) - 1
 	for last > 0 {
 		if _, ok := chain[last-1].(*ast.ParenExpr); !ok {
@@ -261,14 +298,14 @@ func (s *source) drop(chain []ast.Node) ([]change, error) {
 	case *ast.BinaryExpr:
 		switch p.Op {
 		case token.LOR:
-			return []change{s.never(n.(ast.Expr))}, nil
+			return []change{s.never(n.(ast.Expr), on)}, nil
 		case token.LAND:
-			return []change{{from, to, "(true || " + s.textOf(n) + ")"}}, nil
+			return []change{{from, to, "(" + on + " || ", ")", true}}, nil
 		}
 		if n == p.Y {
-			return []change{{s.offset(p.X.End()), to, ""}}, nil
+			return []change{{from: s.offset(p.X.End()), to: to}}, nil
 		}
-		return []change{{from, s.offset(p.Y.Pos()), ""}}, nil
+		return []change{{from: from, to: s.offset(p.Y.Pos())}}, nil
 	case *ast.CallExpr:
 		list = p.Args
 	case *ast.CompositeLit:
@@ -280,7 +317,7 @@ func (s *source) drop(chain []ast.Node) ([]change, error) {
 			return nil, errors.New("drop= wants an operand, an argument or an element")
 		}
 		if x, ok := p.(*ast.ExprStmt); ok {
-			return s.off(append(slices.Clone(chain[:last-1]), x))
+			return s.off(append(slices.Clone(chain[:last-1]), x), on)
 		}
 	}
 	i := slices.IndexFunc(list, func(e ast.Expr) bool { return e == n })
@@ -292,7 +329,7 @@ func (s *source) drop(chain []ast.Node) ([]change, error) {
 	case i > 0:
 		from = s.offset(list[i-1].End())
 	}
-	return []change{{from, to, ""}}, nil
+	return []change{{from: from, to: to}}, nil
 }
 
 // parseElements parses expressions, or key: value as in a composite literal.

@@ -41,8 +41,8 @@ var checked = map[string][]string{
 var excused = map[string]string{
 	"engine/linear/fixed.go RangeError.Error":                   "it says what has been refused",
 	"engine/linear/fixed.go RangeError.Unwrap":                  "it says what has been refused",
-	"engine/protocol/keygen/proofs.go proofs.accuse":            "notes what its callers have found, and their conditions are in the table",
-	"engine/protocol/threshold/decrypt/start.go disagreement":   "says what its callers have found, and their conditions are in the table",
+	"engine/protocol/keygen/proofs.go proofs.accuse":            "notes what its callers have found, and their conditions have markers",
+	"engine/protocol/threshold/decrypt/start.go disagreement":   "says what its callers have found, and their conditions have markers",
 	"services/session/evidence/keys.go referee.badKeyProof":     "passes on what the judge refuses; a history that a bound does not need changes nothing",
 	"services/session/evidence/keys.go referee.keys":            "passes on what the judge refuses",
 	"services/session/evidence/proofs.go referee.judge":         "passes on what the judge refuses",

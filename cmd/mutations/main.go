@@ -4,8 +4,9 @@
 //
 //	//lodge:check AREA/NAME [OPTION]... what goes wrong without the check
 //
-// docs/internals/testing.md lists the options. The table in table.go holds the mutations that a marker cannot
-// express. An edit goes into a build overlay (go help build), never into the tree.
+// docs/internals/testing.md lists the options. A build overlay (go help build) puts a switch at
+// every check of a package, so that one test binary serves all its mutations: an environment
+// variable turns one of them on. The tree does not change.
 //
 //	mutations                        all of them
 //	mutations -count 12 -seed 345    12 of them, others with every seed; prints what was left out
@@ -22,13 +23,13 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
-	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "mutations:", err)
@@ -55,7 +56,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.IntVar(&o.count, "count", 0, "how many to run; 0 runs all")
 	flags.Uint64Var(&o.seed, "seed", 0, "which of them: successive seeds go through all")
 	flags.StringVar(&o.pattern, "run", "", "run those whose names match this regular expression")
-	flags.IntVar(&o.jobs, "jobs", 1, "how many to run at a time")
+	flags.IntVar(&o.jobs, "jobs", 2, "how many to run at a time")
 	flags.DurationVar(&o.timeout, "timeout", 5*time.Minute, "end a test that takes longer")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -68,27 +69,31 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	all, err := every(root)
+	all, err := marked(root)
 	if err != nil {
 		return err
 	}
-	all = slices.DeleteFunc(all, func(m mutation) bool { return !name.MatchString(m.Name) })
+	matches := func(m mutation) bool { return name.MatchString(m.Name) }
 	if o.list {
-		return list(out, all, o.asJSON)
+		return list(out, filter(all, matches), o.asJSON)
 	}
-	var live []mutation
-	for _, m := range all {
-		if m.Redundant == "" {
-			live = append(live, m)
-		}
-	}
-	chosen, left := share(live, o.count, o.seed)
-	t := tester{root: root, timeout: o.timeout, jobs: max(1, o.jobs)}
+	live := filter(all, func(m mutation) bool { return m.Redundant == "" })
+	chosen, left := share(filter(live, matches), o.count, o.seed)
+	t := &tester{root: root, all: live, timeout: o.timeout, jobs: max(1, o.jobs)}
 	results, err := t.runAll(ctx, chosen, func(r result) { print(out, r, o.asJSON) })
 	if err != nil {
 		return err
 	}
 	return conclude(out, results, left, o.asJSON)
+}
+
+func filter(all []mutation, keep func(mutation) bool) (kept []mutation) {
+	for _, m := range all {
+		if keep(m) {
+			kept = append(kept, m)
+		}
+	}
+	return kept
 }
 
 // list prints the verifications.

@@ -29,6 +29,18 @@ var (
 	groupUse  = regexp.MustCompile(`@[a-z][a-z0-9-]*`)
 )
 
+// mutation switches one check off.
+type mutation struct {
+	Name     string   // stable: area/what
+	File     string   // below the root of the module
+	Tests    []string // packages of which some test must fail
+	Run      string   // pattern of the tests to run; all when empty
+	Protects string   // what goes wrong without the check
+	Hangs    bool     `json:",omitempty"` // a test that does not end counts as failed
+	// Redundant says why nothing can notice that this check is off; it is not run.
+	Redundant string `json:",omitempty"`
+}
+
 // A marker is a //lodge:check comment: the mutation that it declares, except for the file, and how
 // to edit the marked code.
 type marker struct {
@@ -69,8 +81,8 @@ func parseMarker(text string) (marker, error) {
 	return m, nil
 }
 
-// cutOption cuts an option from the start of s: [option], or a bare hangs, tests=... or run=... that
-// ends at a space. Without an option at the start it returns "".
+// cutOption cuts an option from the start of s: [option], or a bare hangs, tests=... or run=...
+// that ends at a space. Without an option at the start it returns "".
 func cutOption(s string) (option, after string, err error) {
 	if !strings.HasPrefix(s, "[") {
 		word, after, _ := strings.Cut(s, " ")
@@ -258,7 +270,7 @@ func marked(root string) ([]mutation, error) {
 				wrong = append(wrong, fmt.Errorf("%s: %s is already the name of a check at %s", at, m.Name, before))
 			}
 			seen[m.Name] = at
-			if _, _, err := found[file].change(m); err != nil {
+			if _, _, err := found[file].change(m, 1); err != nil {
 				wrong = append(wrong, fmt.Errorf("%s: %s: %w", at, m.Name, err))
 			}
 			m.File = file
@@ -268,7 +280,6 @@ func marked(root string) ([]mutation, error) {
 			if m.Run, err = expand(m.Run, groups[path.Dir(file)]); err != nil {
 				wrong = append(wrong, fmt.Errorf("%s: %s: %w", at, m.Name, err))
 			}
-			m.marked = true
 			all = append(all, m.mutation)
 		}
 	}

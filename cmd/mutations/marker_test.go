@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"go/ast"
 	"go/importer"
 	"go/parser"
@@ -10,10 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
-// verifications gives the markers and the table of this tree.
+// verifications gives the mutations of this tree.
 func verifications(t *testing.T) []mutation {
 	t.Helper()
 	all, err := tree()
@@ -23,7 +23,7 @@ func verifications(t *testing.T) []mutation {
 	return all
 }
 
-var tree = sync.OnceValues(func() ([]mutation, error) { return every(root) })
+var tree = sync.OnceValues(func() ([]mutation, error) { return marked(root) })
 
 func TestParseMarker(t *testing.T) {
 	m, err := parseMarker("a/b-c/d [tests=./x,./y] [run=Test[AB]|TestC] [hangs] [drop=s[0] > 1] " +
@@ -65,22 +65,23 @@ func TestParseMarker(t *testing.T) {
 	}
 }
 
-// Each operator gives the text that is expected, which compiles.
+// Each operator gives the text that is expected, which compiles: a condition around the code, or an
+// edited copy of the function.
 func TestOperators(t *testing.T) {
 	for _, c := range []struct{ name, marker, code, want string }{
-		{"if", "", "if x < 0 {\n\t\treturn 1\n\t}", "if false && (x < 0) {\n\t\treturn 1\n\t}"},
+		{"if", "", "if x < 0 {\n\t\treturn 1\n\t}", "if !lodgeMutated(1) && (x < 0) {\n\t\treturn 1\n\t}"},
 		{"if with an init", "", "if y := f(x); y < 0 || y > 5 {\n\t\treturn 1\n\t}",
-			"if y := f(x); false && (y < 0 || y > 5) {\n\t\treturn 1\n\t}"},
+			"if y := f(x); !lodgeMutated(1) && (y < 0 || y > 5) {\n\t\treturn 1\n\t}"},
 		{"else if", "", "", ""},
-		{"statement", "", "f(z)", "if false { f(z) }"},
-		{"assignment", "", "x = z", "if false { x = z }"},
+		{"statement", "", "f(z)", "if !lodgeMutated(1) { f(z) }"},
+		{"assignment", "", "x = z", "if !lodgeMutated(1) { x = z }"},
 		{"operand of ||", "[drop=z > 1]", "if x < 0 || z > 1 || x > 9 {\n\t\treturn 1\n\t}",
-			"if x < 0 || false && (z > 1) || x > 9 {\n\t\treturn 1\n\t}"},
-		{"operand of &&", "[drop=z>1]", "if x < 0 && z > 1 {\n\t\treturn 1\n\t}", "if x < 0 && (true || z > 1) {\n\t\treturn 1\n\t}"},
+			"if x < 0 || !lodgeMutated(1) && (z > 1) || x > 9 {\n\t\treturn 1\n\t}"},
+		{"operand of &&", "[drop=z>1]", "if x < 0 && z > 1 {\n\t\treturn 1\n\t}", "if x < 0 && (lodgeMutated(1) || z > 1) {\n\t\treturn 1\n\t}"},
 		{"two operands", "[drop=z > 1] [drop=x > 9]", "if x < 0 || z > 1 || x > 9 {\n\t\treturn 1\n\t}",
-			"if x < 0 || false && (z > 1) || false && (x > 9) {\n\t\treturn 1\n\t}"},
+			"if x < 0 || !lodgeMutated(1) && (z > 1) || !lodgeMutated(1) && (x > 9) {\n\t\treturn 1\n\t}"},
 		{"operand in parentheses", "[drop=z > 1]", "if x < 0 || (z > 1) {\n\t\treturn 1\n\t}",
-			"if x < 0 || false && ((z > 1)) {\n\t\treturn 1\n\t}"},
+			"if x < 0 || !lodgeMutated(1) && ((z > 1)) {\n\t\treturn 1\n\t}"},
 		{"term", "[drop=z]", "x = x + z", "_ = z; x = x"},
 		{"first argument", "[drop=z]", "g(z, x)", "_ = z; g(x)"},
 		{"last argument", "[drop=z]", "g(x, z)", "_ = z; g(x)"},
@@ -94,7 +95,7 @@ func TestOperators(t *testing.T) {
 		{"swap in a call over lines", "[swap=g(x,z)=>g(z)]", "g(\n\t\tx,\n\t\tz,\n\t)", "g(z)"},
 		{"neighbours", "[drop=z] [drop=5]", "g(x, z, 5)", "_ = z; g(x, )"},
 		{"other statement", "[as=x = 4]", "x = z", "_ = z; x = 4"},
-		{"return", "[return=2]", "f(z)", "return 2; f(z)"},
+		{"return", "[return=2]", "f(z)", "if lodgeMutated(1) { return 2 }; f(z)"},
 		{"import", "[swap=strings.Count(\"a\", \"a\")=>0]", "x = strings.Count(\"a\", \"a\")", "x = 0"},
 		{"case", "", "", ""},
 		{"case with a tag", "", "", ""},
@@ -106,10 +107,7 @@ func TestOperators(t *testing.T) {
 		marker := strings.TrimSpace("//lodge:check a/b "+c.marker) + " it breaks"
 		source := "package a\n\nimport \"strings\"\n\nfunc k() { _ = 0 }\n\nfunc h(x int) int {\n\tz := 3\n\t" + marker + "\n\t" + c.code + "\n\treturn x\n}\n"
 		want := strings.Replace(source, c.code, c.want, 1)
-		usesStrings := strings.Contains(c.code, "strings.")
-		if usesStrings {
-			want = strings.Replace(want, `import "strings"`, `import _ "strings"`, 1)
-		} else {
+		if !strings.Contains(c.code, "strings.") {
 			source, want = strings.Replace(source, "import \"strings\"\n", "", 1), strings.Replace(want, "import \"strings\"\n", "", 1)
 		}
 		if !strings.Contains(c.code, "z") {
@@ -118,10 +116,10 @@ func TestOperators(t *testing.T) {
 		switch c.name {
 		case "else if":
 			source = "package a\nfunc h(x int) int {\n\tif x < 0 {\n\t\treturn 1\n\t\t" + marker + "\n\t} else if x > 5 {\n\t\treturn 2\n\t}\n\treturn x\n}\n"
-			want = strings.Replace(source, "x > 5", "false && (x > 5)", 1)
+			want = strings.Replace(source, "x > 5", "!lodgeMutated(1) && (x > 5)", 1)
 		case "case":
 			source = "package a\nfunc h(x int) int {\n\tswitch {\n\t" + marker + "\n\tcase x > 5, x < 0:\n\t\treturn 2\n\t}\n\treturn x\n}\n"
-			want = strings.Replace(source, "x > 5, x < 0", "false && (x > 5), false && (x < 0)", 1)
+			want = strings.Replace(source, "x > 5, x < 0", "!lodgeMutated(1) && (x > 5), !lodgeMutated(1) && (x < 0)", 1)
 		case "case with a tag":
 			source = "package a\nfunc h(x int) int {\n\tswitch x {\n\t" + marker + "\n\tcase 5:\n\t\treturn 2\n\t}\n\treturn x\n}\n"
 			want = strings.Replace(source, "case 5:\n\t\treturn 2", "", 1)
@@ -132,11 +130,18 @@ func TestOperators(t *testing.T) {
 			}
 		case "element alone":
 			source = "package a\nvar l = []int{\n\t1,\n\t" + marker + "\n\t2,\n\t3,\n}\n"
-			want = strings.Replace(source, "2,\n\t3", "3", 1)
+			want = strings.Replace(source, "[]int{\n\t1", "lodgePick(lodgeMutated(1), lodgeCopy1, []int{\n\t1", 1)
+			want = strings.TrimSuffix(want, "\n") + ")\n\n//line :2:1\nvar lodgeCopy1 = []int{\n\t1,\n\t" + marker + "\n\t3,\n}\n"
 		case "function":
 			marker = "//lodge:check a/b [return=0] it breaks"
 			source = "package a\n\n// h is h.\n//\n" + marker + "\nfunc h(x int) int { return x }\n"
-			want = strings.Replace(source, "{ return x", "{ return 0; return x", 1)
+			want = strings.Replace(source, "{ return x", "{ if lodgeMutated(1) { return 0 }; return x", 1)
+		}
+		if !strings.Contains(want, "lodgeMutated") { // the function that want has is the copy
+			line := 1 + strings.Count(source[:strings.Index(source, "func h")], "\n")
+			copied := strings.Replace(want[strings.Index(want, "func h"):], "func h", "func lodgeCopy1h", 1)
+			want = strings.Replace(source, "func h(x int) int {", "func h(x int) int { if lodgeMutated(1) { return lodgeCopy1h(x) };", 1) +
+				fmt.Sprintf("\n//line :%d:1\n%s", line, copied)
 		}
 		got, span, err := switchOff("a.go", source, "a/b")
 		if err != nil || got != want {
@@ -217,44 +222,6 @@ func TestMarked(t *testing.T) {
 	}
 	if m := all[1]; m.Name != "a/two" || m.File != "b/b.go" || m.Tests[0] != "./c" || m.Run != "TestA|TestC|TestB" {
 		t.Errorf("got %+v", m)
-	}
-}
-
-// A marker is run as an overlay: its check is missed by a test, or it is not, or the edit does not
-// compile.
-func TestOutcomesOfMarkers(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir, example)
-	write(t, dir, map[string]string{"b.go": `package a
-
-func Other(x int) int {
-	//lodge:check b/caught negative numbers pass
-	if x < 0 {
-		return 0
-	}
-	//lodge:check b/survived large numbers pass
-	if x > 1000 {
-		return 0
-	}
-	//lodge:check b/broken there is no result
-	return x
-}
-`, "b_test.go": "package a\n\nimport \"testing\"\n\nfunc TestOther(t *testing.T) {\n\tif Other(-1) != 0 {\n\t\tt.Fatal(-1)\n\t}\n}\n"})
-	all, err := marked(dir)
-	if err != nil || len(all) != 3 {
-		t.Fatal(all, err)
-	}
-	for i := range all {
-		all[i].Run = "TestOther"
-	}
-	results, err := tester{root: dir, timeout: time.Hour, jobs: 1}.runAll(t.Context(), all, func(result) {})
-	if err != nil || len(results) != 3 {
-		t.Fatal(results, err)
-	}
-	for i, want := range []string{caught, survived, broken} {
-		if results[i].Outcome != want {
-			t.Errorf("%s: got %s, want %s", results[i].Name, results[i].Outcome, want)
-		}
 	}
 }
 

@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,30 +22,9 @@ import (
 // root is that of the module, whose tests run in the directory of their package.
 const root = "../.."
 
-// The text of every edit is where the table says, the edited source is Go, and there are tests to miss it.
-func TestTableIsOfThisTree(t *testing.T) {
-	name := regexp.MustCompile(`^[a-z0-9-]+(/[a-z0-9-]+)+$`)
-	seen := map[string]bool{}
+// Every marker has tests.
+func TestMarkersHaveTests(t *testing.T) {
 	for _, m := range verifications(t) {
-		if !name.MatchString(m.Name) || seen[m.Name] {
-			t.Errorf("%q is no name, or of two mutations", m.Name)
-		}
-		seen[m.Name] = true
-		if m.Protects == "" || !m.marked && m.Old == m.New {
-			t.Errorf("%s says not what it protects, or changes nothing", m.Name)
-		}
-		source, err := os.ReadFile(filepath.Join(root, m.File))
-		if err != nil {
-			t.Fatal(err)
-		}
-		edited, err := m.apply(string(source))
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if _, err := parser.ParseFile(token.NewFileSet(), m.File, edited, 0); err != nil {
-			t.Errorf("%s: %v", m.Name, err)
-		}
 		pattern, err := regexp.Compile(m.Run)
 		if err != nil {
 			t.Errorf("%s: %v", m.Name, err)
@@ -86,18 +67,9 @@ func testsOf(t *testing.T, pkg string) []string {
 	return list
 }
 
-// An edit whose text has gone, or is there twice, is an error.
-func TestEditsApplyOnce(t *testing.T) {
-	m := mutation{Name: "x/y", File: "f.go", Old: "if bad {", New: "if false {"}
-	for source, ok := range map[string]bool{"if bad {}": true, "if worse {}": false, "if bad {} if bad {}": false} {
-		if edited, err := m.apply(source); (err == nil) != ok || ok && edited != "if false {}" {
-			t.Errorf("%q becomes %q, %v", source, edited, err)
-		}
-	}
-}
-
-// Successive seeds go through all mutations, each share is of the size asked for, and nothing is lost between.
-func TestSharesCoverTheTable(t *testing.T) {
+// Successive seeds go through all mutations, each share is of the size asked for, and nothing is
+// lost between.
+func TestSharesCoverAll(t *testing.T) {
 	all := verifications(t)
 	for _, count := range []int{1, 7, len(all) - 1, len(all), 0} {
 		ran := map[string]bool{}
@@ -120,20 +92,71 @@ func TestSharesCoverTheTable(t *testing.T) {
 	}
 }
 
-// A module with a check that a test sees, one that no test sees, and one without which a test does not end.
+// A module with checks of every outcome. Switches are nested in others and stand in copied
+// functions.
 var example = map[string]string{
 	"go.mod": "module example\n\ngo 1.26\n",
 	"a.go": `package a
 
+import "time"
+
+type set[T comparable] map[T]bool
+
+var known = set[string]{
+	//lodge:check a/element [run=TestKnown] one is unknown
+	"one": true,
+	"two": true,
+}
+
+//lodge:check a/has [return=true] [run=TestKnown] everything is known
+func (s set[T]) has(x T) bool { return s[x] }
+
+func sum[T int | float64](_ string, all ...T) (s T) {
+	for _, x := range all {
+		//lodge:check a/addend [swap=x=>1] [run=TestSum] the sum counts
+		s += x
+	}
+	return
+}
+
+type empty struct{}
+
+func (empty) add(list *[]int, x int) {
+	//lodge:check a/argument [drop=x + 1] [run=TestAdd] numbers get lost
+	*list = append(*list, x, x + 1)
+}
+
 func Check(x int) bool {
+	//lodge:check a/negative [run=TestCheck|TestEnds] negative numbers pass
 	if x < 0 {
+		//lodge:check a/inner [run=TestInner] minus nine fails
+		if x == -9 {
+			return true
+		}
 		return false
 	}
+	//lodge:check a/crash [run=TestCrashes] 98 passes
+	if x == 98 {
+		return false
+	}
+	//lodge:check a/large [run=TestCheck|TestEnds] large numbers pass
 	if x > 1000 {
 		return false
 	}
+	//lodge:check a/untested [run=TestNothing] eight passes
+	if x == 8 {
+		return false
+	}
+	//lodge:check a/broken [swap=x == 6=>y == 6] [run=TestCheck] six passes
+	if x == 6 {
+		return false
+	}
 	for x == 7 {
+		//lodge:check a/hung [run=TestEnds] seven never ends
 		x++
+		//lodge:check a/hangs [hangs] [as=x = 7] [run=TestEnds] seven never ends
+		x += 0
+		time.Sleep(time.Millisecond)
 	}
 	return true
 }
@@ -142,8 +165,28 @@ func Check(x int) bool {
 
 import (
 	"os"
+	"os/exec"
 	"testing"
 )
+
+func TestKnown(t *testing.T) {
+	if !known.has("one") || known.has("three") {
+		t.Fatal(known)
+	}
+}
+
+func TestSum(t *testing.T) {
+	if sum("", 2, 3) != 5 {
+		t.Fatal("not 5")
+	}
+}
+
+func TestAdd(t *testing.T) {
+	var list []int
+	if (empty{}).add(&list, 1); len(list) != 2 {
+		t.Fatal(list)
+	}
+}
 
 func TestCheck(t *testing.T) {
 	t.Run("negative", func(t *testing.T) {
@@ -153,20 +196,35 @@ func TestCheck(t *testing.T) {
 	})
 }
 
+// TestInner runs the check in another process.
+func TestInner(t *testing.T) {
+	if os.Getenv("CHILD") != "" {
+		if !Check(-9) {
+			os.Exit(3)
+		}
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestInner$")
+	cmd.Env = append(os.Environ(), "CHILD=1")
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestEnds(t *testing.T) { Check(7) }
 
 func TestCrashes(t *testing.T) {
 	done := make(chan bool)
 	go func() {
-		if Check(-2) {
-			panic("-2 passes")
+		if Check(98) {
+			panic("98 passes")
 		}
 		close(done)
 	}()
 	<-done
 }
 
-// TestPoor fails whatever is done to Check.
+// TestPoor fails without a mutation too.
 func TestPoor(t *testing.T) {
 	if _, err := os.Stat("missing"); err != nil {
 		t.Fatal(err)
@@ -175,52 +233,124 @@ func TestPoor(t *testing.T) {
 `,
 }
 
+// runExample runs mutations of the example in dir.
+func runExample(t *testing.T, dir string, timeout time.Duration, names ...string) []result {
+	t.Helper()
+	all, err := marked(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen := filter(all, func(m mutation) bool { return slices.Contains(names, m.Name) })
+	var said []string
+	results, err := (&tester{root: dir, all: all, timeout: timeout, jobs: 1}).runAll(t.Context(), chosen, func(r result) {
+		said = append(said, r.Name)
+	})
+	if err != nil || len(results) != len(names) || len(said) != len(names) {
+		t.Fatalf("got %+v, %v and said %v", results, err, said)
+	}
+	return results
+}
+
 func TestOutcomes(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, example)
-	const slow = time.Hour
-	for _, c := range []struct {
-		name, old, new, run string
-		hangs               bool
-		timeout             time.Duration
-		want                []string // the second outcome is of the tests without the mutation
-		by                  string
-	}{
-		{name: "caught", old: "x < 0", new: "false", run: "TestCheck|TestEnds", want: []string{caught}, by: "TestCheck/negative"},
-		{name: "crashed", old: "x < 0", new: "false", run: "TestCrashes", want: []string{caught}, by: "TestCrashes"},
-		{name: "survived", old: "x > 1000", new: "false", run: "TestCheck|TestEnds", want: []string{survived}},
-		{name: "no test", old: "x < 0", new: "false", run: "TestNothing", want: []string{survived}},
-		{name: "moved on", old: "x < -1", new: "false", run: "TestCheck", want: []string{broken}},
-		{name: "does not build", old: "x < 0", new: "y < 0", run: "TestCheck", want: []string{broken}},
-		{name: "hung", old: "x++", new: "x += 0", run: "TestEnds", timeout: time.Second, want: []string{hung}},
-		{name: "may hang", old: "x++", new: "x += 0", run: "TestEnds", hangs: true, timeout: time.Second, want: []string{caught}},
-		{name: "fails anyway", old: "x < 0", new: "false", run: "TestPoor", want: []string{caught, unsound}, by: "TestPoor"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if c.timeout == 0 {
-				c.timeout = slow
-			}
-			m := mutation{Name: "a/b", File: "a.go", Old: c.old, New: c.new, Tests: []string{"."}, Run: c.run, Hangs: c.hangs}
-			var said []string
-			results, err := tester{root: dir, timeout: c.timeout, jobs: 1}.runAll(context.Background(), []mutation{m}, func(r result) {
-				said = append(said, r.Outcome)
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !slices.Equal(said, c.want) || len(results) != len(c.want) || results[0].By != c.by {
-				t.Fatalf("got %+v", results)
+	by := map[string]string{
+		"a/element": "TestKnown", "a/has": "TestKnown", "a/addend": "TestSum", "a/argument": "TestAdd",
+		"a/negative": "TestCheck/negative", "a/inner": "TestInner", "a/crash": "TestCrashes",
+	}
+	outcomes := map[string]string{"a/large": survived, "a/untested": survived, "a/broken": broken}
+	names := slices.Collect(maps.Keys(outcomes))
+	for name := range by {
+		if outcomes[name] == "" {
+			names = append(names, name)
+		}
+	}
+	for range 2 { // the second run begins with the tests that caught a mutation in the first
+		results := runExample(t, dir, time.Minute, names...)
+		for _, r := range results {
+			want := cmp.Or(outcomes[r.Name], caught)
+			if r.Outcome != want || r.By != by[r.Name] {
+				t.Errorf("%s: %s by %q, want %s by %q: %s", r.Name, r.Outcome, r.By, want, by[r.Name], r.Detail)
 			}
 			var out bytes.Buffer
-			err = conclude(&out, results, []string{"c/d"}, false)
-			if (err == nil) != (len(c.want) == 1 && c.want[0] == caught) || !strings.Contains(out.String(), "left out 1: c/d") {
+			err := conclude(&out, []result{r}, []string{"c/d"}, false)
+			if (err == nil) != (want == caught) || !strings.Contains(out.String(), "left out 1: c/d") {
 				t.Errorf("says %v and %q", err, &out)
 			}
-		})
+		}
 	}
 	source, err := os.ReadFile(filepath.Join(dir, "a.go"))
 	if err != nil || string(source) != example["a.go"] {
 		t.Errorf("the tree has changed: %v", err)
+	}
+}
+
+// A test that does not end is an error, unless the marker says that it catches the mutation.
+func TestHangs(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, example)
+	results := runExample(t, dir, 5*time.Second, "a/hung", "a/hangs")
+	if results[0].Outcome != hung || results[0].By != "TestEnds" || results[1].Outcome != caught {
+		t.Errorf("got %+v", results)
+	}
+}
+
+// The tests of one package can be those of mutations in several, with several files each.
+func TestSeveralPackages(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"go.mod": example["go.mod"]})
+	names := []string{}
+	uses := "package all\n\nimport (\n\t\"testing\"\n"
+	body := ""
+	for _, pkg := range []string{"a", "b", "c"} {
+		for _, name := range []string{"One", "Two", "Three"} {
+			mutation := "x/" + pkg + "/" + strings.ToLower(name)
+			names = append(names, mutation)
+			write(t, dir, map[string]string{pkg + "/" + name + ".go": "package " + pkg + "\n\nfunc " + name + "(x int) bool {\n" +
+				"\t//lodge:check " + mutation + " [tests=./all] zero passes\n\tif x == 0 {\n\t\treturn false\n\t}\n\treturn true\n}\n"})
+			body += "\tif " + pkg + "." + name + "(0) {\n\t\tt.Error(0)\n\t}\n"
+		}
+		uses += "\t\"example/" + pkg + "\"\n"
+	}
+	write(t, dir, map[string]string{"all/all_test.go": uses + ")\n\nfunc TestAll(t *testing.T) {\n" + body + "}\n"})
+	for _, r := range runExample(t, dir, time.Minute, names...) {
+		if r.Outcome != caught || r.By != "TestAll" {
+			t.Errorf("got %+v", r)
+		}
+	}
+}
+
+// A test that caught a mutation once and no longer does is no reason to skip the others.
+func TestKillersAreOnlyFirst(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, example)
+	runExample(t, dir, time.Minute, "a/negative")
+	file := filepath.Join(dir, killersFile)
+	data, err := os.ReadFile(file)
+	if err != nil || !bytes.Contains(data, []byte("TestCheck/negative")) {
+		t.Fatalf("got %s, %v", data, err)
+	}
+	for _, text := range []string{strings.Replace(string(data), "TestCheck/negative", "TestEnds", 1), "{"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r := runExample(t, dir, time.Minute, "a/negative"); r[0].Outcome != caught || r[0].By != "TestCheck/negative" {
+			t.Errorf("got %+v", r)
+		}
+	}
+}
+
+// Tests that fail without a mutation show nothing. Tests that do not compile break all mutations.
+func TestSuitesThatFail(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, example)
+	write(t, dir, map[string]string{"a.go": strings.Replace(example["a.go"], "[run=TestKnown] one", "one", 1)})
+	if r := runExample(t, dir, time.Minute, "a/element", "a/negative"); r[0].Outcome != unsound || r[1].Outcome != unsound || r[0].By != "TestPoor" {
+		t.Errorf("got %+v", r)
+	}
+	write(t, dir, map[string]string{"b_test.go": "package a\n\nvar _ = nothing\n"})
+	if r := runExample(t, dir, time.Minute, "a/negative"); r[0].Outcome != broken || !strings.Contains(r[0].Detail, "undefined: nothing") {
+		t.Errorf("got %+v", r)
 	}
 }
 

@@ -1,12 +1,11 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,17 +18,17 @@ import (
 // What becomes of a mutation.
 const (
 	caught   = "caught"   // a test failed
-	survived = "SURVIVED" // all tests passed: nothing tests this verification
+	survived = "SURVIVED" // all tests passed: nothing tests this check
 	hung     = "HUNG"     // a test did not end
-	broken   = "BROKEN"   // the edit does not apply or does not build: the table is out of date
-	unsound  = "UNSOUND"  // the test fails without the mutation too
+	broken   = "BROKEN"   // the edit or the tests do not compile
+	unsound  = "UNSOUND"  // the tests fail without the mutation too
 )
 
 // result is the outcome of one mutation.
 type result struct {
 	Name, Outcome string
 	By            string  // the test that failed first
-	Seconds       float64 // including the build
+	Seconds       float64 // without the build
 	Detail        string  `json:",omitempty"`
 	Protects      string
 }
@@ -37,8 +36,30 @@ type result struct {
 // tester runs mutations in the module at root.
 type tester struct {
 	root    string
+	all     []mutation    // of the module: a test binary has switches for all that its package must catch
 	timeout time.Duration // of the tests of one package
 	jobs    int
+
+	dir     string // for binaries and overlays
+	suites  map[string]*suite
+	mu      sync.Mutex
+	killers map[string]killer // by mutation.key: the test that caught a mutation in an earlier run
+}
+
+// killer is a test that caught a mutation.
+type killer struct{ Package, Test string }
+
+// suite is the test binary of a package.
+type suite struct {
+	pkg      string
+	numbered map[int]mutation // the mutations that have a switch in the binary
+	patterns []string         // the tests that the chosen mutations run
+	prepare  func() error
+
+	binary  string
+	broken  map[int]string // why mutations do not compile
+	unsound *verdict       // the tests fail without a mutation
+	hangs   time.Duration  // a time in which the tests end if no mutation makes them hang
 }
 
 // moduleRoot is the directory of the go.mod above the working directory.
@@ -54,174 +75,184 @@ func moduleRoot() (string, error) {
 	return filepath.Dir(mod), nil
 }
 
-// runAll runs the mutations, gives each result to done as it comes, and then makes sure that the tests that failed pass
-// when nothing is switched off.
-func (t tester) runAll(ctx context.Context, list []mutation, done func(result)) ([]result, error) {
+// runAll runs the mutations and passes each result to done as it comes.
+func (t *tester) runAll(ctx context.Context, list []mutation, done func(result)) ([]result, error) {
+	var err error
+	if t.dir, err = os.MkdirTemp("", "mutations"); err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(t.dir)
+	t.loadKillers()
+	defer t.saveKillers()
+	t.plan(ctx, list)
 	var (
-		mu      sync.Mutex
 		wg      sync.WaitGroup
 		results = make([]result, len(list))
-		by      = map[string][]string{} // tests that failed, by package
 		room    = make(chan struct{}, t.jobs)
 	)
 	for i, m := range list {
 		room <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-room }()
-			r, pkg := t.run(ctx, m)
-			mu.Lock()
-			defer mu.Unlock()
+			r := t.run(ctx, m)
+			t.mu.Lock()
+			defer t.mu.Unlock()
 			results[i] = r
-			if r.Outcome == caught && r.By != "" {
-				top, _, _ := strings.Cut(r.By, "/")
-				by[pkg] = append(by[pkg], top)
+			if ctx.Err() == nil {
+				done(r)
 			}
-			done(r)
 		})
 	}
 	wg.Wait()
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	for pkg, tests := range by {
-		slices.Sort(tests)
-		tests = slices.Compact(tests)
-		out, err := t.goTest(ctx, "", "^("+strings.Join(tests, "|")+")$", pkg)
-		if err != nil {
-			return nil, err
-		}
-		if out.failed != "" || out.timedOut || out.build != "" {
-			r := result{Name: pkg, Outcome: unsound, By: out.failed, Detail: "fails with every verification on" + out.build}
-			done(r)
-			results = append(results, r)
-		}
-	}
-	return results, nil
+	return results, ctx.Err()
 }
 
-// run applies one mutation and runs its tests. It also gives the package of the test that failed.
-func (t tester) run(ctx context.Context, m mutation) (result, string) {
+// plan notes which packages' tests are needed. They are built when the first mutation runs them.
+func (t *tester) plan(ctx context.Context, list []mutation) {
+	t.suites = map[string]*suite{}
+	for _, m := range list {
+		for _, pkg := range m.Tests {
+			s := t.suites[pkg]
+			if s == nil {
+				s = &suite{pkg: pkg, numbered: map[int]mutation{}, binary: filepath.Join(t.dir, fmt.Sprintf("%d.test", len(t.suites)))}
+				s.prepare = sync.OnceValue(func() error { return t.prepare(ctx, s) })
+				t.suites[pkg] = s
+			}
+			s.patterns = append(s.patterns, m.Run)
+		}
+	}
+	for i, m := range t.all {
+		for _, pkg := range m.Tests {
+			if s := t.suites[pkg]; s != nil {
+				s.numbered[i+1] = m
+			}
+		}
+	}
+}
+
+// prepare builds the binary and runs the tests without a mutation.
+func (t *tester) prepare(ctx context.Context, s *suite) (err error) {
+	if s.broken, err = t.build(ctx, s.pkg, s.binary, s.numbered); err != nil {
+		return err
+	}
+	pattern := ""
+	if !slices.Contains(s.patterns, "") {
+		slices.Sort(s.patterns)
+		pattern = strings.Join(slices.Compact(s.patterns), "|")
+	}
 	start := time.Now()
+	out, err := t.test(ctx, s, 0, pattern, t.timeout)
+	if err != nil {
+		return err
+	}
+	if !out.passed {
+		s.unsound = &out
+	}
+	// The other jobs and the rest of the machine may be less idle than now.
+	s.hangs = min(t.timeout, 30*time.Second+5*time.Since(start))
+	return nil
+}
+
+// run runs the tests of one mutation.
+func (t *tester) run(ctx context.Context, m mutation) result {
 	r := result{Name: m.Name, Protects: m.Protects}
-	outcome, pkg := t.outcome(ctx, m, &r)
-	r.Outcome, r.Seconds = outcome, time.Since(start).Seconds()
-	return r, pkg
-}
-
-func (t tester) outcome(ctx context.Context, m mutation, r *result) (outcome, pkg string) {
-	dir, err := os.MkdirTemp("", "mutations")
-	if err != nil {
-		r.Detail = err.Error()
-		return broken, ""
-	}
-	defer os.RemoveAll(dir)
-	overlay, err := m.overlay(t.root, dir)
-	if err != nil {
-		r.Detail = err.Error()
-		return broken, ""
-	}
-	out, err := t.goTest(ctx, overlay, m.Run, m.Tests...)
-	switch {
-	case err != nil:
-		r.Detail = err.Error()
-		return broken, ""
-	case out.build != "":
-		r.Detail = out.build
-		return broken, ""
-	case out.timedOut && !m.Hangs:
-		r.Detail = "no end after " + t.timeout.String()
-		return hung, ""
-	case out.timedOut:
-		return caught, ""
-	case out.failed == "" && out.passed:
-		return survived, ""
-	case out.failed == "":
-		r.Detail = out.tail
-		return broken, ""
-	}
-	r.By = out.failed
-	return caught, out.pkg
-}
-
-// verdict is what one run of go test said.
-type verdict struct {
-	failed, pkg string // the first test that failed, and its package
-	build       string // why it did not build
-	timedOut    bool
-	passed      bool
-	tail        string // the end of the output
-}
-
-// event is a line of go test -json.
-type event struct{ Action, Package, Test, Output string }
-
-// goTest runs the tests of packages that match pattern with an overlay, if any.
-func (t tester) goTest(ctx context.Context, overlay, pattern string, packages ...string) (verdict, error) {
-	// Without what a debugger needs a test is linked in half the time.
-	args := []string{"test", "-json", "-vet=off", "-ldflags=-s -w", "-timeout", t.timeout.String()}
-	if overlay != "" {
-		args = append(args, "-count=1", "-failfast", "-overlay", overlay)
-	}
-	if pattern != "" {
-		args = append(args, "-run", pattern)
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, packages...)...)
-	cmd.Dir = t.root
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		return verdict{}, ctx.Err()
-	}
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		return verdict{}, fmt.Errorf("go test: %w", err)
-	}
-	out := read(stdout.Bytes())
-	out.passed = err == nil
-	if stdout.Len() == 0 { // go test itself had something to say
-		out.build = stderr.String()
-	}
-	return out, nil
-}
-
-// read reads the events of go test.
-func read(stdout []byte) (out verdict) {
-	lines := bufio.NewScanner(bytes.NewReader(stdout))
-	lines.Buffer(nil, 16<<20)
-	var said []string
-	var running event // the last test that has begun and not ended
-	building, crashed := false, false
-	for lines.Scan() {
-		var e event
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			continue
-		}
-		switch e.Action {
-		case "build-output":
-			out.build += e.Output
-		case "build-fail":
-			building = true
-		case "output":
-			said = append(said, e.Output)
-			if strings.HasPrefix(e.Output, "panic: test timed out after") || strings.HasPrefix(e.Output, "*** Test killed") {
-				out.timedOut = true
-			}
-			crashed = crashed || strings.HasPrefix(e.Output, "panic: ") || strings.HasPrefix(e.Output, "fatal error: ")
-		case "run", "cont":
-			running = e
-		case "fail":
-			if e.Test != "" && out.failed == "" {
-				out.failed, out.pkg = e.Test, e.Package
-			}
+	for _, pkg := range m.Tests {
+		if err := t.suites[pkg].prepare(); err != nil {
+			r.Outcome, r.Detail = broken, err.Error()
+			return r
 		}
 	}
-	if crashed && out.failed == "" && !out.timedOut { // the whole process, from a goroutine that is not the test's
-		out.failed, out.pkg = running.Test, running.Package
+	start := time.Now()
+	t.outcome(ctx, m, &r)
+	r.Seconds = time.Since(start).Seconds()
+	return r
+}
+
+func (t *tester) outcome(ctx context.Context, m mutation, r *result) {
+	number := slices.IndexFunc(t.all, func(x mutation) bool { return x.Name == m.Name }) + 1
+	t.mu.Lock()
+	known := t.killers[m.key()]
+	t.mu.Unlock()
+	type attempt struct {
+		s       *suite
+		pattern string
 	}
-	if !building {
-		out.build = "" // warnings
+	var attempts []attempt
+	if s := t.suites[known.Package]; s != nil && slices.Contains(m.Tests, known.Package) {
+		attempts = append(attempts, attempt{s, exactly(known.Test)})
 	}
-	out.tail = strings.Join(said[max(0, len(said)-20):], "")
-	return out
+	for _, pkg := range m.Tests {
+		attempts = append(attempts, attempt{t.suites[pkg], m.Run})
+	}
+	for _, a := range attempts {
+		if a.s.unsound != nil {
+			r.Outcome, r.By = unsound, a.s.unsound.failed
+			r.Detail = "the tests of " + a.s.pkg + " fail with every check on\n" + a.s.unsound.tail
+			return
+		}
+		if reason, ok := a.s.broken[number]; ok {
+			r.Outcome, r.Detail = broken, reason
+			return
+		}
+		limit := t.timeout
+		if m.Hangs {
+			limit = a.s.hangs
+		}
+		out, err := t.test(ctx, a.s, number, a.pattern, limit)
+		switch {
+		case err != nil:
+			r.Outcome, r.Detail = broken, err.Error()
+			return
+		case out.timedOut && !m.Hangs:
+			r.Outcome, r.By, r.Detail = hung, out.running, "no end after "+limit.String()
+			return
+		case out.timedOut:
+			r.Outcome = caught
+			return
+		case !out.passed && out.failed == "":
+			r.Outcome, r.Detail = broken, out.tail
+			return
+		case !out.passed:
+			r.Outcome, r.By = caught, out.failed
+			t.mu.Lock()
+			t.killers[m.key()] = killer{a.s.pkg, out.failed}
+			t.mu.Unlock()
+			return
+		}
+	}
+	r.Outcome = survived
+}
+
+// key identifies a mutation with its tests.
+func (m mutation) key() string {
+	return m.Name + " " + strings.Join(m.Tests, ",") + " " + m.Run
+}
+
+// killersFile keeps what caught each mutation, below the root.
+const killersFile = "bin/mutations.json"
+
+// loadKillers reads what caught each mutation. That file only saves time, so a damaged one does not
+// matter.
+func (t *tester) loadKillers() {
+	t.killers = map[string]killer{}
+	data, err := os.ReadFile(filepath.Join(t.root, killersFile))
+	if err != nil || json.Unmarshal(data, &t.killers) != nil {
+		t.killers = map[string]killer{}
+	}
+}
+
+func (t *tester) saveKillers() {
+	keep := map[string]bool{}
+	for _, m := range t.all {
+		keep[m.key()] = true
+	}
+	maps.DeleteFunc(t.killers, func(key string, _ killer) bool { return !keep[key] })
+	data, err := json.MarshalIndent(t.killers, "", "\t")
+	if err != nil {
+		return
+	}
+	file := filepath.Join(t.root, killersFile)
+	if os.MkdirAll(filepath.Dir(file), 0o750) == nil {
+		_ = os.WriteFile(file, data, 0o600)
+	}
 }

@@ -5,14 +5,11 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path"
-	"regexp"
 	"slices"
-	"strings"
 )
 
-// keepUsed gives changes that keep in use what only the replaced text has used: variables of the
-// function, by an assignment to _ before the marked statement, and imports, by a name of _.
+// keepUsed gives changes that keep variables of the function in use that only the replaced text has
+// used: an assignment to _ before the marked statement.
 func (s *source) keepUsed(chain []ast.Node, changes []change) (more []change) {
 	after, err := parser.ParseFile(token.NewFileSet(), "", apply(s.text, changes), parser.SkipObjectResolution)
 	if err != nil {
@@ -28,32 +25,24 @@ func (s *source) keepUsed(chain []ast.Node, changes []change) (more []change) {
 			stmt = x
 		}
 	}
-	_, selected := names(after)
-	_, selectedBefore := names(s.file)
-	for _, i := range s.file.Imports {
-		name := importName(i)
-		if selectedBefore[name] > 0 && selected[name] == 0 {
-			more = append(more, change{s.offset(i.Pos()), s.offset(i.Path.Pos()), "_ "})
-		}
-	}
 	if fn == nil || stmt == nil {
-		return more
+		return nil
 	}
-	inside, _ := names(fn)
+	inside := names(fn)
 	declared := locals(fn, stmt)
 	for _, d := range after.Decls {
 		f, ok := d.(*ast.FuncDecl)
 		if !ok || f.Name.Name != fn.Name.Name || receiver(f) != receiver(fn) {
 			continue
 		}
-		now, _ := names(f)
+		now := names(f)
 		for name := range declared {
 			if inside[name] > 1 && now[name] == 1 {
-				more = append(more, change{s.offset(stmt.Pos()), s.offset(stmt.Pos()), "_ = " + name + "; "})
+				more = append(more, insert(s.offset(stmt.Pos()), "_ = "+name+"; "))
 			}
 		}
 	}
-	slices.SortFunc(more, func(a, b change) int { return cmp.Compare(a.text, b.text) })
+	slices.SortFunc(more, func(a, b change) int { return cmp.Compare(a.before, b.before) })
 	return more
 }
 
@@ -77,16 +66,12 @@ func listed(chain []ast.Node, i int) bool {
 	return false
 }
 
-// names counts the identifiers of a node by name, without those behind a dot, and the packages or
-// variables that something is selected from.
-func names(n ast.Node) (all, selected map[string]int) {
-	all, selected = map[string]int{}, map[string]int{}
+// names counts the identifiers of a node by name, without those behind a dot.
+func names(n ast.Node) map[string]int {
+	all := map[string]int{}
 	ast.Inspect(n, func(x ast.Node) bool {
 		switch x := x.(type) {
 		case *ast.SelectorExpr:
-			if id, ok := x.X.(*ast.Ident); ok {
-				selected[id.Name]++
-			}
 			ast.Inspect(x.X, func(y ast.Node) bool {
 				if id, ok := y.(*ast.Ident); ok {
 					all[id.Name]++
@@ -99,7 +84,7 @@ func names(n ast.Node) (all, selected map[string]int) {
 		}
 		return true
 	})
-	return all, selected
+	return all
 }
 
 // locals gives the names that a function declares by := or var before a statement.
@@ -136,16 +121,4 @@ func receiver(fn *ast.FuncDecl) string {
 		return ""
 	}
 	return canon(fn.Recv.List[0].Type)
-}
-
-// importName is the name by which a file refers to an import.
-func importName(i *ast.ImportSpec) string {
-	if i.Name != nil {
-		return i.Name.Name
-	}
-	p := strings.Trim(i.Path.Value, `"`)
-	if base := path.Base(p); !regexp.MustCompile(`^v[0-9]+$`).MatchString(base) {
-		return base
-	}
-	return path.Base(path.Dir(p))
 }

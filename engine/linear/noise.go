@@ -88,8 +88,6 @@ func up(x float64) float64 { return math.Ceil(x * (1 + 0x1p-30)) }
 
 // roundingTail is the factor r for which a sum of rounding errors exceeds r standard deviations with a probability of at
 // most 2^-128; rounding derives it.
-//
-//lodge:check linear/rounding-tail [swap=13.5=>8] [run=TestRounding] answers with the largest rounding errors decode wrongly
 const roundingTail = 13.5
 
 // secretVariance returns the variance of a coefficient of the secret key: 2/3 of a ternary one, w^2/2pi of a Gaussian one.
@@ -128,6 +126,8 @@ func (s *Set) rounding() int64 {
 	//  math.Sqrt(float64(s.N())*s.secretVariance()/12)=>float64(s.N()) / 2]
 	//  [run=TestFractionalInputsTellEntries|TestRounding] part of a cell of the phase gets no
 	//  flooding
+	//lodge:check linear/rounding-tail [swap=roundingTail=>8.0] [run=TestRounding] answers with the
+	//  largest rounding errors decode wrongly
 	return int64(math.Ceil(0.5+roundingTail*math.Sqrt(float64(s.N())*s.secretVariance()/12))) + 2
 }
 

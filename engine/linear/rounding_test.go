@@ -23,8 +23,8 @@ func (s *Set) chernoff(x float64) float64 {
 	return (t*x - float64(s.N())*math.Log(sum/steps) - math.Ln2) / math.Ln2
 }
 
-// The bound on rounding errors fails for a coefficient with at most 2^-128 in every set that ships, and is the least such
-// bound but for a few percent.
+// The bound on rounding errors fails for a coefficient with at most 2^-128 in every set that ships,
+// and exceeds the least such bound by only a few percent.
 func TestRoundingIsATailOf128Bits(t *testing.T) {
 	for _, s := range Sets() {
 		if s.Insecure {

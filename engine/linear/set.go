@@ -17,8 +17,9 @@ const (
 	DefaultProduct = "P13-40"
 )
 
-// Unproved names the set for products on shares whose inputs nobody proves. A client that sends malformed inputs under it
-// learns the entries of the matrix over many products; parties refuse it by default.
+// Unproved names the set for products on shares with unproved inputs. A client that sends malformed
+// inputs under it learns the entries of the matrix over many products; parties refuse it by
+// default.
 const Unproved = "V13-32"
 
 // InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for

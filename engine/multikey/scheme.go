@@ -11,8 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Errors that callers can cause. Errors of this package wrap one of these, or one of package
-// codec's.
+// Errors that callers can cause. Every error of this package wraps one of these errors, or one of
+// package codec's.
 var (
 	ErrCiphertext = errors.New("multikey: malformed ciphertext")
 	ErrKeys       = errors.New("multikey: malformed keys")

@@ -31,7 +31,7 @@ type Set struct {
 	Switch   Gadget  // of the switching key
 	Drop     int     // low bits of words modulo 2^64 that published keys do not have: they are far below the errors
 	Centred  bool    // rounding to multiples of 1/2N subtracts the mean of its errors
-	Insecure bool    // the name says so too
+	Insecure bool    // also marked in the name
 
 	// Successor names the set for new keys that replaces this one, if this one is legacy. It is not
 	// part of the hash.

@@ -120,6 +120,7 @@ func open(f *config.CoordinatorFile, version string, log *slog.Logger) (_ *Coord
 	defer func() {
 		if err != nil {
 			c.close()
+			err = damaged(err)
 		}
 	}()
 	if c.credentials, err = rpc.LoadCredentials(f.TLS.Files()); err != nil {

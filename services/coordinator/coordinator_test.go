@@ -369,8 +369,8 @@ func TestActivationIsResumed(t *testing.T) {
 	}
 }
 
-// If a job fails while a party is away, the result that the party stored is cancelled before the
-// next job.
+// If a job fails while a party is unavailable, the result that the party stored is cancelled before
+// the next job.
 func TestSweep(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()

@@ -367,10 +367,12 @@ func newNet(t *testing.T, n int) *fakeNet {
 	stranger.Tenants = []string{"others"}
 	rotator := client("rotator", config.PermStatus, config.PermSubmit, config.PermPolicy)
 	rotator.Tenants = append(rotator.Tenants, stranger.Tenants...) // a rotation changes an epoch of all tenants
+	submitter := client("submitter", config.PermStatus, config.PermSubmit)
+	submitter.Tenants = rotator.Tenants
 	f.file = &config.CoordinatorFile{
 		Roster: roster, DataDir: filepath.Join(f.dir, "data"), JobTimeout: config.Duration(20 * time.Second), MaxConcurrent: 2,
 		TLS:     config.TLS{Certificate: f.path("coordinator.pem"), Key: f.path("coordinator.key"), CA: f.path("ca.pem")},
-		Clients: []config.Client{client("operator", config.PermStatus, config.PermSubmit), client("other", config.PermStatus, config.PermSubmit), client("viewer", config.PermStatus), rotator, keeper, stranger},
+		Clients: []config.Client{client("operator", config.PermStatus, config.PermSubmit), client("other", config.PermStatus, config.PermSubmit), client("viewer", config.PermStatus), rotator, submitter, keeper, stranger},
 		Stock:   config.StockLimits{MaxBytesPerParty: 1 << 40, MaxJobMemory: 1 << 40, MaxJobs: 2},
 		Params: []config.ParamsPin{{Name: "S14-32", Hash: fmt.Sprintf("%x", sha256.Sum256([]byte("set")))},
 			{Name: unproved, Hash: fmt.Sprintf("%x", sha256.Sum256([]byte("other set")))}},

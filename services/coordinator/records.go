@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
@@ -30,6 +31,7 @@ var (
 const openTime = 2 * time.Second
 
 func openRecords(path string) (*records, error) {
+	//lodge:check coordinator/verify-file [run=TestDamagedJobs] a damaged page makes bbolt panic when the coordinator starts
 	if err := store.VerifyFile(path, openTime, string(bucket), string(ofRotations)); err != nil {
 		return nil, fmt.Errorf("coordinator: %w", err)
 	}
@@ -49,6 +51,16 @@ func openRecords(path string) (*records, error) {
 }
 
 func (r *records) close() { r.db.Close() }
+
+// damaged gives an error of damaged records its code and the next step. Other errors stay as they are.
+func damaged(err error) error {
+	//lodge:check coordinator/damaged [run=TestDamagedJobs] damaged records look like an internal error, without the next step
+	if errors.Is(err, store.ErrDamaged) {
+		return rpc.Errorf(rpc.CheckFailed, "keep a copy of data_dir, check its disk, and start with an empty data_dir: "+
+			"see docs/operations/losing-the-coordinator.md", "%v", err)
+	}
+	return err
+}
 
 // encodeRecord encodes the length of the key (4 bytes), the key, and the job.
 func encodeRecord(r record) ([]byte, error) {
@@ -72,7 +84,11 @@ func (r *records) put(j *coordinatorv1.Job, key string) error {
 	if err != nil {
 		return err
 	}
-	return r.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put([]byte(j.GetId()), v) })
+	return r.write(bucket, j.GetId(), v)
+}
+
+func (r *records) write(bucket []byte, key string, value []byte) error {
+	return r.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucket).Put([]byte(key), value) })
 }
 
 // drop deletes jobs.
@@ -91,8 +107,9 @@ func (r *records) all() (list []record, err error) {
 	err = r.db.View(func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucket).ForEach(func(k, v []byte) error {
 			rec, err := decodeRecord(v)
-			if err != nil {
-				return fmt.Errorf("coordinator: the record of job %s is damaged: %w", k, err)
+			//lodge:check coordinator/job/record-key [drop=rec.job.GetId() != string(k)] [run=TestDamagedJobs] a job's damaged record takes the place of another job
+			if err != nil || rec.job.GetId() != string(k) {
+				return errors.Join(fmt.Errorf("coordinator: %w: job %q", store.ErrDamaged, k), err)
 			}
 			list = append(list, rec)
 			return nil
@@ -107,9 +124,7 @@ func (r *records) putRotation(x *coordinatorv1.Rotation) error {
 	if err != nil {
 		return err
 	}
-	return r.db.Update(func(tx *bbolt.Tx) error {
-		return tx.Bucket(ofRotations).Put(binary.BigEndian.AppendUint64(nil, x.GetEpoch()), v)
-	})
+	return r.write(ofRotations, string(binary.BigEndian.AppendUint64(nil, x.GetEpoch())), v)
 }
 
 // rotations returns all rotations by the epoch that they replace.
@@ -119,7 +134,7 @@ func (r *records) rotations() (map[uint64]*coordinatorv1.Rotation, error) {
 		return tx.Bucket(ofRotations).ForEach(func(_, v []byte) error {
 			x := new(coordinatorv1.Rotation)
 			if err := proto.Unmarshal(v, x); err != nil {
-				return fmt.Errorf("coordinator: the record of a rotation is damaged: %w", err)
+				return fmt.Errorf("coordinator: %w: a rotation: %w", store.ErrDamaged, err)
 			}
 			by[x.GetEpoch()] = x
 			return nil

@@ -105,14 +105,15 @@ func TestReserveGivenUp(t *testing.T) {
 	}
 }
 
-// Each limit on reservations ends a call with its code, with what to do next, and with when to try again if time helps.
-// Releasing a reservation frees what it held, and a restart forgets nothing.
+// Each limit on reservations ends a call with its code, the next step, and the time of a retry if a
+// retry can help. Releasing a reservation frees its tuples and its place. A restart preserves the
+// counts.
 func TestReserveLimits(t *testing.T) {
 	f := newNet(t, 2)
 	f.complete(keysJob())
 	f.set(marks(300, 500))
 	f.watchStock(has(500))
-	// limit restarts the coordinator with other limits, and releases what is reserved.
+	// limit restarts the coordinator with other limits, and releases the open reservations.
 	var open []string
 	limit := func(l config.ReserveLimits) {
 		t.Helper()
@@ -154,7 +155,7 @@ func TestReserveLimits(t *testing.T) {
 		var err error
 		for late := time.Now().Add(10 * time.Second); time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
 			if err = reserve(c.fits, time.Hour); err == nil {
-				break // until it knows what the parties have
+				break // the coordinator needs the parties' stock first
 			}
 		}
 		if err != nil {

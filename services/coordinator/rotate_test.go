@@ -177,7 +177,7 @@ func TestRotateRefuses(t *testing.T) {
 		q      *coordinatorv1.RotateKeysRequest
 		want   rpc.Code
 	}{
-		"without policy":     {"operator", &coordinatorv1.RotateKeysRequest{Epoch: 1}, rpc.Forbidden},
+		"without policy":     {"submitter", &coordinatorv1.RotateKeysRequest{Epoch: 1}, rpc.Forbidden},
 		"without submit":     {"keeper", &coordinatorv1.RotateKeysRequest{Epoch: 1}, rpc.Forbidden},
 		"no epoch":           {"rotator", &coordinatorv1.RotateKeysRequest{}, rpc.NotFound},
 		"another epoch":      {"rotator", &coordinatorv1.RotateKeysRequest{Epoch: 9}, rpc.NotFound},

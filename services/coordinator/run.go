@@ -20,7 +20,7 @@ import (
 // timing holds the timeouts of the coordinator.
 type timing struct {
 	call  time.Duration // a call to a reachable party
-	away  time.Duration // an unreachable party, at the beginning and in the middle of a job
+	away  time.Duration // how long a party may be unreachable before or during a job
 	grace time.Duration // the other parties' reports, after one party's session failed
 	late  time.Duration // the parties' own reports, after a job's deadline
 	stop  time.Duration // cancelling the sessions of a failed job, and stopping

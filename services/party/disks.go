@@ -25,10 +25,11 @@ var newWork = map[string]bool{
 	decryptionv1.DecryptionService_DecryptShare_FullMethodName:    true,
 	tuplesv1.TuplesService_Propose_FullMethodName:                 true,
 	multikeyv1.KeysService_MakeKeys_FullMethodName:                true,
-	multikeyv1.EvaluationService_Submit_FullMethodName:            true,
-	linearv1.LinearService_Multiply_FullMethodName:                true,
-	linearv1.LinearService_Ask_FullMethodName:                     true,
-	linearv1.LinearService_Answer_FullMethodName:                  true,
+	//lodge:check party/disk/submit [run=TestLowDiskRefusesNewWork] a party whose disk fills accepts multi-key evaluations
+	multikeyv1.EvaluationService_Submit_FullMethodName: true,
+	linearv1.LinearService_Multiply_FullMethodName:     true,
+	linearv1.LinearService_Ask_FullMethodName:          true,
+	linearv1.LinearService_Answer_FullMethodName:       true,
 }
 
 // watchDisks watches the file systems that a party writes to.

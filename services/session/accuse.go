@@ -9,7 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
-// accuseTime is how long making an accusation may take: as long as checking a proof, and reading and writing it.
+// accuseTime limits the time to make an accusation, which verifies a proof and reads and writes it.
 const accuseTime = 5 * time.Minute
 
 // recorder returns a recorder of the messages that an accusation may need, or nil if evidence is not wanted.
@@ -53,5 +53,6 @@ func (s *Entry) accuse(ctx context.Context, kept *evidence.Recorder, params [32]
 	c.Accuse(found, file)
 }
 
-// ProvedUnder says under which public key the session's parties prove: the seed of its reference string, and its other half.
+// ProvedUnder sets the function that returns the public key under which the session's parties
+// prove: the seed of its reference string, and the key's other half.
 func (s *Entry) ProvedUnder(key func() (seed, half []byte)) { s.proofKey = key }

@@ -11,8 +11,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// A party that stops begins no more sessions and waits for those that run. When its time is over it ends those that have not
-// begun their MAC check, whose end without a verdict would cost the MAC key, and gives the others a little longer.
+// A party that stops begins no more sessions and waits for the running ones. At its deadline it
+// ends the sessions that have not begun their MAC check. The others get a little longer, because a
+// check that ends without a verdict costs the MAC key.
 func TestDrain(t *testing.T) {
 	const triples = jobv1.Protocol_PROTOCOL_TRIPLES
 	r, spec := newRegistry(nil)

@@ -35,13 +35,12 @@ func sourceOf(random io.Reader, rs round.Session) (*sample.Source, error) {
 	return sample.Draw(random, "session", rs.ID[:], round.Uint(uint64(rs.Self)), round.Uint(uint64(rs.Parties)))
 }
 
-// Start gives a protocol's chain, once the session has its id, from which the session's secrets are drawn. Drive wipes the
-// source.
+// Start returns a protocol's chain after the session has its id. The protocol draws its secrets
+// from the source, which is bound to the id. Drive wipes the source.
 type Start[R any] func(rs round.Session, source *sample.Source) (round.Transition[R], error)
 
-// Drive runs one chain with the peers. Only Drive and Join create a session's secrets. params is the hash of the protocol's
-// further parameters.
-// hash of what the protocol computes with, beyond the set.
+// Drive runs one chain with the peers. Only Drive and Join create a session's secrets. params is
+// the hash of the protocol's further parameters, beyond the set.
 func Drive[R any](ctx context.Context, s *Entry, protocol string, params [32]byte, start Start[R]) (R, error) {
 	var none R
 	c := s.registry.Config
@@ -81,7 +80,7 @@ func Drive[R any](ctx context.Context, s *Entry, protocol string, params [32]byt
 	return result, renumbered(g, err)
 }
 
-// Call is a session that clients begin, by asking each party of the group for the same thing.
+// Call is a session that clients begin by sending the same request to each party of the group.
 type Call struct {
 	Ref      job.Ref
 	Digest   [32]byte // digest of the request, which the parties compare first
@@ -91,8 +90,8 @@ type Call struct {
 	Epoch    uint64
 }
 
-// Join takes part in the session of a call, under the conditions on which the party takes part in others. The chain's
-// parties are numbered by their place in the group.
+// Join takes part in the session of a call, under the same conditions as in other sessions. The
+// chain's parties are numbered by their place in the group.
 func Join[R any](ctx context.Context, r *Registry, call Call, start Start[R]) (R, error) {
 	var none R
 	g, err := r.group(call.Group)
@@ -157,7 +156,8 @@ func drive[R any](ctx context.Context, c *Config, t task, start Start[R]) (R, ru
 	if err != nil {
 		return none, runner.Report{}, err
 	}
-	// It has ended by then, unless this party is at fault: a call panics in its handler, which the server outlives.
+	// When the deferred call runs, the session has ended, unless this party is at fault: a call can
+	// panic in its handler, which the server survives.
 	defer x.Abort(&exchange.AbortedError{Outcome: string(runner.Internal)}, func(*exchange.AbortedError) []byte { return nil })
 	return runner.Run(ctx, runner.Options{
 		Terms: round.Terms{
@@ -174,7 +174,7 @@ func drive[R any](ctx context.Context, c *Config, t task, start Start[R]) (R, ru
 	})
 }
 
-// renumbered has a failure speak of the roster's parties.
+// renumbered converts the parties in a failure from indexes of the group to indexes of the roster.
 func renumbered(g Group, err error) error {
 	var f *runner.Failure
 	if errors.As(err, &f) {
@@ -193,7 +193,7 @@ func record(log *slog.Logger, names []string, report runner.Report, err error) {
 	}
 	var f *runner.Failure
 	if !errors.As(err, &f) {
-		return // whoever ends the session logs it
+		return // the party that ends the session logs it
 	}
 	end := []any{"outcome", string(f.Outcome), "round", f.Round, "check", f.Check, "reason", f.Reason}
 	if f.Outcome == runner.Blamed {
@@ -236,5 +236,5 @@ func (s *Entry) progress(g Group, p runner.Progress) {
 	})
 }
 
-// Now is when a record is made.
+// Now returns the time of a record.
 func Now() time.Time { return time.Now().UTC() }

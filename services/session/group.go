@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
-// Group is who takes part in a session, in the order in which it numbers them, which is that of the roster.
+// Group lists the parties of a session. The session numbers them in the order of the roster.
 type Group struct {
 	Parties []round.Party // of the roster
 	Self    round.Party   // within the group
@@ -50,7 +50,7 @@ func (g Group) roster(p round.Party) round.Party {
 	return g.Parties[p]
 }
 
-// renumber has a failure speak of the roster's parties.
+// renumber converts the parties in a failure from indexes of the group to indexes of the roster.
 func (g Group) renumber(f *runner.Failure) {
 	f.Party = g.roster(f.Party)
 	suspects := make([]round.Party, len(f.Suspects))

@@ -46,20 +46,22 @@ type Config struct {
 	Metrics  *metrics.Metrics
 	Log      *slog.Logger
 	Traces   *traces.Tracer // may be nil
-	// Conduct of the parties, in sessions before; nil: they may do as they like.
+	// Conduct of the parties in earlier sessions. If it is nil, cheats have no consequences.
 	Conduct Conduct
 	// Accuse receives evidence of a party's cheat when a session has failed because of it; nil drops the evidence. It
 	// reads the file before it returns.
 	Accuse func(found *evidence.Finding, file io.Reader)
 	// Cheat is for tests only; see runner.Options.
 	Cheat func(s *round.Session)
-	// EvidenceDir is where large messages are kept until their session has judged them, in files without names.
+	// EvidenceDir is the directory for unnamed files with large messages, which are kept until
+	// their session has judged them.
 	EvidenceDir string
 }
 
-// Conduct decides by how sessions have ended whether others may begin.
+// Conduct decides from the ends of earlier sessions whether a session may begin.
 type Conduct interface {
-	// Admit refuses a session with parties that cheat. It is called again just before the session begins.
+	// Admit returns an error if a party of the session is excluded, or no session may begin. It is
+	// called again just before the session begins.
 	Admit(*jobv1.SessionSpec) error
 	// Ended records how a session failed before the failure becomes visible elsewhere, and adds the parties that may be
 	// responsible to it.
@@ -90,8 +92,8 @@ type Protocol interface {
 // Claimant is a Protocol whose sessions cannot all run concurrently, even with enough memory.
 type Claimant interface {
 	Protocol
-	// Claim takes the session's place among those that run, or refuses with rpc.Busy. Release is called once, when Run
-	// has returned, or when the session is not admitted.
+	// Claim reserves the session's place among the running ones, or returns an rpc.Busy error.
+	// Release is called once, when Run has returned, or when the session is not admitted.
 	Claim() (release func(), err error)
 }
 
@@ -110,15 +112,15 @@ type Registry struct {
 
 var errStopping = rpc.Errorf(rpc.Unavailable, "try again when the party is back", "this party is stopping")
 
-// NewRegistry is empty.
+// NewRegistry returns a registry without sessions.
 func NewRegistry(c Config) *Registry {
 	r := &Registry{Config: c, sessions: map[job.Ref]*Entry{}, stopped: make(chan struct{})}
 	r.calling, r.hangUp = context.WithCancelCause(context.Background())
 	return r
 }
 
-// Start admits a spec of a service's protocol and begins its session. The same spec again gives the status of the
-// session that it began.
+// Start admits a spec of a service's protocol and begins its session. If the spec has begun a
+// session before, Start returns the status of that session.
 func (r *Registry) Start(of jobv1.Protocol, spec *jobv1.SessionSpec, p Protocol) (*jobv1.SessionStatus, error) {
 	ref, err := job.RefOf(spec.GetRef())
 	if err != nil {
@@ -232,7 +234,8 @@ func (r *Registry) admit(spec *jobv1.SessionSpec, memory uint64, p Protocol) (re
 		leave()
 		return nil, err
 	}
-	// The gate does not charge memory that earlier sessions left cached. This session reuses the part of its own degree.
+	// The gate does not charge memory that earlier sessions left cached. This session reuses the
+	// cached memory of its own ring degree.
 	degree := 0
 	if set, err := params.Lookup(spec.GetParams()); err == nil {
 		degree = set.N()
@@ -244,7 +247,8 @@ func (r *Registry) admit(spec *jobv1.SessionSpec, memory uint64, p Protocol) (re
 	return func() { leave(); free() }, nil
 }
 
-// begun gives the status of a session that this spec began before, or nil. The caller holds the lock.
+// begun returns the status of the session that this spec has begun, or nil. The caller holds the
+// lock.
 func (r *Registry) begun(ref job.Ref, digest [32]byte) (*jobv1.SessionStatus, error) {
 	old, ok := r.sessions[ref]
 	switch {
@@ -359,7 +363,7 @@ func (r *Registry) Get(ref *jobv1.SessionRef) (*Entry, error) {
 	return s, nil
 }
 
-// noSession is the answer about a session that is not there, or not for the caller.
+// noSession is the error for a session that does not exist or is not visible to the caller.
 func noSession(ref *jobv1.SessionRef) error {
 	k, err := job.RefOf(ref)
 	if err != nil {
@@ -368,7 +372,7 @@ func noSession(ref *jobv1.SessionRef) error {
 	return rpc.Errorf(rpc.NotFound, "sessions do not survive a restart of the party", "no session %s", k)
 }
 
-// checkTime is how long Drain waits for verdicts of MAC checks beyond its time.
+// checkTime is how long Drain waits for verdicts of MAC checks after its deadline.
 const checkTime = 5 * time.Second
 
 // Drain begins no more sessions and waits until none runs any more. When ctx is done it cancels those that have not begun
@@ -413,7 +417,7 @@ func (r *Registry) all() []*Entry {
 	return slices.Collect(maps.Values(r.sessions))
 }
 
-// unchecked are the states of sessions that have not begun their MAC check.
+// unchecked reports whether a session in state s has not begun its MAC check.
 //
 //lodge:check session/cancel/verifying [swap=s < jobv1.JobState_JOB_STATE_VERIFYING=>!job.Final(s)] [tests=./services/offline/triples] [run=TestADrainKeeps] draining an epoch cancels a session that is opening its MAC key, which burns the key
 func unchecked(s jobv1.JobState) bool { return s < jobv1.JobState_JOB_STATE_VERIFYING }
@@ -433,12 +437,12 @@ func (r *Registry) Close() {
 	close(r.stopped)
 }
 
-// Name is the form of a session's reference in stored records.
+// Name returns a session's reference in the form of stored records.
 func Name(ref *jobv1.SessionRef) string {
 	return ref.GetJobId() + "-" + strconv.FormatUint(uint64(ref.GetOrdinal()), 10)
 }
 
-// Restore brings a session back whose result an earlier process stored and nobody activated.
+// Restore restores a session whose result an earlier process stored, and which was never activated.
 func (r *Registry) Restore(name string, stored *Stored) {
 	at := strings.LastIndexByte(name, '-')
 	ordinal, err := strconv.ParseUint(name[at+1:], 10, 32)

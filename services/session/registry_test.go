@@ -79,7 +79,7 @@ func TestAdmissionCountsWhatIsKept(t *testing.T) {
 	}
 }
 
-// primes is one prime of a shipped set.
+// primes returns one prime of a shipped set.
 func primes(t *testing.T) []uint64 {
 	t.Helper()
 	set, err := params.Lookup("S14-32")

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Service answers the calls that every protocol service has, and that each of them embeds.
+// Service implements the calls that all protocol services have in common. Each of them embeds it.
 type Service struct {
 	Sessions *Registry
 	protocol jobv1.Protocol
@@ -43,8 +43,8 @@ func (s Service) Start(_ context.Context, r *jobv1.StartRequest) (*jobv1.StartRe
 	return &jobv1.StartResponse{Status: st}, err
 }
 
-// visible gives a session that the caller may know of. A client acts for its tenants, and a session that makes tuples for
-// another does not exist for it. Sessions that make keys have no tenant.
+// visible returns a session if the caller may see it. A client acts for its tenants: sessions that
+// make tuples for other tenants are not found. Sessions that make keys have no tenant.
 func (s Service) visible(ctx context.Context, ref *jobv1.SessionRef) (*Entry, error) {
 	x, err := s.Sessions.Get(ref)
 	if err != nil {

@@ -27,7 +27,8 @@ func (w *watching) Send(r *jobv1.WatchResponse) error {
 	return nil
 }
 
-// A client hears of the sessions of its tenants. Those of others are, for it, as if they were not there.
+// A client sees the sessions of its tenants. For sessions of other tenants it gets the error of a
+// missing session.
 func TestSessionsOfATenant(t *testing.T) {
 	r, spec := newRegistry(nil)
 	if spec.GetTenant() == "" {

@@ -25,19 +25,19 @@ type Entry struct {
 	id       round.Digest // all zero before its parties have agreed on it
 
 	ending    sync.Mutex // held while a result comes in, is activated or is discarded
-	cancelled bool       // before there was a result
+	cancelled bool       // before it had a result
 	reason    string     // of that
 
 	mu      sync.Mutex
 	status  *jobv1.SessionStatus
 	changed chan struct{} // closed and replaced at every change
 	stored  *Stored
-	// proofKey gives the public key under which parties prove; nil where there is none.
+	// proofKey returns the public key under which parties prove; nil if they prove nothing.
 	proofKey func() (seed, half []byte)
 	signed   []runner.Broadcast // of the protocol's run
 }
 
-// Broadcasts are the signed broadcasts of this name that the protocol's run had, of all parties.
+// Broadcasts returns the signed broadcasts of all parties with this name in the protocol's run.
 func (s *Entry) Broadcasts(name string) (list []runner.Broadcast) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *Entry) Broadcasts(name string) (list []runner.Broadcast) {
 	return list
 }
 
-// Status is a copy of the present status.
+// Status returns a copy of the present status.
 func (s *Entry) Status() *jobv1.SessionStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *Entry) run(ctx context.Context, p Protocol, release func()) {
 		return p.Run(ctx, s)
 	}()
 	s.mu.Lock()
-	s.signed = nil // the records to keep are stored
+	s.signed = nil // stored records contain all that is needed
 	s.mu.Unlock()
 	if err != nil {
 		s.fail(ctx, err)
@@ -112,8 +112,8 @@ func (s *Entry) run(ctx context.Context, p Protocol, release func()) {
 	s.complete(stored)
 }
 
-// complete has a result that waits for activation, unless it is final. A result that comes after the session was
-// cancelled is discarded.
+// complete records a result, which waits for activation unless it is final. If the session has been
+// cancelled, the result is discarded.
 func (s *Entry) complete(stored *Stored) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
@@ -137,8 +137,8 @@ func (s *Entry) complete(stored *Stored) {
 	})
 }
 
-// Refused is the outcome of a session that this party ends because of what else runs or ran here, and for no fault of
-// anybody's in this session.
+// Refused is the outcome of a session that this party ends because of other present or past
+// sessions here. No party is at fault in this session.
 const Refused runner.Outcome = "refused"
 
 // Refuse ends a session with a typed reason, which is the failure's check.
@@ -193,7 +193,7 @@ func (s *Entry) Cancel(ctx context.Context, reason string) (*jobv1.SessionStatus
 
 // wait returns when the session has ended or ctx is done.
 func (s *Entry) wait(ctx context.Context) {
-	_ = s.Watch(ctx, func(*jobv1.SessionStatus) error { return nil }) // an end of ctx changes nothing: the session ends without us
+	_ = s.Watch(ctx, func(*jobv1.SessionStatus) error { return nil }) // the end of ctx needs no action: the session ends by itself
 }
 
 // stop begins to end the session.

@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Copies of a machine whose generators give the same bytes do not mask alike in two sessions, nor as two parties.
+// If the generators of two copies of a machine return the same bytes, masks still differ between
+// sessions and between parties.
 func TestSessionsOfOneSeedDiffer(t *testing.T) {
 	seed := make([]byte, 1<<10)
 	rand.Read(seed)

@@ -50,7 +50,7 @@ func (j *judgment) Ended(_ *jobv1.SessionSpec, _ round.Digest, f *runner.Failure
 	j.seen = j.state()
 }
 
-// work is a Protocol that takes memory and ends as it is told.
+// work is a Protocol that uses the given memory and ends with the given result.
 type work struct {
 	memory uint64
 	end    chan error
@@ -99,8 +99,8 @@ func isRefused(t *testing.T, what string, err error, code rpc.Code) {
 	}
 }
 
-// A session begins at the service of its protocol, once, within the party's policy and room, and with nobody who is excluded,
-// however late that is known.
+// A session begins once, at the service of its protocol, within the party's policy and memory
+// limit, and without excluded parties, even if a party is excluded only just before.
 func TestStart(t *testing.T) {
 	const triples = jobv1.Protocol_PROTOCOL_TRIPLES
 	for what, c := range map[string]struct {
@@ -149,7 +149,7 @@ func TestStart(t *testing.T) {
 	isRefused(t, "at a party that has stopped", err, rpc.Unavailable)
 }
 
-// A failure counts before anybody hears that the session has ended.
+// A failure is recorded before the end of the session becomes visible.
 func TestFailuresAreNoted(t *testing.T) {
 	j := &judgment{admits: 9}
 	r, spec := newRegistry(j)
@@ -172,11 +172,12 @@ func TestFailuresAreNoted(t *testing.T) {
 	}
 }
 
-// A result is activated once it is there and by its digest, is not taken back then, and is erased when it comes too late.
+// A result can be activated as soon as it exists, by its digest. An activated result cannot be
+// discarded. A result that arrives after cancellation is erased.
 func TestResults(t *testing.T) {
 	r, spec := newRegistry(nil)
 	defer r.Close()
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
 	begin := func() (*Entry, *work, *[]string) {
 		spec = proto.CloneOf(spec)

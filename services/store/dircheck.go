@@ -33,6 +33,7 @@ const (
 	boltVersion = 2
 	maxDepth    = 64
 	noFreelist  = 1<<64 - 1
+	manyFree    = 0xffff // count of a list of free pages that begins with its number of entries, uint64
 )
 
 // damagedf is an error that wraps ErrDamaged.
@@ -115,16 +116,49 @@ func (w *walk) all() error {
 	for page := range uint64(2) {
 		w.used[0] |= 1 << page
 	}
-	if w.meta.freelist != noFreelist {
-		p, err := w.page(w.meta.freelist)
-		if err != nil {
-			return err
-		}
-		if p.flags != freePage {
-			return w.fail(p.id, "is no list of free pages")
-		}
+	free, err := w.freelist()
+	if err != nil {
+		return err
 	}
-	return w.tree(w.meta.root, nil, nil, true, 0)
+	if err := w.tree(w.meta.root, nil, nil, true, 0); err != nil {
+		return err
+	}
+	return w.unused(free)
+}
+
+// freelist returns the encoded numbers of the free pages, if the file lists them.
+func (w *walk) freelist() ([]byte, error) {
+	if w.meta.freelist == noFreelist {
+		return nil, nil
+	}
+	p, err := w.page(w.meta.freelist)
+	if err != nil {
+		return nil, err
+	}
+	if p.flags != freePage {
+		return nil, w.fail(p.id, "is no list of free pages")
+	}
+	count, data := uint64(p.count), p.data
+	if count == manyFree {
+		count, data = binary.LittleEndian.Uint64(data), data[8:]
+	}
+	if count > uint64(len(data)/8) {
+		return nil, w.fail(p.id, "lists %d free pages, for which there is no room", count)
+	}
+	return data[:8*count], nil
+}
+
+// unused verifies that the free pages are in order, in the file and not in use. bbolt would overwrite a page in use.
+func (w *walk) unused(free []byte) error {
+	for last := uint64(1); len(free) > 0; free = free[8:] {
+		id := binary.LittleEndian.Uint64(free)
+		//lodge:check store/free-pages [tests=./services/coordinator] [run=TestDamagedJobs] a damaged list of free pages makes bbolt overwrite records
+		if id <= last || id >= w.meta.high || w.used[id/8]&(1<<(id%8)) != 0 {
+			return w.fail(w.meta.freelist, "lists page %d as free, which is in use, listed twice or outside the file", id)
+		}
+		last = id
+	}
+	return nil
 }
 
 // metas reads both meta pages. bbolt writes one in a transaction and the other in the next, and a meta page lies within

@@ -67,7 +67,7 @@ func (s *Service) note(q *request, note string) error {
 	return err
 }
 
-// entry is what the audit log says of a decryption.
+// entry returns the audit log's entry for a decryption.
 func (q *request) entry(note string) audit.Entry {
 	return audit.Entry{Event: audit.Decrypted, Actor: q.caller.Name, Auth: audit.Auth(q.caller.Auth), Digest: [32]byte(q.header.GetCiphertextsDigest()),
 		Note: note, Objects: []string{fmt.Sprintf("epoch/%d", q.epoch.ID)}}

@@ -58,6 +58,7 @@ func (s *Service) ApproveDecryption(ctx context.Context, r *thresholdv1.ApproveD
 	}
 	release, err := s.Audit.Hold(audit.Entry{Event: audit.Approved, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: "approved",
 		Objects: []string{fmt.Sprintf("epoch/%d", uint64(math.MaxUint64))}})
+	//lodge:check threshold/audit-room/approval [run=TestFullAuditDisk] an approval counts that the audit log has no space for
 	if err != nil {
 		return nil, err
 	}

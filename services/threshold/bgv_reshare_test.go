@@ -25,7 +25,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// newShares gives the keys of an epoch new shares.
+// newShares reshares the keys of an epoch.
 func (w *world) newShares(from uint64, threshold uint32, holders ...uint32) uint64 {
 	w.Helper()
 	return w.complete(&coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_RESHARE, FromEpoch: from, Threshold: threshold, Group: holders}).GetEpoch()

@@ -136,7 +136,7 @@ func openVault(t *testing.T) *vault.Vault {
 	return v
 }
 
-// holdFloods gives a party a share of an epoch with flooding.
+// holdFloods stores a share of an epoch with flooding at a party.
 func holdFloods(t *testing.T, v *vault.Vault) {
 	t.Helper()
 	members := [][]byte{[]byte("a"), []byte("b"), []byte("c")}

@@ -21,7 +21,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
-// reshareRun is a session that gives the secrets of an epoch new shares, in another epoch.
+// reshareRun is a session that reshares the secrets of an epoch, as another epoch.
 type reshareRun struct {
 	*Service
 	spec     *jobv1.SessionSpec

@@ -47,8 +47,8 @@ type Config struct {
 	// parties' keys. Either may be nil if there are none.
 	Keys      *keys.Store
 	Directory Directory
-	// AllowPassive tells that the operator accepts keys that are secure only against parties that
-	// follow the protocol.
+	// AllowPassive reports whether the operator accepts keys that are secure only against parties
+	// that follow the protocol.
 	AllowPassive bool
 	Workers      int
 	// Peers are connections to the parties, by their index in the roster; nil for this party.
@@ -99,7 +99,7 @@ func New(sessions *session.Registry, c Config) *Service {
 var purpose = job.PurposeName(jobv1.Purpose_PURPOSE_THRESHOLD)
 
 // held returns the record of an epoch of threshold keys of which this party has a usable share.
-// fresh tells that the caller makes something new under the epoch.
+// fresh means that the caller makes masks under the epoch.
 func (s *Service) held(id uint64, fresh bool) (vault.Epoch, error) {
 	name := fmt.Sprintf("epoch %d", id)
 	e, err := s.Vault.Epoch(id)

@@ -26,7 +26,7 @@ type Class struct {
 	Rows, Inner, Columns int
 	// Convolution is the shape of convolutions, and zero for other tuples.
 	Convolution tuplefile.Convolution
-	// InputParty knows the values of input masks; only for these.
+	// InputParty is the party that knows the values. Set it only for input masks.
 	InputParty int
 	// NoSacrifice requests only products that were made without a sacrifice.
 	NoSacrifice bool

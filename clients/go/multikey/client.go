@@ -77,8 +77,8 @@ func (c *Client) at(party int) (multikeyv1.KeysServiceClient, error) {
 	return multikeyv1.NewKeysServiceClient(c.parties.Conn(party)), nil
 }
 
-// MakeKeys makes a party generate keys of its own. It needs the permission "operate". A call that
-// times out is repeated; the party generates the keys once.
+// MakeKeys makes a party generate its own keys. It needs the permission "operate". It repeats calls
+// that time out; the party generates the keys once.
 func (c *Client) MakeKeys(ctx context.Context, party int) (*OwnKeys, error) {
 	s, err := c.at(party)
 	if err != nil {

@@ -21,7 +21,7 @@ const PartialName = "partial.json"
 // checkpointEvery is the maximal number of bytes to download again after a crash.
 const checkpointEvery = 64 << 20
 
-// partial is the content of PartialName.
+// partial is the content of the file PartialName.
 type partial struct {
 	Manifest Manifest `json:"manifest"`
 	Bytes    int64    `json:"bytes"` // size of the data file on disk

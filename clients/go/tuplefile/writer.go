@@ -22,7 +22,7 @@ type Writer struct {
 	file     *os.File
 	buf      *bufio.Writer
 	sum      hash.Hash
-	kept     int64 // of n, what a checkpoint holds
+	kept     int64 // the part of n that the last checkpoint covers
 	resumes  bool  // there are checkpoints
 }
 
@@ -82,12 +82,12 @@ func (w *Writer) Close() error {
 	return w.removeCheckpoint()
 }
 
-// Abort removes what was written.
+// Abort removes the written files.
 func (w *Writer) Abort() error {
 	return errors.Join(w.file.Close(), os.Remove(filepath.Join(w.dir, DataName)), w.removeCheckpoint())
 }
 
-// WriteManifest writes DIR/manifest.json in one step: it is there whole or not at all.
+// WriteManifest writes DIR/manifest.json atomically.
 func WriteManifest(dir string, m Manifest) error {
 	if err := m.check(true); err != nil {
 		return err
@@ -95,7 +95,7 @@ func WriteManifest(dir string, m Manifest) error {
 	return writeJSON(dir, ManifestName, m)
 }
 
-// writeJSON writes a file of dir in one step, readable by its owner only.
+// writeJSON atomically writes a file of dir, readable by its owner only.
 func writeJSON(dir, name string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

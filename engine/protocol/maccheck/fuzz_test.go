@@ -10,8 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// Whatever a peer sends in place of one of its values, the check fails or names the peer, unless it is what an honest
-// party sends.
+// If a peer replaces one of its values by any other bytes, the check fails or names the peer.
 func FuzzMessages(f *testing.F) {
 	field := testField(f, "p64")
 	names := []string{step + "/open", step + "/z/open"}

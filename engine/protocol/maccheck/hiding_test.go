@@ -6,12 +6,13 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 )
 
-// strategy is what the cheating party does: it shifts Y by e0 + e1 Y and m by d0 + d1 Y + d2 m, where Y and m are what the
-// honest party broadcast, because it may speak last. Errors in the product or the MAC of the check triple, and the z that it
-// commits to, add a term that it knows before it sees z, and need no enumeration.
+// strategy describes the cheating party, which may speak last: it shifts Y by e0 + e1 Y and m by d0
+// + d1 Y + d2 m, where Y and m are the honest party's broadcast. Errors in the product or the MAC
+// of the check triple, and the z that it commits to, add a term that it knows before it sees z, and
+// need no enumeration.
 type strategy struct{ e0, e1, d0, d1, d2 field.Element }
 
-// errors gives the shifts of Y and m after the honest party's broadcast.
+// errors returns the shifts of Y and m after the honest party's broadcast.
 func (s *strategy) errors(f *tiny, y, m field.Element) (eps, delta field.Element) {
 	eps, delta, t := f.NewElement(), f.NewElement(), f.NewElement()
 	f.Mul(eps, s.e1, y)
@@ -23,7 +24,7 @@ func (s *strategy) errors(f *tiny, y, m field.Element) (eps, delta field.Element
 	return eps, delta
 }
 
-// view is all that the adversary sees of one combination: the honest party's Y, m and z, by value.
+// view is the adversary's whole view of one combination: the honest party's Y, m and z, by value.
 type view struct{ y, m, z int }
 
 // tiny is a field that can be enumerated.
@@ -66,9 +67,10 @@ func (f *tiny) vec(e field.Element) field.Vec {
 	return v
 }
 
-// play runs one check under a MAC key for all randomness of the honest party, with the package's arithmetic, and counts the
-// views and the sigmas, which the replaced check opened. The shares of the cheating party are zero except for its errors. That
-// is no restriction, because it knows them.
+// play runs one check under a MAC key for all randomness of the honest party, with the package's
+// arithmetic, and counts the views and the sigmas, which the replaced check opened. The shares of
+// the cheating party are zero except for its errors. This loses no generality, because it knows
+// them.
 func (f *tiny) play(alpha field.Element, s strategy) (views map[view]int, sigmas [5]int) {
 	views = map[view]int{}
 	mac, c, gamma, m, z := f.NewElement(), f.NewElement(), f.NewElement(), f.NewElement(), f.NewElement()
@@ -95,7 +97,7 @@ func (f *tiny) play(alpha field.Element, s strategy) (views map[view]int, sigmas
 	return views, sigmas
 }
 
-// strategies lists all constant errors, and many that depend on what the honest party broadcast.
+// strategies lists all constant errors, and many that depend on the honest party's broadcast.
 func (f *tiny) strategies() (list []strategy) {
 	for _, e0 := range f.elements {
 		for _, e1 := range f.elements {
@@ -111,8 +113,9 @@ func (f *tiny) strategies() (list []strategy) {
 	return list
 }
 
-// If the MAC is wrong, at most one alpha passes for any strategy and anything that the adversary has seen. The view under all
-// other alphas has the same distribution, so a failure tells only that one guess of alpha was wrong.
+// If the MAC is wrong, at most one alpha passes for any strategy and any view of the adversary. The
+// view under all other alphas has the same distribution, so a failure tells only that one guess of
+// alpha was wrong.
 func TestFailureHidesAlpha(t *testing.T) {
 	f := newTiny(t)
 	leaks := 0 // strategies for which sigma tells two alphas apart that both fail
@@ -136,7 +139,8 @@ func TestFailureHidesAlpha(t *testing.T) {
 	}
 }
 
-// checkOpening looks at what follows after the honest party has broadcast y and m.
+// checkOpening compares the views of z under all alphas, after the honest party has broadcast y and
+// m.
 func (f *tiny) checkOpening(t *testing.T, s strategy, y, m int, views [5]map[view]int) {
 	t.Helper()
 	eps, delta := s.errors(f, f.elements[y], f.elements[m])
@@ -151,8 +155,8 @@ func (f *tiny) checkOpening(t *testing.T, s strategy, y, m int, views [5]map[vie
 			right++
 		}
 		for z := range 5 {
-			// Five values of b lead to this y and m. Under a wrong guess each gives another z, so any commitment passes for
-			// one of the five. Under the right guess z is zero.
+			// Five values of b lead to this y and m. Under a wrong guess each leads to another z,
+			// so any commitment passes for one of the five. Under the right guess z is zero.
 			want := 1
 			if guessed {
 				want = map[bool]int{true: 5}[z == 0]

@@ -5,7 +5,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// Shapes gives the shapes of the messages of a run under this step.
+// Shapes returns the shapes of the messages of a run under this step.
 func Shapes(step string, f *field.Field) map[string]round.Shape {
 	digest, v := round.Bare(len(round.Digest{})), f.NewVec(2*Combinations)
 	size := Combinations * f.Size()

@@ -28,12 +28,14 @@
 //
 // # Why it is sound
 //
-// Let the cheating parties shift Y by eps and gamma(Y) by delta, shift c and gamma(b) by errors of their own, and send m
-// after they saw everybody else's. The sum is then b (delta - alpha eps) + E. E is fixed by the end of step 3, because z is
-// committed to before any other party's z is known, and b is uniform given everything seen until then: m hides gamma(Y)
-// behind a, and nothing else depends on b. If delta differs from alpha eps, the sum is zero for one value of b in p. If
-// delta equals alpha eps for eps other than 0, the adversary has guessed alpha, which succeeds for one value in p. The
-// weights add 1/p. So every fault passes with probability at most 3/p.
+// Let the cheating parties shift Y by eps and gamma(Y) by delta, shift c and gamma(b) by further
+// errors, and send m after they have seen the m of all other parties. The sum is then b (delta -
+// alpha eps) + E. E is fixed by the end of step 3, because z is committed to before any other
+// party's z is known, and b is uniform given everything seen until then: m hides gamma(Y) behind a,
+// and nothing else depends on b. If delta differs from alpha eps, the sum is zero for one of the p
+// values of b. If delta equals alpha eps for eps other than 0, the adversary has guessed alpha,
+// which succeeds for one of its p values. The weights add 1/p. So every fault passes with
+// probability at most 3/p.
 //
 // # Why a failure reveals nothing
 //
@@ -78,7 +80,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// The checks. A failure drops the batch and names nobody.
+// The checks. A failure drops the batch and names no party.
 const (
 	CheckMAC  = "mac"  // values and MACs differ
 	CheckZero = "zero" // a value that must be zero is not
@@ -174,7 +176,7 @@ func combine(f *field.Field, value, mac field.Element, pairs []Pair, xof io.Read
 	return nil
 }
 
-// combined gives this party's shares of the combinations and of their MACs.
+// combined returns this party's shares of the combinations and of their MACs.
 func (c *Config) combined(coin round.Digest) (shares, macs field.Vec, err error) {
 	shares, macs = c.Field.NewVec(Combinations), c.Field.NewVec(Combinations)
 	c.Session.Secrets.Own(shares, macs)
@@ -270,7 +272,7 @@ func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Passe
 	return round.Map(next, func(o round.Opened) (Passed, error) { return r.verdict(o) }), nil
 }
 
-// decode reads what a party broadcast or opened: one element for each combination, or two.
+// decode decodes a party's broadcast or opening: two elements or one for each combination.
 func (r opening) decode(t field.Vec, payload []byte) error {
 	if err := r.Field.DecodeVec(t, payload); err != nil {
 		return err
@@ -287,7 +289,7 @@ func (r opening) decode(t field.Vec, payload []byte) error {
 	return nil
 }
 
-// verdict adds up the z.
+// verdict adds up the opened z, and evaluates the checks.
 func (r opening) verdict(o round.Opened) (Passed, error) {
 	f := r.Field
 	sum, t := f.NewVec(Combinations), f.NewVec(Combinations)

@@ -39,7 +39,7 @@ func source(label string, p round.Party) *sample.Source {
 	return sample.NewSource(d[:])
 }
 
-// dealt is every party's input, dealt by somebody who knows everything.
+// dealt has the inputs of all parties, made by a trusted dealer.
 type dealt struct {
 	f      *field.Field
 	alpha  field.Element
@@ -125,8 +125,8 @@ func (m *Material) clone() *Material {
 // bump adds one.
 func bump(f *field.Field, x field.Element) { f.Add(x, x, f.One()) }
 
-// aborts fails the test unless every honest party ends with an abort of this check that names nobody and says nothing
-// about values.
+// aborts fails the test unless every honest party ends with an abort of this check that names no
+// party and reveals no values.
 func aborts(t *testing.T, errs []error, culprit round.Party, check string) {
 	t.Helper()
 	for p, err := range errs {
@@ -158,7 +158,7 @@ func TestHonest(t *testing.T) {
 	}
 }
 
-// The result is a hash of this session's messages: other values or another session give another.
+// The result is a hash of this session's messages. It differs for other values or another session.
 func TestTranscriptsDiffer(t *testing.T) {
 	f := testField(t, "p128")
 	d := deal(t, f, 2, 0)
@@ -168,7 +168,8 @@ func TestTranscriptsDiffer(t *testing.T) {
 	}
 }
 
-// What the last party does, and how the run ends. The name of a check alone is an abort that names nobody.
+// The cheats of the last party, and the result of the run. A result that is only the name of a
+// check is an abort that names no party.
 var cheats = []struct {
 	name    string
 	parties int // 0 is two and three
@@ -340,8 +341,8 @@ func TestCheats(t *testing.T) {
 	}
 }
 
-// An error in a value's share with the same error, times alpha, in the MAC's share is a value of another kind: the check
-// is about their relation, and nobody but all parties together can make it.
+// An error in a value's share passes together with alpha times that error in the MAC's share. The
+// check only verifies this relation, and only all parties together can produce it.
 func TestARelatedErrorPasses(t *testing.T) {
 	f := testField(t, "p128")
 	for _, n := range []int{2, 3} {
@@ -353,8 +354,9 @@ func TestARelatedErrorPasses(t *testing.T) {
 	}
 }
 
-// A product that is wrong with a right MAC, as malformed keys make it, has a check of its own, and one with a wrong share has
-// not. Among zeros, whose MACs are not looked at first, both are one.
+// A wrong product with a right MAC, which malformed keys cause, fails CheckSacrifice; a wrong share
+// of a product fails CheckMAC. Among zeros both fail CheckZero, because zeros are checked before
+// MACs.
 func TestAWrongProductWithARightMAC(t *testing.T) {
 	f := testField(t, "p128")
 	for _, n := range []int{2, 3} {

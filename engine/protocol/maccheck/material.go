@@ -7,7 +7,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 )
 
-// Triple is this party's shares of a check triple: of random a and b, of a b, and of the MAC of b. Each is one element.
+// Triple has this party's shares of a check triple: of random a and b, of a b, and of the MAC of b.
+// Each is one element.
 type Triple struct{ A, B, C, MACB field.Vec }
 
 // TripleOfSquares makes a check triple of two random values x and y, their squares and their MACs: a = x + y, b = x - y and
@@ -34,10 +35,11 @@ func (t *Triple) multiply(f *field.Field, z, y, m field.Element) {
 	clear(x)
 }
 
-// Material is what one check consumes. It must not be part of anything else that is opened or released.
+// Material has the shares that one check consumes. They must not be part of any other opening or
+// release.
 type Material struct {
 	Mask    Pair                 // rho, one authenticated random value
-	Triples [Combinations]Triple // for each combination; empty where the combination is
+	Triples [Combinations]Triple // one for each combination; empty if the combination is empty
 
 	consumed bool
 }
@@ -60,8 +62,8 @@ func (m *Material) vectors() []field.Vec {
 	return list
 }
 
-// consume marks the material as consumed. The error says that it is incomplete, was consumed before, or that two of its
-// parts share memory and so are one.
+// consume marks the material as consumed. It returns an error if the material is incomplete, was
+// consumed before, or has two parts that share memory.
 func (m *Material) consume(used func(combination int) bool) error {
 	//lodge:check maccheck/consumed a check triple that serves two checks reveals the MAC key
 	if m.consumed {

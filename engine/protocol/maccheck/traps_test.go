@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// summed adds up what all parties broadcast or opened under a name.
+// summed adds up the values that all parties have broadcast or opened under a name.
 func summed(t *testing.T, d *dealt, out *roundtest.Outcome[Passed], name string, elements int) field.Vec {
 	t.Helper()
 	f := d.f
@@ -25,7 +25,7 @@ func summed(t *testing.T, d *dealt, out *roundtest.Outcome[Passed], name string,
 	return sum
 }
 
-// quotient gives x/y.
+// quotient returns x/y.
 func quotient(f *field.Field, x, y field.Element) field.Element {
 	q := f.NewElement()
 	f.Inverse(q, y)
@@ -33,7 +33,7 @@ func quotient(f *field.Field, x, y field.Element) field.Element {
 	return q
 }
 
-// cheating is the option of a last party that cheats by its input alone.
+// cheating returns the option for a last party that cheats only in its input.
 func cheating(n int) roundtest.Option { return roundtest.Cheat(round.Party(n-1), byzantine.New()) }
 
 // A check triple whose b leaks elsewhere reveals alpha when the check fails. A sacrifice of the triple leaks it: with a wrong
@@ -69,7 +69,7 @@ func sessionID() []byte {
 	return id[:]
 }
 
-// seeds are the opened seeds of the coin.
+// seeds returns the opened seeds of the coin.
 func seeds(out *roundtest.Outcome[Passed], n int) (list [][]byte) {
 	for p := range round.Party(n) {
 		list = append(list, out.Recording.Frames(p, (p+1)%round.Party(n), step+"/coin/open")[0][round.NonceSize:])
@@ -82,7 +82,7 @@ func TestTrapCheckTripleUsedTwice(t *testing.T) {
 	f := testField(t, "p128")
 	for _, n := range []int{2, 3} {
 		d := deal(t, f, n, 0)
-		id := round.Hash("another session") // with another coin, and so with another Y
+		id := round.Hash("another session") // with another coin, hence another Y
 		first, second := d.run(roundtest.Record()).OK(t), d.run(roundtest.Record(), roundtest.ID(id)).OK(t)
 		x, y := summed(t, d, first, step+"/open", 2*Combinations), summed(t, d, second, step+"/open", 2*Combinations)
 		f.SubVec(x, x, y)
@@ -212,7 +212,7 @@ func TestTrapNothingIsOpenedAfterAFailure(t *testing.T) {
 				t.Errorf("%d parties: %s is sent", n, name)
 			}
 		}
-		// Opening the MAC of an honest value would tell.
+		// Opening the MAC of an honest value would reveal alpha.
 		value, mac := f.NewVec(1), f.NewVec(1)
 		for p := range d.inputs {
 			f.Add(value.At(0), value.At(0), d.inputs[p].Values[0].Value.At(0))
@@ -224,7 +224,7 @@ func TestTrapNothingIsOpenedAfterAFailure(t *testing.T) {
 	}
 }
 
-// The first message of a check that fails is an ordinary one: the error is found at the end.
+// The first message of a failing check is an ordinary one: the error is detected at the end.
 func TestWrongValueOpensNoSigma(t *testing.T) {
 	f := testField(t, "p128")
 	d := deal(t, f, 2, 0)
@@ -242,7 +242,7 @@ func TestWrongValueOpensNoSigma(t *testing.T) {
 	}
 }
 
-// Opening runs once before this party opens its combinations, and its error keeps them back.
+// Opening runs once before this party opens its combinations. If it fails, they are not opened.
 func TestOpening(t *testing.T) {
 	f := testField(t, "p128")
 	const n = 3

@@ -10,11 +10,12 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// weighed is how many weights of each kind the tests look at: more than one block of combine, in two pairs.
+// weighed is the number of weights of each kind in the tests: more than one block of combine, in
+// two pairs.
 const weighed = 300
 
-// weights are the weights of values, of zeros and of what is sacrificed, read off the combinations of unit vectors. With mac they are
-// read off the combination of the MACs instead.
+// weights returns the weights of values, zeros and sacrificed values, which it reads off the
+// combinations of unit vectors. With mac it reads them off the combinations of the MACs instead.
 func weights(t *testing.T, f *field.Field, session round.Session, step string, coin round.Digest, mac bool) (chi [Combinations]field.Vec) {
 	t.Helper()
 	for i := range chi {
@@ -51,7 +52,8 @@ func weights(t *testing.T, f *field.Field, session round.Session, step string, c
 	return chi
 }
 
-// A weight has one place: no two entries share one, nor do values, zeros and products, nor two steps, sessions or coins.
+// Every weight is used once: weights differ between entries, between values, zeros and products,
+// and between steps, sessions and coins.
 func TestWeightsDependOnEverything(t *testing.T) {
 	f := testField(t, "p128")
 	base := round.Session{ID: round.Hash("a session"), Parties: 2}
@@ -86,7 +88,7 @@ func TestWeightsDependOnEverything(t *testing.T) {
 				seen[fmt.Sprint(x)] = where
 			}
 		}
-		// MACs have the weights of what they are of.
+		// MACs have the weights of their values.
 		for i, ofMACs := range weights(t, f, c.session, c.step, c.coin, true) {
 			if !f.EqualVec(chi[i], ofMACs) {
 				t.Errorf("%s: MACs of combination %d have other weights than their values", c.name, i)
@@ -95,8 +97,8 @@ func TestWeightsDependOnEverything(t *testing.T) {
 	}
 }
 
-// Errors e0 and e1 with e0 chi_0 + e1 chi_1 = 0 pass. Whoever knows the weights before the coin can plant them: the
-// parties' coin must make other weights than any that can be foreseen.
+// Errors e0 and e1 with e0 chi_0 + e1 chi_1 = 0 pass. A party that knows the weights before the
+// coin can plant such errors. The parties' coin must therefore make the weights unpredictable.
 func TestErrorsForForeseenWeightsAreFound(t *testing.T) {
 	f := testField(t, "p128")
 	for _, n := range []int{2, 3} {
@@ -112,7 +114,7 @@ func TestErrorsForForeseenWeightsAreFound(t *testing.T) {
 	}
 }
 
-// list gives the shares of what combination i is of.
+// list returns the shares of the values of combination i.
 func (c *Config) list(i int) field.Vec {
 	return [Combinations][]Pair{c.Values, c.Zeros, c.Sacrificed}[i][0].Value
 }
@@ -127,7 +129,7 @@ func plant(f *field.Field, v, chi field.Vec) {
 func TestErrorsForTheTrueWeightsPass(t *testing.T) {
 	f := testField(t, "p128")
 	session := round.Session{ID: round.Hash("roundtest session"), Parties: 2}
-	// The coin comes first, and is the same again with the same randomness.
+	// The coin is tossed first. The same randomness tosses the same coin again.
 	tossed := roundtest.Lockstep(2, func(s round.Session) (round.Transition[round.Digest], error) {
 		return round.CoinToss(s, step+"/coin", source("run", s.Self).Stream("coin"))
 	}).OK(t).Results[0]

@@ -147,6 +147,20 @@ func TestStartRefuses(t *testing.T) {
 			t.Errorf("a client's instance of %s in %s was not refused: %v", other[1], other[0], err)
 		}
 	}
+	for _, only := range []round.Party{-1, 2} {
+		c := good
+		if c.Only = &only; c.check() == nil {
+			t.Errorf("party %d of 2 as the single prover was accepted", only)
+		}
+	}
+	c := good
+	c.Only = new(round.Party)
+	if err := c.check(); err != nil {
+		t.Error(err)
+	}
+	if c.MACKey = true; c.check() == nil {
+		t.Error("a single prover of a MAC key was accepted")
+	}
 	good.Session.Parties = 3
 	if _, err := Start(good); err == nil {
 		t.Error("an instance for another number of parties was accepted")

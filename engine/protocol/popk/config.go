@@ -63,7 +63,7 @@ func (c *Config) check() error {
 	switch {
 	case c.Scheme == nil || c.Instance == nil || c.Key == nil || c.Source == nil:
 		return errors.New("popk: configuration without scheme, instance, key or source")
-	//lodge:check popk/one-prover [run=TestOne|TestStart|TestCheats] a party outside the session can
+	//lodge:check popk/one-prover [run=TestStartRefuses] a party outside the session can
 	//  be the single prover
 	case c.Only != nil && (*c.Only < 0 || int(*c.Only) >= c.Session.Parties || c.MACKey):
 		return errors.New("popk: the single prover is not in the roster, or the proof is for a MAC key")

@@ -151,7 +151,7 @@ func (m *Machine[R]) Received(from Party, name string) (Digest, bool) {
 	return r.digest, ok
 }
 
-// Taken returns what has arrived of a message of the current round, which may be incomplete or
+// Taken returns the received part of a message of the current round, which may be incomplete or
 // invalid: the digests of its frames, and their bytes unless they are streamed.
 func (m *Machine[R]) Taken(from Party, name string) (frames []Digest, payload []byte) {
 	k := key{from, name}

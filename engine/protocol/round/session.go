@@ -34,7 +34,7 @@ type Session struct {
 func (s Session) Each(w Want) []Want { return Each(s.Self, s.Parties, w) }
 
 // Secrets collects values that a run must erase however it ends. Values that a run returns as its
-// result are not in the collection. A nil *Secrets ignores what it is given.
+// result are not in the collection. A nil *Secrets ignores all values.
 type Secrets struct {
 	mu   sync.Mutex
 	list []secret.Wiper

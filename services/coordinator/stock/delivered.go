@@ -68,8 +68,9 @@ func (s *Service) recallDelivered() {
 	}
 }
 
-// lookAt asks the parties about reservations. It records those that all parties have delivered and
-// returns them by id. It stops at the first party that does not respond, and after the given time.
+// lookAt queries the parties about reservations. It records those that all parties have delivered
+// and returns them by id. It stops at the first party that does not respond, and after the given
+// time.
 func (s *Service) lookAt(ctx context.Context, list []*tuplesv1.Reservation, most time.Duration) map[string]*tuplesv1.Reservation {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -106,8 +107,8 @@ func (s *Service) lookAt(ctx context.Context, list []*tuplesv1.Reservation, most
 	return found
 }
 
-// askParties returns what the parties report about a reservation, up to the first party that has
-// not delivered it or does not know it.
+// askParties returns the parties' reports about a reservation, up to the first party that has not
+// delivered it or does not know it.
 func (s *Service) askParties(ctx context.Context, id string) (said []*tuplesv1.Reservation, err error) {
 	for _, p := range s.parties {
 		x, err := p.client().GetReservation(ctx, &tuplesv1.GetReservationRequest{Id: id})

@@ -60,7 +60,7 @@ func (v *view) levels() (found map[place]*stockv1.Stock, of seen) {
 	return found, seen{v.asOf, v.away}
 }
 
-// seen tells the age of a view.
+// seen has the age of a view, and the parties that are unavailable since.
 type seen struct {
 	asOf time.Time            // zero: never
 	away []*stockv1.AwayParty // since asOf

@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Limits bound what one client reserves for one tenant. A zero means no limit.
+// Limits are the limits for the reservations of one client for one tenant. A zero means no limit.
 type Limits struct {
 	Open      int           // open reservations that not all parties are known to have delivered
 	Tuples    uint64        // tuples in these reservations, over all classes
@@ -29,7 +29,7 @@ func LimitsOf(l config.ReserveLimits) Limits {
 // Limit sets the limits of clients, before the service is used; nil means none.
 func (s *Service) Limit(of func(client, tenant string) Limits) { s.limits.of = of }
 
-// The limits by which a reservation is refused, as metrics name them.
+// The names in metrics of the limits by which a reservation is refused.
 const (
 	limitOpen   = "open"
 	limitTuples = "tuples"
@@ -38,10 +38,12 @@ const (
 	limitRate   = "rate"
 )
 
-// askEvery is how often the parties are asked about a client's reservations because one of its requests is over a limit.
+// askEvery is the least time between queries to the parties about the reservations of a client that
+// exceeds a limit.
 const askEvery = time.Second
 
-// limiter counts what every client holds. It is rebuilt from the records when the coordinator starts.
+// limiter counts the reservations and tuples that every client holds. It is rebuilt from the
+// records when the coordinator starts.
 type limiter struct {
 	of func(client, tenant string) Limits // nil: no limits
 
@@ -62,7 +64,7 @@ type hold struct {
 	until  time.Time
 }
 
-// account is what an owner holds, and how much of its rate is left.
+// account has the reservations that an owner holds, and the tokens left of its rate.
 type account struct {
 	holds   map[string]hold
 	tuples  uint64
@@ -73,7 +75,7 @@ type account struct {
 	asked  time.Time // when the parties were last asked about its reservations
 }
 
-// refusal is an error with the limit that it is about.
+// refusal is an error with the name of the exceeded limit.
 type refusal struct {
 	*rpc.Error
 	limit string
@@ -131,7 +133,7 @@ func (l *limiter) take(r *tuplesv1.Reservation, free uint64, now time.Time) *ref
 		return a.over(h, now, limitShare, uint64(x.Share*total), a.classes[h.class], n, fmt.Sprintf("(%g %%) of the tuples of this class", 100*x.Share))
 	}
 	if wait := a.spend(x, now); wait > 0 {
-		e := rpc.Errorf(rpc.RateLimited, fmt.Sprintf("try again in %s, or fetch what is reserved", wait.Round(time.Millisecond)),
+		e := rpc.Errorf(rpc.RateLimited, fmt.Sprintf("try again in %s, or fetch the reserved tuples", wait.Round(time.Millisecond)),
 			"client %s may make %g reservations a second for tenant %q that it does not fetch, and %d at once", h.owner.client, x.PerSecond, h.owner.tenant, max(1, x.Burst))
 		e.Retry = wait
 		return &refusal{e, limitRate}
@@ -140,8 +142,8 @@ func (l *limiter) take(r *tuplesv1.Reservation, free uint64, now time.Time) *ref
 	return nil
 }
 
-// over is the refusal of a reservation beyond a limit. Whether time or only a smaller request helps depends on what the
-// client holds.
+// over returns the error for a reservation beyond a limit. If the client holds nothing, only a
+// smaller request helps, and waiting does not.
 func (a *account) over(h hold, now time.Time, name string, limit, used, asked any, what string) *refusal {
 	var soonest time.Time
 	for _, x := range a.holds {
@@ -151,7 +153,7 @@ func (a *account) over(h hold, now time.Time, name string, limit, used, asked an
 	}
 	next := "reserve fewer tuples at a time"
 	if !soonest.IsZero() {
-		next = fmt.Sprintf("fetch or release what is reserved, reserve less, or try again after %s, when the first lease ends", soonest.UTC().Format(time.RFC3339))
+		next = fmt.Sprintf("fetch or release reservations, reserve fewer tuples, or try again after %s, when the first lease ends", soonest.UTC().Format(time.RFC3339))
 	}
 	e := rpc.Errorf(rpc.OverQuota, next, "client %s may hold %v %s for tenant %q, holds %v, and asks for %v", h.owner.client, limit, what, h.owner.tenant, used, asked)
 	if !soonest.IsZero() {
@@ -160,7 +162,7 @@ func (a *account) over(h hold, now time.Time, name string, limit, used, asked an
 	return &refusal{e, name}
 }
 
-// spend takes a token, or returns how long it takes until there is one.
+// spend takes a token, or returns the time until the next one.
 func (a *account) spend(x Limits, now time.Time) (wait time.Duration) {
 	if x.PerSecond <= 0 {
 		return 0
@@ -193,7 +195,7 @@ func (l *limiter) add(id string, h hold) {
 	l.classes[h.class] += h.tuples
 }
 
-// drop forgets reservations that have ended.
+// drop removes reservations that have ended.
 func (l *limiter) drop(ids ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -202,8 +204,8 @@ func (l *limiter) drop(ids ...string) {
 	}
 }
 
-// delivered forgets a reservation that all parties have delivered. It consumed tuples, which are what bounds those, so it
-// does not count against the rate.
+// delivered removes a reservation that all parties have delivered. It does not count towards the
+// rate, because the consumed tuples limit the number of such reservations.
 func (l *limiter) delivered(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -212,7 +214,8 @@ func (l *limiter) delivered(id string) {
 	}
 }
 
-// remove forgets a reservation and returns the account that held it; nil if none did. The caller holds the lock.
+// remove removes a reservation, and returns the account that held it or nil. The caller holds the
+// lock.
 func (l *limiter) remove(id string) *account {
 	h, ok := l.holds[id]
 	if !ok {

@@ -90,8 +90,8 @@ func TestStockOfMasks(t *testing.T) {
 	}
 }
 
-// While a party is away, masks of quorums without the party stay up to date, and masks of its
-// quorums keep their last counts.
+// While a party is unavailable, masks of quorums without the party stay up to date, and masks of
+// its quorums keep their last counts.
 func TestMasksWithAPartyAway(t *testing.T) {
 	type reports = [][]*tuplesv1.Batch
 	of := func(first uint64) reports {

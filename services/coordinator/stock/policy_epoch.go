@@ -62,8 +62,8 @@ func (s *Service) serves(e activeEpoch, c *tuplesv1.Class) bool {
 }
 
 // findEpochs asks the parties for their epochs and keeps the active ones, newest first. It does not
-// ask parties that are away: their last report stays valid. The error lists the parties that are
-// away, including those that became unreachable.
+// ask unavailable parties: their last report stays valid. The error lists the unavailable parties,
+// including those that became unreachable meanwhile.
 func (s *Service) findEpochs(ctx context.Context, away error) error {
 	s.keeping.Lock()
 	none := len(s.policies) == 0

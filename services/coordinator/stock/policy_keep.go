@@ -130,8 +130,8 @@ func (s *Service) keep(ctx context.Context, known map[string]bool, away error) {
 	has := s.view.counts()
 	making := map[place]uint64{}
 	for _, j := range jobs {
-		// While a party is away, the coordinator cannot tell whether the view has the tuples of a
-		// completed job, and no policy that depends on the party submits jobs.
+		// While a party is unavailable, the coordinator cannot tell whether the view has the tuples
+		// of a completed job, and no policy that depends on the party submits jobs.
 		away := awayFor(away, ClassOf(j.Request))
 		if job.Final(j.State) && (!j.completed() || known[j.ID] || away != nil) || has.batches[j.Batch] {
 			continue

@@ -139,7 +139,7 @@ func (s *Service) Close() error { return s.records.close() }
 const (
 	callTime  = 5 * time.Second
 	syncEvery = 5 * time.Second
-	awayEvery = time.Second // while a party is away
+	awayEvery = time.Second // while a party is unavailable
 	dueEvery  = time.Second
 	leastRest = 100 * time.Millisecond // minimum time between two plans, to combine several changes
 )

@@ -101,8 +101,8 @@ func (v *view) set(reports [][]*tuplesv1.Batch, n uint64, now time.Time) {
 	v.touch()
 }
 
-// lose records that parties are away. The stock stays visible; stock of masks is updated if the
-// whole quorum reported it.
+// lose records that parties are unavailable. The stock stays visible; stock of masks is updated if
+// the whole quorum reported it.
 func (v *view) lose(away []*stockv1.AwayParty, reports [][]*tuplesv1.Batch) {
 	there := func(c *tuplesv1.Class) bool {
 		return masks(c) && !slices.ContainsFunc(away, func(a *stockv1.AwayParty) bool { return slices.Contains(c.GetQuorum(), a.GetParty()) })
@@ -217,7 +217,7 @@ func (v *view) watch() <-chan struct{} {
 
 // pick takes count tuples of a class from the view, oldest batches first. It uses the given epoch,
 // or otherwise the newest epoch that has enough tuples under one MAC key. has is the largest number
-// available under one key. While a party is away no tuples are available.
+// available under one key. While a party is unavailable, no tuples are available.
 func (v *view) pick(class *tuplesv1.Class, epoch, count uint64) (g group, ranges []*tuplesv1.Range, has uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

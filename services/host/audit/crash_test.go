@@ -14,7 +14,8 @@ import (
 
 const crashDir = "LODGE_AUDIT_CRASH_DIR"
 
-// TestMain is also the process that TestKilled kills: it appends until it dies, and prints the acknowledged entries.
+// TestMain also acts as the process that TestKilled kills: it appends until it is killed, and
+// prints the acknowledged entries.
 func TestMain(m *testing.M) {
 	dir := os.Getenv(crashDir)
 	if dir == "" {
@@ -57,7 +58,8 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := bufio.NewReader(out)
-		// The first processes are killed while they open the log, the others this long after their first entry.
+		// The first processes are killed while they open the log, the others after this time from
+		// their first entry.
 		after, early := time.Duration(40+23*round)*time.Millisecond, round < 3
 		var stop *time.Timer
 		kill := func() { stop = time.AfterFunc(after, func() { cmd.Process.Kill() }) }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// full has something in every field that a caller sets.
+// full is an entry with every field set that a caller can set.
 func full() Entry {
 	return Entry{
 		Party: "alice", Actor: "mpc", Auth: Certificate, Event: Delivered, Tenant: "demo",
@@ -21,7 +21,8 @@ func full() Entry {
 	}
 }
 
-// The encoding is fixed: whoever keeps logs for years verifies them with a later build, or with sha256sum.
+// The encoding is fixed, so that logs that are kept for years can be verified with a later build,
+// or with sha256sum.
 func TestPinnedLine(t *testing.T) {
 	e := full()
 	e.Version, e.Seq, e.Time = version, 7, time.Date(2026, 3, 4, 5, 6, 7, 890_000_000, time.UTC)
@@ -136,7 +137,7 @@ func sealed(t testing.TB, change func(*Entry)) []byte {
 	return line
 }
 
-// A line has one encoding, even for whoever computes the hash anew.
+// An entry has one encoding: another one is rejected even with a recomputed hash.
 func TestOneEncoding(t *testing.T) {
 	good := sealed(t, nil)
 	if _, err := decode(good); err != nil {

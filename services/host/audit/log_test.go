@@ -102,7 +102,7 @@ func TestChainGoesOnAcrossFilesAndProcesses(t *testing.T) {
 	}
 }
 
-// Pages are right where the offsets that are remembered are far apart.
+// Pages are right even if the remembered offsets are far apart.
 func TestPagesOfALongFile(t *testing.T) {
 	l := open(t, t.TempDir(), Options{})
 	const n = 3*markEvery + 10
@@ -126,7 +126,8 @@ func TestPagesOfALongFile(t *testing.T) {
 	}
 }
 
-// Entries of many at once are all there, each once, and were durable when their Append returned.
+// After concurrent calls of Append the log has every entry exactly once, and each was durable when
+// its Append returned.
 func TestAppendAtTheSameTime(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, Options{FileSize: 10_000})
@@ -149,7 +150,7 @@ func TestAppendAtTheSameTime(t *testing.T) {
 		})
 	}
 	var page []Entry
-	for len(page) < writers*each/2 { // read beside them
+	for len(page) < writers*each/2 { // read concurrently
 		got, err := l.Entries(uint64(len(page)+1), 33)
 		if err != nil {
 			t.Fatal(err)
@@ -227,8 +228,8 @@ func TestNilLog(t *testing.T) {
 	}
 }
 
-// After a write that failed the log is cut back to its last durable entry, and takes entries again. Those that failed are
-// not in it.
+// After a failed write the log is truncated to its last durable entry, and accepts entries again.
+// It does not contain the failed entries.
 func TestFailureMends(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir, Options{})
@@ -257,7 +258,7 @@ func TestFailureMends(t *testing.T) {
 	}
 }
 
-// An entry that is refused takes no place.
+// A refused entry takes no sequence number.
 func TestRefusedEntryTakesNoPlace(t *testing.T) {
 	now := time.Unix(1, 0)
 	l := open(t, t.TempDir(), Options{Now: func() time.Time { return now }})
@@ -274,7 +275,8 @@ func TestRefusedEntryTakesNoPlace(t *testing.T) {
 	}
 }
 
-// BenchmarkAppend appends 1,000 a second in open loop, from as many callers as it takes.
+// BenchmarkAppend appends 1,000 entries per second in an open loop, from as many callers as
+// necessary.
 func BenchmarkAppend(b *testing.B) {
 	l := open(b, b.TempDir(), Options{})
 	took := make([]time.Duration, b.N)
@@ -299,7 +301,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkAppendTogether is what 64 callers that wait reach.
+// BenchmarkAppendTogether measures the throughput of 64 callers that each wait for their entry.
 func BenchmarkAppendTogether(b *testing.B) {
 	l := open(b, b.TempDir(), Options{})
 	b.SetParallelism(32)
@@ -312,7 +314,7 @@ func BenchmarkAppendTogether(b *testing.B) {
 	})
 }
 
-// BenchmarkOpen follows a chain of 100,000 entries.
+// BenchmarkOpen opens a log of 100,000 entries, which verifies its chain.
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
 	l := open(b, dir, Options{})

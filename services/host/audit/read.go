@@ -79,7 +79,7 @@ var errEnough = errors.New("audit: enough")
 type Summary struct {
 	Entries uint64 `json:"entries"`
 	Files   int    `json:"files"`
-	First   uint64 `json:"first"` // sequence number; 1 but for a single file of many
+	First   uint64 `json:"first"` // sequence number; 1 unless the path is a single file of many
 	Head    Head   `json:"head"`
 }
 

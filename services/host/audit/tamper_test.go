@@ -42,7 +42,7 @@ func (fs contents) write(t *testing.T) string {
 	return dir
 }
 
-// forge writes entry i of a file anew, and the chain from there to the end.
+// forge replaces entry i of a file, and recomputes the chain from there to the end.
 func (fs contents) forge(t *testing.T, file, i int, change func(*Entry)) {
 	t.Helper()
 	var prev *Hash
@@ -66,8 +66,8 @@ func (fs contents) forge(t *testing.T, file, i int, change func(*Entry)) {
 	}
 }
 
-// Every kind of tampering is found by Verify and by Open, with the first bad line, except for an end that is cut off or
-// a chain that is written anew: these are found by whoever has kept a hash.
+// Verify and Open detect every kind of tampering and report the first bad line, with two
+// exceptions: a truncated end and a recomputed chain. Detecting these needs a known hash.
 func TestTampering(t *testing.T) {
 	source := t.TempDir()
 	head := write(t, source, 30, 4000)
@@ -80,7 +80,7 @@ func TestTampering(t *testing.T) {
 		change func(fs contents)
 		file   int
 		line   int    // 0: of no line
-		reason string // empty: only a known hash finds it
+		reason string // empty: only a known hash detects it
 	}{
 		{"edited", func(fs contents) { fs[1][2] = strings.Replace(fs[1][2], `"count":2`, `"count":3`, 1) }, 1, 3, "was changed"},
 		{"edited in a later file", func(fs contents) { fs[2][1] = strings.Replace(fs[2][1], "mpc", "cpm", 1) }, 2, 2, "was changed"},
@@ -155,8 +155,8 @@ func TestTampering(t *testing.T) {
 	}
 }
 
-// A line that has a right hash and its place, but is not what seal writes, is found by Verify: the chain alone has no
-// fault.
+// Verify detects a line with a right hash and sequence number that seal would not write, although
+// the chain has no fault.
 func TestVerifyReadsEveryEntry(t *testing.T) {
 	fs := contents{}
 	bad := sealed(t, func(e *Entry) { e.Prev, e.Note = Hash{}, "line\nline" })
@@ -167,7 +167,8 @@ func TestVerifyReadsEveryEntry(t *testing.T) {
 	}
 }
 
-// Wherever a crash cuts the last line off, the log opens, loses only that line, and says so.
+// If a crash truncates the last line at any position, the log opens, loses only that line, and
+// reports the loss.
 func TestTornLine(t *testing.T) {
 	source := t.TempDir()
 	write(t, source, 3, 0)

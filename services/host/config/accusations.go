@@ -4,8 +4,9 @@ import "time"
 
 // Accusations configures how a party reacts when a party of the roster cheats.
 type Accusations struct {
-	// MaxUnnamedFailures is the number of sessions, 1 to 100, that may fail without a named party before this party
-	// starts no session until its operator clears the failures; default 3. Success in between changes nothing.
+	// MaxUnnamedFailures is the number of sessions, 1 to 100, that may fail without a named party
+	// before this party starts no session until its operator clears the failures; default 3.
+	// Sessions that succeed in between do not reset the count.
 	MaxUnnamedFailures int `yaml:"max_unnamed_failures,omitempty"`
 	// Within is the time, 1h to 8760h, during which failures count; default 720h. It does not restart stopped generation.
 	Within Duration `yaml:"within,omitempty"`

@@ -31,7 +31,7 @@ clients:
     permissions: [status]
 `
 
-// withClients is a party's file with other clients.
+// withClients returns a party's file with other clients.
 func withClients(t *testing.T, yaml string) string {
 	t.Helper()
 	before, rest, found := strings.Cut(partyYAML, "clients:\n")
@@ -123,7 +123,7 @@ func TestClientRefusals(t *testing.T) {
 	}
 }
 
-// The examples of clients in the documents are good ones.
+// The examples of clients in the documents are valid.
 func TestDocumentedClients(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operations", "access.md"))
 	if err != nil {

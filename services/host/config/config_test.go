@@ -114,7 +114,7 @@ func TestParty(t *testing.T) {
 	}
 }
 
-// A policy can name the fields of the parameter sets, and no others.
+// A policy can name only the fields of the parameter sets.
 func TestFieldsAreThoseOfTheSets(t *testing.T) {
 	known := map[string]bool{}
 	for _, set := range params.Sets() {
@@ -247,7 +247,7 @@ func TestMultikeyContext(t *testing.T) {
 	}
 }
 
-// A process that has multi-key ciphertexts keeps within what both have.
+// With multi-key ciphertexts the memory limit is that of the policy plus those of the service.
 func TestMemory(t *testing.T) {
 	f := &PartyFile{Roster: &Roster{}}
 	f.Policy.MaxMemory = 1000

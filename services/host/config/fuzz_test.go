@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzParty reads any file as a party's: it is refused, or it is complete.
+// FuzzParty reads any file as a party's. The file is refused, or the configuration is complete.
 func FuzzParty(f *testing.F) {
 	dir := f.TempDir()
 	write(f, dir, "roster.yaml", roster(f, dir))
@@ -34,7 +34,7 @@ func FuzzParty(f *testing.F) {
 	})
 }
 
-// FuzzCoordinator reads any file as the coordinator's.
+// FuzzCoordinator does the same for the coordinator's file.
 func FuzzCoordinator(f *testing.F) {
 	dir := f.TempDir()
 	write(f, dir, "roster.yaml", roster(f, dir))

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A process can be asked from its own machine wherever it listens, and the rest of its configuration does not matter.
+// A process can be queried from its own machine, whatever address it listens on. The rest of its
+// configuration does not matter.
 func TestHealthOf(t *testing.T) {
 	dir := t.TempDir()
 	for listen, want := range map[string]string{

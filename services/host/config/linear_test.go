@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Products are bounded by default, and neither passive security nor unproved inputs are accepted.
+// By default products are limited, and passive security and unproved inputs are refused.
 func TestLinear(t *testing.T) {
 	f, err := loadThreshold(t, "")
 	if err != nil {

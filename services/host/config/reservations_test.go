@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Limits of a client stand before those of a tenant, these before those of all, and these before the defaults; bad ones
-// are refused with their keys.
+// Limits of a client override those of a tenant, which override those of all, which override the
+// defaults. An error about an invalid limit names its key.
 func TestReserveLimits(t *testing.T) {
 	f := &CoordinatorFile{
 		Reservations:       ReserveLimits{MaxOpen: 5, MaxLease: Duration(time.Hour), PerSecond: 7},
@@ -47,7 +47,8 @@ func TestReserveLimits(t *testing.T) {
 	}
 }
 
-// By default a client is kept from the whole stock of a tenant exactly when another client may reserve for it, too.
+// By default a client cannot reserve the whole stock of a tenant if and only if another client may
+// reserve for that tenant.
 func TestReserveShared(t *testing.T) {
 	f := &CoordinatorFile{Clients: []Client{
 		{Name: "c", Permissions: []string{PermReserve}, Tenants: []string{"t", "u"}},

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A flag stands above the environment, and that above the file.
+// A flag overrides the environment, which overrides the file.
 func TestSettings(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "roster.yaml", roster(t, dir))
@@ -62,7 +62,7 @@ func TestSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// Each key has its own variable.
+// Each key has a different variable.
 func TestKeys(t *testing.T) {
 	for _, file := range []any{new(PartyFile), new(CoordinatorFile)} {
 		seen := map[string]string{}

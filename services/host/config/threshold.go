@@ -24,7 +24,7 @@ type Threshold struct {
 type Reshare struct {
 	// Holders are parties that may receive shares, in addition to the present holders.
 	Holders []string `yaml:"holders,omitempty"`
-	// MinThreshold is the lowest threshold of new shares; 0 means that of the old shares.
+	// MinThreshold is the lowest threshold of new shares; 0 means the threshold of the old shares.
 	MinThreshold uint32 `yaml:"min_threshold,omitempty"`
 }
 

@@ -101,7 +101,8 @@ func TestThresholdRefusals(t *testing.T) {
 	}
 }
 
-// A rule says who vouches for ciphertexts, or how many approve, or that its client may read the key; anything else is refused.
+// A rule names attesters, requires approvals, or states that its client may read the key. Any other
+// rule is refused.
 func TestUnguardedRules(t *testing.T) {
 	const head = `  - name: app
     identity: spiffe://lodge/client/app

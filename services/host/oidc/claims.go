@@ -172,6 +172,8 @@ func (r registered) valid(issuer, audience string, now time.Time) error {
 	case r.expiry <= second:
 		return errors.New("it has expired")
 	//lodge:check oidc/not-before [run=TestTokens|TestServer] a token is accepted before it is valid
+	//lodge:check oidc/skew [swap=skew.Seconds()=>3 * skew.Seconds()] [run=TestTokens|TestServer] a token
+	//  is accepted minutes before it is valid
 	case r.before > second+skew.Seconds(): // go-oidc tolerates five minutes
 		return errors.New("it is not valid yet")
 	//lodge:check oidc/subject [drop=r.subject == ""] [run=TestTokens|TestServer] a token without a

@@ -12,8 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Claims are read by exact name. Each row adds members to the body of a good token, or replaces one, as text: a map
-// could not hold them twice.
+// Claims are read by exact name. Each row adds members to the body of a good token, or replaces
+// one, as text: a map cannot contain a name twice.
 func TestClaims(t *testing.T) {
 	i := newIssuer(t)
 	k := newKey(t, "es", jose.ES256)

@@ -142,7 +142,7 @@ func (i *issuer) publish(keys ...key) {
 	})
 }
 
-// claims of a good token; a nil value takes one out.
+// claims returns the claims of a valid token; a nil value removes a claim.
 func (i *issuer) claims(now time.Time, change map[string]any) map[string]any {
 	c := map[string]any{
 		"iss": i.url(), "sub": "sub-mpc", "aud": audience, "iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(10 * time.Minute).Unix(),
@@ -177,7 +177,7 @@ func sign(t testing.TB, k key, claims any) string {
 	return text
 }
 
-// assemble makes a token of any header, body and signature.
+// assemble makes a token from any header, body and signature.
 func assemble(t testing.TB, header, claims any, signature func(signed string) []byte) string {
 	t.Helper()
 	var parts []byte
@@ -192,7 +192,7 @@ func assemble(t testing.TB, header, claims any, signature func(signed string) []
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature(signed))
 }
 
-// clock is moved by tests.
+// clock is a clock that tests set.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -210,7 +210,7 @@ func (c *clock) add(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// logged is a log that a test reads.
+// logged records a log for a test.
 type logged struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -228,7 +228,7 @@ func (l *logged) text() string {
 	return l.b.String()
 }
 
-// verifier for the issuer, with a clock and a log.
+// verifier returns a verifier for the issuer, with a clock and a log.
 func (i *issuer) verifier() (*Verifier, *clock, *logged) {
 	i.t.Helper()
 	c, l := &clock{at: time.Now()}, &logged{}

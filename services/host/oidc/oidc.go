@@ -32,8 +32,6 @@ import (
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.EdDSA}
 
 // skew is how far the issuer's clock may be ahead. An expired token has no such grace.
-//
-//lodge:check oidc/skew [swap=time.Minute=>3 * time.Minute] [run=TestTokens|TestServer] a token is accepted minutes before it is valid
 const skew = time.Minute
 
 // maxSubject bounds a subject in bytes (OpenID Connect Core 1.0, section 2).

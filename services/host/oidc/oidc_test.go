@@ -111,7 +111,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// A new key is fetched when a token names it, at most once in a while, and a key that is gone is not believed for long.
+// A new key is fetched when a token names it, at a limited rate. A withdrawn key is trusted only
+// for a short time.
 func TestKeyRotation(t *testing.T) {
 	i := newIssuer(t)
 	first, second := newKey(t, "1", jose.ES256), newKey(t, "2", jose.EdDSA)
@@ -142,7 +143,7 @@ func TestKeyRotation(t *testing.T) {
 	if n := i.fetches.Load(); n != 2 {
 		t.Errorf("%d fetches", n)
 	}
-	for range 50 { // tokens of an unknown key do not drive the issuer
+	for range 50 { // tokens with an unknown key cause no further fetches
 		clock.add(time.Second)
 		if refused := verify(newKey(t, "3", jose.EdDSA)); refused == nil || refused.Code != rpc.Unauthenticated {
 			t.Fatal(refused)
@@ -153,7 +154,7 @@ func TestKeyRotation(t *testing.T) {
 	}
 	i.publish(second)
 	clock.add(refreshEvery + time.Second)
-	if refused := verify(first); refused != nil { // still in the cache; it is fetched again in the background
+	if refused := verify(first); refused != nil { // still in the cache, which is refreshed in the background
 		t.Fatal(refused)
 	}
 	for deadline := time.Now().Add(5 * time.Second); verify(first) == nil; time.Sleep(time.Millisecond) {
@@ -171,8 +172,8 @@ func TestKeyRotation(t *testing.T) {
 	}
 }
 
-// Without the issuer there is no new trust: nobody gets in, and the error says why. Keys that it gave go on working, for
-// a day.
+// While the issuer is unreachable, no new key is trusted, and the error gives the reason. Known
+// keys continue to work, for a day.
 func TestIssuerDown(t *testing.T) {
 	i := newIssuer(t)
 	k := newKey(t, "1", jose.ES256)
@@ -221,7 +222,7 @@ func TestIssuerDown(t *testing.T) {
 	}
 }
 
-// A slow issuer does not hold a call for long, and a call that gives up does not end the fetch for others.
+// A slow issuer delays a call only briefly, and a cancelled call does not end the fetch for others.
 func TestSlowIssuer(t *testing.T) {
 	i := newIssuer(t)
 	k := newKey(t, "1", jose.ES256)

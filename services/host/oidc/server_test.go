@@ -28,7 +28,7 @@ func (whoami) GetStatus(ctx context.Context, _ *statusv1.GetStatusRequest) (*sta
 	return &statusv1.GetStatusResponse{Name: p.Name + " by " + string(p.Auth)}, nil
 }
 
-// A client without a certificate calls a server with the token that its file has at that moment.
+// A client without a certificate presents the token that its file contains at the time of the call.
 func TestServer(t *testing.T) {
 	i := newIssuer(t)
 	k := newKey(t, "1", jose.EdDSA)

@@ -10,8 +10,9 @@ import (
 // Set is a parameter set of any scheme.
 type Set struct{ catalogue.Set }
 
-// CheckNewKeys returns an *rpc.Error that names the successor if new keys of the set are refused: the set is legacy.
-// A group for multi-key ciphertexts is not refused. It has no keys of its own, and existing keys need it.
+// CheckNewKeys returns an *rpc.Error that names the successor if new keys of the set are refused:
+// the set is legacy. A group for multi-key ciphertexts is not refused. Such a group makes no keys,
+// and existing multi-key keys need it.
 func (s Set) CheckNewKeys() error {
 	var legacy *catalogue.LegacyError
 	//lodge:check plan/legacy [tests=./services/threshold] run=TestLegacyKeys a legacy set makes threshold keys

@@ -41,9 +41,9 @@ type Usage struct {
 	Bytes  uint64
 }
 
-// Store persists usage. Both calls belong to one transaction, which also reserves the tuples; no other
-// charge of the same client may happen between them. The Store may forget the earliest of very many days of
-// a client.
+// Store persists usage. Both calls belong to one transaction, which also reserves the tuples; no
+// other charge of the same client may happen between them. The Store may drop a client's oldest
+// days if it has very many.
 type Store interface {
 	// Load returns the client's usage on the day, or an empty Usage if there is no record.
 	Load(client string, day Day) (Usage, error)

@@ -10,7 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// The texts of an error are limited on both sides of a connection: they may quote a caller's input, and end in a log.
+// The texts of an error are limited in length on both sides of a connection, because they may quote
+// a caller's input and are logged.
 func TestErrorsAreShort(t *testing.T) {
 	long := strings.Repeat("ü", 1<<20)
 	s := Errorf(NotFound, long, "no %s", long).GRPCStatus()

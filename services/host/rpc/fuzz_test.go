@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/pki"
 )
 
-// A file of trust anchors is refused or holds the certificates that it contains.
+// A file of trust anchors is refused, or yields exactly the certificates that it contains.
 func FuzzRoots(f *testing.F) {
 	a, err := pki.NewAuthority("fuzz", time.Hour)
 	if err != nil {
@@ -40,7 +40,7 @@ func FuzzRoots(f *testing.F) {
 	})
 }
 
-// Whatever status a server answers with, there is an error with a code, and it travels on as itself.
+// Any status of a server becomes an error with a code, which does not change when it is forwarded.
 func FuzzFromError(f *testing.F) {
 	for _, err := range []error{Errorf(Burnt, "use another", "epoch %d", 1), Errorf("nonsense", "", ""), &Error{Code: RateLimited, Retry: 1234567890}, status.Error(5, "gone")} {
 		s, _ := status.FromError(err)

@@ -99,7 +99,7 @@ func newPlaces(all, client, member int) *places {
 	return &places{held: map[caller]int{}, all: all, client: client, member: member}
 }
 
-// take takes one place for c, or says which bound is reached.
+// take takes one place for c, or returns the bound that is reached.
 func (p *places) take(c caller) (full string, most int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *places) take(c caller) (full string, most int) {
 	return "", 0
 }
 
-// leave gives one place of c back.
+// leave releases one place of c.
 func (p *places) leave(c caller) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,7 +29,7 @@ type attacked struct {
 	count map[string]int
 }
 
-// attack serves GetStatus to clients. get is its handler; nil answers at once.
+// attack serves GetStatus to clients. get is its handler; nil responds immediately.
 func attack(t *testing.T, o Options, get func(context.Context) (*statusv1.GetStatusResponse, error)) *attacked {
 	t.Helper()
 	a := &attacked{world: newWorld(t), count: map[string]int{}}
@@ -92,7 +92,7 @@ func (a *attacked) ends(name string, call *rpctest.Call, want Code) {
 
 const lone = "spiffe://lodge/client/lone" // a client without permissions
 
-// message is one with its prefix.
+// message returns a message with its prefix.
 func message(m proto.Message) []byte {
 	b, err := proto.Marshal(m)
 	if err != nil {
@@ -101,7 +101,7 @@ func message(m proto.Message) []byte {
 	return append(rpctest.Prefix(len(b)), b...)
 }
 
-// Limits on the messages and on the pauses of a call.
+// The messages of a call and the pauses between them are limited.
 func TestReceive(t *testing.T) {
 	a := attack(t, Options{RequestTimeout: 100 * time.Millisecond, Rules: Rules{statusMethod: Anyone.Bounded(100)}}, nil)
 	conn := a.dial(lone)
@@ -161,7 +161,8 @@ func TestTrickle(t *testing.T) {
 	}
 }
 
-// Compression would make the length of a message say nothing.
+// Compressed messages are refused, because their length does not limit the size of the decoded
+// message.
 func TestCompressed(t *testing.T) {
 	a := attack(t, Options{}, nil)
 	conn := a.dial(lone)
@@ -170,7 +171,7 @@ func TestCompressed(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.ends("identity", call, "")
-	// gRPC itself refuses an encoding that the process does not have, so that one is registered here.
+	// gRPC refuses encodings that are not registered, so the test registers one.
 	registerCompressor()
 	call = a.open(conn, statusMethod, "grpc-encoding", compressorName)
 	if err := call.Send(message(&statusv1.GetStatusRequest{}), 100, true); err != nil {
@@ -184,7 +185,7 @@ func TestCompressed(t *testing.T) {
 	a.ends("the flag alone", call, Invalid)
 }
 
-// A message in frames of one byte takes no more memory than it is long.
+// A message in frames of one byte takes no more memory than its length.
 func TestSmallFrames(t *testing.T) {
 	a := attack(t, Options{RequestTimeout: 30 * time.Second}, nil)
 	conn := a.dial(lone)
@@ -216,7 +217,7 @@ func TestSmallFrames(t *testing.T) {
 	}
 }
 
-// whoever holds calls until they are told to end
+// holding returns a handler that holds calls until end is called.
 func holding() (get func(context.Context) (*statusv1.GetStatusResponse, error), end func()) {
 	c := make(chan struct{})
 	return func(ctx context.Context) (*statusv1.GetStatusResponse, error) {
@@ -233,7 +234,7 @@ func TestCallsOfOneClient(t *testing.T) {
 	a := attack(t, Options{Limits: Limits{CallsPerClient: 3}, RequestTimeout: time.Minute}, get)
 	defer end()
 	one, other := a.dial(lone), a.dial(lone)
-	// Calls count before their message has come, and over all connections.
+	// Calls count before their message has arrived, and over all connections.
 	for i := range 3 {
 		call := a.open([]*rpctest.Conn{one, other}[i%2], statusMethod)
 		if i > 0 {
@@ -302,7 +303,7 @@ func TestConnectionsOfOneClient(t *testing.T) {
 	a.ends("the third, when the first has ended", get(three), "")
 }
 
-// Connections without an identity make room for others.
+// The oldest connections without an identity are closed for new ones.
 func TestPending(t *testing.T) {
 	a := attack(t, Options{}, nil)
 	var conns []net.Conn

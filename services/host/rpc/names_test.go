@@ -6,7 +6,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/pki"
 )
 
-// A certificate whose DNS name is written like a party's URI is nobody's, here and at the side that dials.
+// A certificate whose DNS name is written like a party's URI identifies no party, at the server and
+// at the client.
 func TestDNSNamesAreNoURIs(t *testing.T) {
 	const bob = "spiffe://lodge/party/bob"
 	w := newWorld(t)

@@ -26,8 +26,8 @@ func limited(t *testing.T, rates map[string]Rate) *Directory {
 	return d
 }
 
-// However a client calls, it gets its burst and then its rate, and when it is refused and waits as it was told, it is
-// not refused again.
+// For any pattern of calls, a client gets its burst and then its rate. If it waits for the time in
+// the error, its next call is not refused.
 func TestBuckets(t *testing.T) {
 	b := newBuckets(limited(t, map[string]Rate{"mpc": {PerSecond: 10, Burst: 5}, "free": {}}))
 	mpc := Principal{Role: Client, Name: "mpc", Rate: Rate{10, 5}}
@@ -66,7 +66,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// One bucket bounds all connections of a client, and no other client.
+// One bucket limits all connections of a client together, and no other client.
 func TestRateOfAClient(t *testing.T) {
 	w := newWorld(t)
 	addr, _ := w.serve(Options{Directory: limited(t, map[string]Rate{"mpc": {PerSecond: 0.01, Burst: 3}, "other": {PerSecond: 0.01, Burst: 3}})}, whoami)
@@ -107,7 +107,7 @@ func TestRateOfAClient(t *testing.T) {
 	}
 }
 
-// Calls that are refused count: whoever is not allowed to call does not call without end.
+// Refused calls count towards the rate, so that a caller without permission is limited too.
 func TestRefusedCallsCount(t *testing.T) {
 	w := newWorld(t)
 	addr, _ := w.serve(Options{

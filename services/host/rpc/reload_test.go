@@ -18,7 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/pki"
 )
 
-// renewable are files of TLS material that a test replaces.
+// renewable has the paths of TLS files that a test replaces.
 type renewable struct {
 	*world
 	files Files
@@ -39,7 +39,7 @@ func (r *renewable) put(path string, b []byte) {
 	}
 }
 
-// issue puts a new certificate in place, with its key if it shall have that.
+// issue replaces the certificate, and its key if withKey is set.
 func (r *renewable) issue(ca *pki.Authority, l pki.Leaf, withKey bool) *x509.Certificate {
 	r.t.Helper()
 	cert, key, err := ca.Issue(l)
@@ -73,8 +73,8 @@ func asked(conn *grpc.ClientConn) error {
 	return err
 }
 
-// An authority is replaced under a server and a peer that go on: both trust the old and the new for a while, get
-// certificates from the new, and then trust only the new one.
+// An authority is replaced while a server and a peer run: both first trust the old and the new
+// authority, then get certificates from the new one, and then trust only the new one.
 func TestAuthorityIsReplaced(t *testing.T) {
 	w := newWorld(t)
 	next, err := pki.NewAuthority("next", time.Hour)

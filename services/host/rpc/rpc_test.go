@@ -29,7 +29,7 @@ const (
 	coord        = "coordinator.lodge.example"
 )
 
-// handler answers GetStatus as its test wants.
+// handler implements GetStatus with the test's function.
 type handler struct {
 	statusv1.UnimplementedStatusServiceServer
 	get func(ctx context.Context) (*statusv1.GetStatusResponse, error)
@@ -65,7 +65,7 @@ func (w *world) write(name string, b []byte) string {
 	return p
 }
 
-// credentials of a certificate from issuer that trusts w's authority.
+// credentials returns credentials with a certificate from issuer, which trust w's authority.
 func (w *world) credentials(issuer *pki.Authority, l pki.Leaf) *Credentials {
 	w.t.Helper()
 	if l.Lifetime == 0 {
@@ -347,7 +347,7 @@ func TestOversizedMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// Refused at the caller, and by a caller that does not care, at the server.
+	// The client refuses to send it. If the client does not limit messages, the server refuses it.
 	req := &jobv1.CancelRequest{Reason: strings.Repeat("x", MaxMessage)}
 	for _, opt := range [][]grpc.CallOption{nil, {grpc.MaxCallSendMsgSize(2 * MaxMessage)}} {
 		_, err = popkv1.NewPopkServiceClient(conn).Cancel(t.Context(), req, opt...)
@@ -412,7 +412,7 @@ func TestDirectoryRefusesDuplicatesAndPatterns(t *testing.T) {
 	}
 }
 
-// A connection that was made in time is of no use when the certificate has expired.
+// A call fails if the certificate has expired since the connection was made.
 func TestCertificateExpiresOnAConnection(t *testing.T) {
 	w := newWorld(t)
 	addr, _ := w.serve(Options{}, whoami)
@@ -434,7 +434,7 @@ func TestCertificateExpiresOnAConnection(t *testing.T) {
 	}
 }
 
-// A chain is valid until the first of its certificates expires, whichever that is.
+// A chain is valid until the first of its certificates expires.
 func TestUntilTheFirstExpires(t *testing.T) {
 	day := func(d int) *x509.Certificate { return &x509.Certificate{NotAfter: time.Unix(0, 0).AddDate(0, 0, d)} }
 	for _, chain := range [][]*x509.Certificate{{day(1)}, {day(1), day(2)}, {day(2), day(1)}, {day(3), day(2), day(1)}, {day(2), day(1), day(3)}} {

@@ -4,7 +4,7 @@ import (
 	"slices"
 )
 
-// Rule says which callers may call a method.
+// Rule lists the callers that may call a method.
 type Rule struct {
 	Roles []Role
 	// Permission that a Client needs in addition to its role; empty means none.

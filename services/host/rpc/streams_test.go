@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/pki"
 )
 
-// fetcher is a server whose Fetch is the test's; clients may call nothing else.
+// fetcher is a server with the test's Fetch, the only method that clients may call.
 type fetcher struct {
 	tuplesv1.UnimplementedTuplesServiceServer
 	fetch func(stream tuplesv1.TuplesService_FetchServer) error
@@ -29,7 +29,7 @@ func (fetcher) ReportFailedCheck(context.Context, *tuplesv1.ReportFailedCheckReq
 	return &tuplesv1.ReportFailedCheckResponse{}, nil
 }
 
-// serveFetch gives a client's connection and the coordinator's.
+// serveFetch returns the connections of a client and of the coordinator.
 func serveFetch(t *testing.T, stall time.Duration, fetch func(stream tuplesv1.TuplesService_FetchServer) error) (client, coordinator tuplesv1.TuplesServiceClient) {
 	t.Helper()
 	w := newWorld(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/pki"
 )
 
-// issued are tokens by their text.
+// issued maps the text of tokens to their claims.
 type issued map[string]Token
 
 func (issued) Issuer() string { return "https://issuer.example" }
@@ -26,7 +26,7 @@ func (i issued) Verify(_ context.Context, raw string) (Token, *Error) {
 	return Token{}, Errorf(Unauthenticated, "", "no such token")
 }
 
-// callWith calls with a certificate, a token, or what there is of the two.
+// callWith calls with a certificate, a token, both or neither.
 func (w *world) callWith(addr string, c *Credentials, token string) (*statusv1.GetStatusResponse, error) {
 	w.t.Helper()
 	var more []DialOption
@@ -43,7 +43,7 @@ func (w *world) callWith(addr string, c *Credentials, token string) (*statusv1.G
 	return statusv1.NewStatusServiceClient(conn).GetStatus(ctx, &statusv1.GetStatusRequest{})
 }
 
-// bare are the credentials of a client without a certificate.
+// bare returns the credentials of a client without a certificate.
 func (w *world) bare() *Credentials {
 	w.t.Helper()
 	c, err := LoadCredentials(Files{CA: w.caFile})
@@ -142,7 +142,7 @@ func TestCertificateOrToken(t *testing.T) {
 	}
 }
 
-// Where this process accepts no tokens, one is refused, and nobody connects without a certificate.
+// A process without a token issuer refuses tokens, and connections without a certificate.
 func TestNoTokensAreTaken(t *testing.T) {
 	w := newWorld(t)
 	addr, _ := w.serve(Options{}, whoami)
@@ -175,7 +175,7 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-// The file is read for every call, and errors about it do not show its content.
+// The token file is read for every call, and errors about it do not reveal its content.
 func TestTokenFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	source := TokenFile(path)

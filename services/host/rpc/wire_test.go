@@ -7,8 +7,8 @@ import (
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 )
 
-// A call whose response the caller does not take keeps its place, on whichever connection it came, until its stream is
-// reset or its connection closed. A call whose response was received holds no place.
+// A call whose response the caller does not receive keeps its place until its stream is reset or
+// its connection is closed. A call whose response was received holds no place.
 func TestUntakenResponses(t *testing.T) {
 	const most = 8
 	a := attack(t, Options{Limits: Limits{CallsPerClient: most}}, nil)
@@ -64,7 +64,21 @@ func TestUntakenResponses(t *testing.T) {
 	again("after one of them was reset", "")
 	conn.Close()
 	again("after their connection was closed", "")
-	for range most - 1 {
-		again("afterwards", "")
+	// All places are free again, so that as many calls can wait as before.
+	conn = a.dial(lone)
+	if err := conn.Window(0); err != nil {
+		t.Fatal(err)
+	}
+	end := time.Now().Add(5 * time.Second)
+	for waiting := 0; waiting < most; {
+		call := a.open(conn, statusMethod)
+		if err := call.Send(good, 1<<14, true); err != nil {
+			t.Fatal(err)
+		}
+		if st := call.Status(100 * time.Millisecond); st == nil {
+			waiting++
+		} else if time.Now().After(end) {
+			t.Fatalf("%d calls wait, want %d: %v", waiting, most, st)
+		}
 	}
 }

@@ -128,7 +128,7 @@ func (s *Service) tell() {
 	s.Metrics.MultikeyOngoing(l)
 }
 
-// refused gives an error of the engine its code.
+// refused converts an error of the engine to an *rpc.Error.
 func refused(err error) error {
 	var known *rpc.Error
 	switch {

@@ -45,7 +45,7 @@ type Config struct {
 	Signer  ed25519.PrivateKey // signs the party's records
 	Workers int
 	Metrics *metrics.Metrics
-	// Tenants are those of the party's policy. Its multi-key keys serve all of them.
+	// Tenants lists the tenants of the party's policy. Its multi-key keys serve all these tenants.
 	Tenants []string
 	Known   Known // nil: nothing is known
 	// AllowLegacy allows new keys of legacy sets. Only tests of existing legacy keys set it; no configuration does.
@@ -54,8 +54,8 @@ type Config struct {
 	Changed func()
 }
 
-// Known returns what the other parties remember of this party's signed records. The party's own
-// store may lack records if it was restored from a backup.
+// Known returns this party's signed records that the other parties remember. The party's own store
+// may lack records if it was restored from a backup.
 type Known interface {
 	// Revoked reports whether the keys were revoked.
 	Revoked(mk.KeyID) bool

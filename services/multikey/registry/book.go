@@ -12,8 +12,8 @@ import (
 	service "github.com/lodge-mpc/lodge/services/multikey"
 )
 
-// Reasons for which records or keys are rejected. Errors wrap one of these, or an error of package
-// services/multikey or engine/multikey.
+// Reasons for which records or keys are rejected. Every error wraps one of these errors, or an
+// error of package services/multikey or engine/multikey.
 var (
 	ErrConflict = errors.New("registry: another record of that version")
 	ErrDigests  = errors.New("registry: these are not the keys of the record")

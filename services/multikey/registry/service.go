@@ -18,7 +18,7 @@ var Rules = rpc.Rules{
 	"/lodge.multikey.v1.RegistryService/GetPublished":  rpc.Allow(rpc.Peer, rpc.Client),
 }
 
-// None is the service of a party whose roster pins no context.
+// None implements the service for a party whose roster pins no context.
 type None struct {
 	multikeyv1.UnsafeRegistryServiceServer
 }
@@ -49,7 +49,7 @@ func (r *Registry) Announce(_ context.Context, m *multikeyv1.AnnounceRequest) (*
 	return &multikeyv1.AnnounceResponse{}, nil
 }
 
-// refused gives the error of a rejected record its code.
+// refused converts the error of a rejected record to an *rpc.Error.
 func refused(err error) error {
 	switch {
 	case errors.Is(err, ErrConflict):

@@ -8,9 +8,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/catalogue"
 )
 
-// Commit draws the value of the founder with a signing key. The founder must keep the secret to
-// itself until it has the commitments of all founders; the commitment is for all founders. The
-// error is ErrFounder.
+// Commit draws the random value of the founder with this signing key. The founder sends the
+// commitment to all founders, and must keep the secret until it has the commitments of all
+// founders. The error is ErrFounder.
 func (c *Ceremony) Commit(key ed25519.PrivateKey) (*Secret, *Commitment, error) {
 	var o opening
 	if _, err := rand.Read(o.value[:]); err != nil {

@@ -8,17 +8,17 @@ import (
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 )
 
-// The fields on the way to a frame's data.
+// Numbers of the protobuf fields that contain a frame's data.
 const (
 	frameField = 2 // of ExchangeRequest
 	dataField  = 3 // of Frame
 )
 
-// departure is a request on its way out, whose frame's data rpc.Codec does not copy.
+// departure is an outgoing request. rpc.Codec does not copy the data of its frame.
 type departure struct{ *exchangev1.ExchangeRequest }
 
-// Pieces gives the request's encoding around the data itself, or nil when there is little to gain. The outbox keeps the
-// data for resends, so it does not change.
+// Pieces returns the request's encoding with the data in a separate piece, or nil if the data is
+// too small for this to pay. The outbox keeps the data for resends, so it does not change.
 func (d departure) Pieces() mem.BufferSlice {
 	f := d.GetFrame()
 	if len(f.GetData()) < leastBuffer || len(d.ProtoReflect().GetUnknown())+len(f.ProtoReflect().GetUnknown()) > 0 {
@@ -26,7 +26,7 @@ func (d departure) Pieces() mem.BufferSlice {
 	}
 	before, err := proto.Marshal(&exchangev1.Frame{Seq: f.Seq, Start: f.Start})
 	if err != nil {
-		return nil // the ordinary way gives the error
+		return nil // the ordinary encoding returns the error
 	}
 	after, err := proto.Marshal(&exchangev1.Frame{End: f.End})
 	if err != nil {
@@ -43,8 +43,8 @@ func (d departure) Pieces() mem.BufferSlice {
 	return pieces
 }
 
-// arrival is a request that comes in. Where buffer is set the data of its frame lies in it, and whoever is the last to
-// use the frame may put it back.
+// arrival is an incoming request. If buffer is set, it contains the data of the frame, and the last
+// user of the frame may return it to the pool.
 type arrival struct {
 	*exchangev1.ExchangeRequest
 	buffer []byte

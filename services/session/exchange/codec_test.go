@@ -16,14 +16,14 @@ import (
 
 func init() { SetPoison(true) } // in all tests of the package
 
-// SetPoison is for benchmarks to end it.
+// SetPoison lets benchmarks disable poisoning.
 func SetPoison(on bool) { poison = on }
 
 func requestOf(f *exchangev1.Frame) *exchangev1.ExchangeRequest {
 	return &exchangev1.ExchangeRequest{Kind: &exchangev1.ExchangeRequest_Frame{Frame: f}}
 }
 
-// fullFrame has every field.
+// fullFrame returns a frame with every field set.
 func fullFrame(data []byte) *exchangev1.Frame {
 	return &exchangev1.Frame{
 		Seq: 300, Start: &exchangev1.Start{Round: 3, Name: "x", Broadcast: true, Frames: 1}, Data: data,
@@ -44,7 +44,7 @@ func field(num protowire.Number, content ...[]byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(nil, num, protowire.BytesType), bytes.Join(content, nil))
 }
 
-// chunks is b as it comes from the network, in buffers that nobody else has.
+// chunks returns b in separate buffers, as it arrives from the network.
 func chunks(b []byte) (s mem.BufferSlice) {
 	const frame = 16 << 10 // of HTTP/2
 	for len(b) > 0 {
@@ -128,7 +128,8 @@ func TestAliasDecodesTheOrdinary(t *testing.T) {
 	}
 }
 
-// Large frames go out as their own data between the pieces of protobuf's encoding.
+// Large frames are sent without a copy: their data stands between the pieces of protobuf's
+// encoding.
 func TestPiecesShareTheData(t *testing.T) {
 	data := make([]byte, leastBuffer)
 	for name, f := range map[string]*exchangev1.Frame{
@@ -150,7 +151,7 @@ func TestPiecesShareTheData(t *testing.T) {
 	}
 }
 
-// Any bytes, alone or with a large frame behind or around them, decode as with protobuf, and encode again so.
+// Any bytes, alone or next to or inside a large frame, decode and encode as with protobuf.
 func FuzzCodec(f *testing.F) {
 	for _, m := range []*exchangev1.ExchangeRequest{
 		{}, requestOf(&exchangev1.Frame{}), requestOf(fullFrame(nil)), requestOf(fullFrame([]byte("data"))),
@@ -215,7 +216,7 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
-// Receive takes the data of the frame before back, once, and the session's end does not.
+// Receive returns the data of the previous frame to the pool once. The end of the session does not.
 func TestReceiveTakesDataBack(t *testing.T) {
 	s := fuzzSession([32]byte{}, Pins{})
 	s.cancel = func() {}
@@ -251,7 +252,8 @@ func TestReceiveTakesDataBack(t *testing.T) {
 	}
 }
 
-// A frame of 866 kB, as most of a batch have, from the network's buffers to the end of its use.
+// This benchmark decodes a frame of 866 kB, the usual size in a batch, from the network's buffers
+// and releases it.
 func BenchmarkDecode(b *testing.B) {
 	came := chunks(encoded(b, requestOf(fullFrame(make([]byte, 866_000)))))
 	SetPoison(false)

@@ -16,8 +16,8 @@ type Envelope struct {
 	Name     string
 	From     round.Party
 	To       round.Party // round.All for a broadcast
-	// Transcript is of the chain's broadcasts up to the round before, so that a signature binds its party to all that it
-	// answers to.
+	// Transcript is the hash of the chain's broadcasts up to the previous round. A signature
+	// therefore binds its party to all messages that it responds to.
 	Transcript round.Digest
 	Digest     round.Digest
 }

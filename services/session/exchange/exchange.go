@@ -34,8 +34,8 @@ type Config struct {
 	// bytes; 0 means 16 MiB.
 	Window  int
 	Metrics *metrics.Metrics
-	// StartWait is how long a peer's stream waits for a session to be started
-	// here before it is told to try again; 0 means 5 s.
+	// StartWait is how long a peer's stream waits for the session to start here. Then the peer must
+	// retry. 0 means 5 s.
 	StartWait time.Duration
 	// BackoffMax is the longest pause between attempts to reach a peer; 0 means 2 s.
 	BackoffMax time.Duration
@@ -117,12 +117,12 @@ type Pins struct {
 // ErrOpened is the error for a session that is open or was opened before.
 var ErrOpened = errors.New("exchange: session was opened before")
 
-// Open starts a session: it dials every peer and takes their streams until
-// Finish or Abort. A reference that is open, or among the last 256 to have
-// ended, is refused; that an older one does not come again is the caller's part.
-// The session is one of a group, by ascending index in the roster and this party
-// among them, or of all; within it parties are numbered by their place there. The
-// spec, whose digest is compared, must say which group it is.
+// Open starts a session: it dials every peer and takes their streams until Finish or Abort. A
+// reference that is open, or among the last 256 to have ended, is refused; the caller must not
+// reuse older ones. group lists the parties of the session by ascending index in the roster,
+// including this party; without it, all parties of the roster take part. The session numbers
+// parties by their position in the group. The spec, whose digest the parties compare, must name the
+// group.
 func (x *Exchange) Open(ref job.Ref, pins Pins, group ...round.Party) (*Streams, error) {
 	s := &Streams{x: x, ref: ref, pins: pins, changed: make(chan struct{}), broken: make(chan struct{})}
 	if err := s.join(group); err != nil {
@@ -156,7 +156,7 @@ func (x *Exchange) Open(ref job.Ref, pins Pins, group ...round.Party) (*Streams,
 	return s, nil
 }
 
-// join numbers the parties of the session.
+// join sets the parties of the session and their numbers.
 func (s *Streams) join(group []round.Party) error {
 	all := s.x.cfg.Peers
 	if len(group) == 0 {
@@ -179,13 +179,13 @@ func (s *Streams) join(group []round.Party) error {
 	return nil
 }
 
-// number gives a party of the roster its place in the session.
+// number returns the number in the session of a party of the roster, and whether it takes part.
 func (s *Streams) number(p round.Party) (place round.Party, among bool) {
 	i, among := slices.BinarySearch(s.group, p)
 	return round.Party(i), among
 }
 
-// remember keeps an ended session's numbers for peers that come back late.
+// remember keeps an ended session's reference, for peers that reconnect late.
 func (x *Exchange) remember(ref job.Ref) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -196,7 +196,7 @@ func (x *Exchange) remember(ref job.Ref) {
 	}
 }
 
-// await finds a session, waiting a little for it to be started here.
+// await returns an open session. It waits up to StartWait for the session to start here.
 func (x *Exchange) await(ctx context.Context, ref job.Ref, from round.Party) (*Streams, error) {
 	ctx, cancel := context.WithTimeout(ctx, x.cfg.StartWait)
 	defer cancel()
@@ -259,7 +259,7 @@ func (x *Exchange) Exchange(st exchangev1.ExchangeService_ExchangeServer) error 
 	return s.receive(st, from, hello.GetIncarnation())
 }
 
-// hello takes the first message of a stream, for which the caller has the start wait.
+// hello receives the first message of a stream. The peer has StartWait to send it.
 func (x *Exchange) hello(st exchangev1.ExchangeService_ExchangeServer) (*exchangev1.Hello, error) {
 	type first struct {
 		m   *exchangev1.ExchangeRequest
@@ -308,7 +308,7 @@ func (s *Streams) compare(from round.Party, h *exchangev1.Hello) error {
 	//  specs connect
 	case !bytes.Equal(h.GetSpecDigest(), s.pins.SpecDigest[:]):
 		what = "another session spec"
-	//lodge:check exchange/hello/incarnation [run=TestPinsDiffer|TestStrangers|TestMalformed] a
+	//lodge:check exchange/hello/incarnation [run=FuzzHello] a
 	//  hello does not identify its process
 	case len(h.GetIncarnation()) != len(s.incarnation):
 		return rpc.Errorf(rpc.Invalid, "", "the incarnation has %d bytes", len(h.GetIncarnation()))
@@ -324,7 +324,7 @@ func (s *Streams) compare(from round.Party, h *exchangev1.Hello) error {
 const (
 	CheckPins        = "pins"        // it has another roster, parameter hash, version or spec
 	CheckIncarnation = "incarnation" // its process restarted within the session
-	CheckStalled     = "stalled"     // it takes nothing of what is sent to it
+	CheckStalled     = "stalled"     // it receives nothing
 	CheckRefused     = "refused"     // it refused our stream for good
 )
 
@@ -351,7 +351,7 @@ type AbortedError struct {
 	Blamed  *round.Party // whom the peer blames
 	// Signature of Peer over this value and the session; the caller, who knows the session, verifies it.
 	Signature []byte
-	// Relayed are other parties' words, which ended the session of Peer.
+	// Relayed has the signed farewells of other parties, which ended the session of Peer.
 	Relayed []*AbortedError
 }
 

@@ -77,7 +77,7 @@ func send(ctx context.Context, n *testnet.Net, s *exchange.Streams, to round.Par
 	})
 }
 
-// take receives one message of party 0 and checks it against b and its signature.
+// take receives one message of party 0 and compares it with b, and verifies its signature.
 func take(ctx context.Context, n *testnet.Net, s *exchange.Streams, to round.Party, name string, b round.Body) error {
 	h := round.NewHasher(name)
 	for i := range b.Frames() {
@@ -216,7 +216,7 @@ func TestBackpressure(t *testing.T) {
 	sent := &body{frames: 50, size: 100_000}
 	done := make(chan error, 1)
 	go func() { done <- send(ctx, n, a, 1, "big", sent) }()
-	time.Sleep(300 * time.Millisecond) // nobody takes anything
+	time.Sleep(300 * time.Millisecond) // no party receives anything
 	sent.mu.Lock()
 	made := sent.made
 	sent.mu.Unlock()
@@ -423,7 +423,8 @@ func ending() *exchangev1.End {
 	return &exchangev1.End{Digest: make([]byte, 32), Signature: make([]byte, 64)}
 }
 
-// Empty frames take room in the window too: a peer whose messages nobody takes cannot fill the memory with them.
+// Empty frames count towards the window, so a peer cannot fill the memory with frames that the
+// protocol does not receive.
 func TestEmptyFramesFillTheWindow(t *testing.T) {
 	n := testnet.New(t, 2, testnet.Options{Exchange: exchange.Config{Window: 256 << 10}})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -539,7 +540,7 @@ func TestRestartedPeer(t *testing.T) {
 	}
 }
 
-// A newer stream of the same process takes over, and goes on where the older was.
+// A newer stream of the same process replaces the older one and resumes from its position.
 func TestNewerStreamTakesOver(t *testing.T) {
 	n := testnet.New(t, 2, testnet.Options{})
 	ctx := short(t)
@@ -596,7 +597,7 @@ func TestStrangersAreRefused(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	// And by the caller: a server that is not the peer is not spoken to.
+	// The caller also checks the server: it sends nothing to a server that is not the peer.
 	other := testnet.New(t, 2, testnet.Options{Issue: func(p int) (*pki.Authority, *pki.Leaf) {
 		if p == 1 {
 			return n.CA, &pki.Leaf{Identity: testnet.Identity(1), Lifetime: time.Hour}
@@ -614,7 +615,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// Every field is under the signature.
+// The signature covers every field of an envelope.
 func TestEnvelope(t *testing.T) {
 	n := testnet.New(t, 2, testnet.Options{})
 	good := exchange.Envelope{Protocol: "p", Version: 1, Session: [32]byte{1}, Round: 2, Name: "n", From: 0, To: 1, Digest: round.Digest{3}}
@@ -641,7 +642,7 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-// So it is with a farewell.
+// The signature covers every field of a farewell.
 func TestFarewell(t *testing.T) {
 	n := testnet.New(t, 2, testnet.Options{})
 	party := func(p round.Party) *round.Party { return &p }
@@ -707,5 +708,5 @@ func BenchmarkExchange(b *testing.B) {
 	}
 }
 
-// unsigned is the signature of a farewell that nobody checks.
+// unsigned returns no signature, for farewells whose signature is not verified.
 func unsigned(*exchange.AbortedError) []byte { return nil }

@@ -11,8 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// The parties of a group are numbered by their place in it, and one of the roster that is not among them hears nothing
-// and is refused.
+// Parties of a group are numbered by their position in it. A party of the roster outside the group
+// receives nothing and is refused.
 func TestGroup(t *testing.T) {
 	n := testnet.New(t, 4, testnet.Options{})
 	ctx := short(t)
@@ -42,7 +42,7 @@ func TestGroup(t *testing.T) {
 		}
 	}
 
-	// Party 2 is of the roster, and means to be of the session.
+	// Party 2 is in the roster and tries to join the session.
 	intruder := join(2, 0, 2)
 	if _, err := intruder.Receive(ctx, from(0)); lost(err) == nil || lost(err).Check != exchange.CheckRefused ||
 		!strings.Contains(lost(err).Reason, "one of others") || lost(err).Name != "p0" {

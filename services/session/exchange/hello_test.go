@@ -13,7 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// A hello passes when it names a session and all its pins are the ones held here; another ends the session.
+// A hello passes if it names a session and all its pins equal the local ones. Any other hello ends
+// the session.
 func FuzzHello(f *testing.F) {
 	roster, pins := [32]byte{1}, Pins{ParamsHash: [32]byte{2}, SpecDigest: [32]byte{3}}
 	good := &exchangev1.Hello{
@@ -92,7 +93,7 @@ func FuzzAbort(f *testing.F) {
 	})
 }
 
-// fuzzSession is a session between two parties that runs.
+// fuzzSession returns a running session between two parties.
 func fuzzSession(roster [32]byte, pins Pins) *Streams {
 	x := &Exchange{cfg: Config{Peers: []rpc.PeerConn{{Name: "a"}, {Name: "b"}}, RosterHash: roster}}
 	return &Streams{x: x, peers: x.cfg.Peers, pins: pins, changed: make(chan struct{}), broken: make(chan struct{})}

@@ -20,7 +20,7 @@ type inbox struct {
 	generation  int    // counts the peer's streams; only the newest may push
 	received    uint64 // frames received so far
 	queue       []*Frame
-	bytes       int // of memory that the queue takes, at most
+	bytes       int // memory of the queue, at most
 
 	// The message that is being received.
 	open  bool
@@ -41,10 +41,10 @@ func (b *inbox) pop() *Frame {
 
 func (b *inbox) drop() { b.queue, b.bytes = nil, 0 }
 
-// taken is how many frames the protocol has taken.
+// taken returns the number of frames that the protocol has received.
 func (b *inbox) taken() uint64 { return b.received - uint64(len(b.queue)) }
 
-// accept checks a frame's place and shape and gives it as the protocol sees it.
+// accept validates a frame's position and shape, and returns it in the protocol's form.
 func (b *inbox) accept(from round.Party, f *exchangev1.Frame) (*Frame, error) {
 	malformed := func(format string, args ...any) error {
 		return &round.Blame{Party: from, Check: round.CheckShape, Reason: fmt.Sprintf(format, args...)}
@@ -107,7 +107,8 @@ const frameOverhead = 512
 // weight returns a frame's share of the window.
 func weight(f *exchangev1.Frame) int { return proto.Size(f) + frameOverhead }
 
-// attach makes a stream the peer's newest and says from where to go on.
+// attach makes a stream the peer's newest, and returns the sequence number from which the peer must
+// resume.
 func (s *Streams) attach(from round.Party, incarnation []byte) (generation int, next uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +125,7 @@ func (s *Streams) attach(from round.Party, incarnation []byte) (generation int, 
 		s.failLocked(&LostError{Peer: from, Name: name, Check: CheckIncarnation, Reason: "its process restarted within the session"})
 		return 0, 0, rpc.Errorf(rpc.SessionOver, "start a new session", "%s restarted within the session", name)
 	}
-	if b.generation > 0 && s.end == running { // a peer may come back for the last acknowledgement
+	if b.generation > 0 && s.end == running { // a peer may reconnect for the last acknowledgement
 		s.x.cfg.Metrics.Resumed(name)
 	}
 	b.generation++
@@ -132,7 +133,7 @@ func (s *Streams) attach(from round.Party, incarnation []byte) (generation int, 
 	return b.generation, b.received, nil
 }
 
-// receive takes the frames of one stream until it breaks, ends or is superseded.
+// receive receives the frames of one stream until it breaks, ends or is superseded.
 func (s *Streams) receive(st exchangev1.ExchangeService_ExchangeServer, from round.Party, incarnation []byte) error {
 	generation, next, err := s.attach(from, incarnation)
 	if errors.Is(err, errAborted) {
@@ -199,15 +200,15 @@ func (s *Streams) abortOf(from round.Party, a *exchangev1.Abort) *AbortedError {
 	}
 	for i, r := range a.GetRelayed() {
 		if i < len(s.peers) && r.GetAbort() != nil && int(r.GetFrom()) < len(s.peers) {
-			r.Abort.Relayed = nil // one step is all that a party relays
+			r.Abort.Relayed = nil // a party relays farewells over one step only
 			e.Relayed = append(e.Relayed, s.abortOf(round.Party(r.GetFrom()), r.GetAbort()))
 		}
 	}
 	return e
 }
 
-// push queues a frame, whose data lies in buffer if that is not nil. Of a frame that is not queued, the buffer is left to
-// the collector.
+// push queues a frame. If buffer is not nil, it contains the frame's data. If the frame is not
+// queued, the garbage collector frees the buffer.
 func (s *Streams) push(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int, f *exchangev1.Frame, buffer []byte) error {
 	size := proto.Size(f)
 	s.mu.Lock()
@@ -227,7 +228,7 @@ func (s *Streams) push(st exchangev1.ExchangeService_ExchangeServer, from round.
 	case b.generation != generation:
 		return errSuperseded
 	case s.end != running:
-		return nil // nobody wants it any more
+		return nil // it is no longer wanted
 	}
 	s.taken += int64(size)
 	frame, err := b.accept(from, f)

@@ -10,7 +10,7 @@ import (
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 )
 
-// Whatever frames come, accept gives well-formed parts of messages or a blame.
+// For any frames, accept returns well-formed parts of messages or a blame.
 func FuzzAccept(f *testing.F) {
 	seed := func(frames ...*exchangev1.Frame) {
 		var all []byte

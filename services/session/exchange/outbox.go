@@ -39,7 +39,7 @@ type outbox struct {
 	bytes       int    // of memory that the queue takes, at most
 	taken       int64  // bytes, counted as above, that the peer has acknowledged
 	incarnation []byte // of the peer's process; set by its first welcome
-	trouble     string // why there is no stream at present
+	trouble     string // the reason if there is no stream at present
 }
 
 // room waits until a frame of this weight fits into the window. A peer that receives nothing for too long ends the session:
@@ -73,7 +73,7 @@ func (o *outbox) room(ctx context.Context, weight int, begun []*outbox) error {
 	return s.overLocked()
 }
 
-// put numbers a frame for which there is room.
+// put numbers and queues a frame that fits into the window.
 func (o *outbox) put(f queued) error {
 	s := o.s
 	s.mu.Lock()
@@ -88,7 +88,7 @@ func (o *outbox) put(f queued) error {
 	return nil
 }
 
-// overLocked says why nothing can be sent any more; s.mu is held.
+// overLocked returns the reason why nothing more can be sent, or nil; s.mu is held.
 func (s *Streams) overLocked() error {
 	switch {
 	case s.failed != nil:
@@ -99,7 +99,7 @@ func (s *Streams) overLocked() error {
 	return nil
 }
 
-// drop forgets the frames below next, which the peer has; s.mu is held.
+// drop removes the frames below next, which the peer has acknowledged; s.mu is held.
 func (o *outbox) drop(next uint64) error {
 	if next < o.base || next > o.base+uint64(len(o.queue)) {
 		if o.s.end != running {
@@ -150,8 +150,8 @@ func (o *outbox) run() {
 	}
 }
 
-// lost turns an error after which there is no point in trying again into the
-// end of the session.
+// lost returns the error that ends the session if a retry after err cannot succeed, and nil
+// otherwise.
 func (o *outbox) lost(err error) error {
 	var lost *LostError
 	var gone *AbortedError
@@ -169,7 +169,7 @@ func (o *outbox) lost(err error) error {
 	}
 	o.s.mu.Lock()
 	defer o.s.mu.Unlock()
-	// Next is set only where the peer itself has answered.
+	// Next is set only in a response of the peer itself.
 	if e.Code == rpc.Unavailable && e.Next != "" && o.incarnation != nil && o.s.end == running {
 		return &LostError{Peer: o.peer, Name: name, Check: CheckIncarnation, Reason: "it no longer knows the session"}
 	}
@@ -218,7 +218,7 @@ func (o *outbox) stream() (progress bool, err error) {
 		}
 		return true, err
 	}
-	if err = <-acks; err == nil { // it says why the stream broke
+	if err = <-acks; err == nil { // the reason why the stream broke
 		return false, errors.New("the peer has closed the stream")
 	}
 	return true, err

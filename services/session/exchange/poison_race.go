@@ -2,5 +2,5 @@
 
 package exchange
 
-// With the race detector, whatever keeps a frame for too long shows, in any package's tests.
+// With the race detector, the tests of all packages detect code that keeps a frame for too long.
 func init() { poison = true }

@@ -34,7 +34,7 @@ type Streams struct {
 	in      []*inbox
 	out     []*outbox
 	turn    int           // where Receive looks first
-	lent    []byte        // the buffer of the frame that Receive gave last
+	lent    []byte        // the buffer of the frame that Receive returned last
 	failed  error         // what ended it early
 	broken  chan struct{} // closed when failed is set
 	end     ending        // how it ended here
@@ -80,7 +80,7 @@ func (s *Streams) notify() {
 	s.changed = make(chan struct{})
 }
 
-// until waits for a condition; s.mu is held before and after.
+// until waits until cond is true or ctx is done; s.mu is held before and after.
 func (s *Streams) until(ctx context.Context, cond func() bool) error {
 	for !cond() {
 		changed := s.changed
@@ -112,21 +112,20 @@ func (s *Streams) failLocked(err error) {
 	}
 }
 
-// Broken is closed when the session has failed; Failed says why.
+// Broken returns a channel that is closed when the session has failed; Failed returns the reason.
 func (s *Streams) Broken() <-chan struct{} { return s.broken }
 
-// Trouble says why a peer cannot be reached at present; empty when it can.
+// Trouble returns the reason why a peer cannot be reached at present, or "" if it can.
 func (s *Streams) Trouble(p round.Party) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.out[p].trouble
 }
 
-// Receive gives the next frame of any peer that wanted selects, in the order in
-// which that peer sent; its receipt is then acknowledged. Calls must not
-// overlap: each takes back the data of the frame before. It fails when any
-// peer is lost, has aborted or broke the rules of the stream (*LostError,
-// *AbortedError, *round.Blame), and when ctx is done.
+// Receive returns the next frame of any peer that wanted selects, in the order in which that peer
+// sent them, and acknowledges it. Calls must not overlap: each call invalidates the data of the
+// previous frame. It fails if any peer is lost, has aborted or has broken the rules of the stream
+// (*LostError, *AbortedError, *round.Blame), and when ctx is done.
 func (s *Streams) Receive(ctx context.Context, wanted func(round.Party) bool) (*Frame, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +206,7 @@ func (s *Streams) Send(ctx context.Context, at metrics.Place, index uint32, m ro
 		if i > 0 {
 			begun = to
 		}
-		for _, o := range to { // nobody's time begins before all can go on
+		for _, o := range to { // the timeouts start only when all recipients can continue
 			if err := o.room(ctx, weight(frame()), begun); err != nil {
 				return err
 			}
@@ -315,7 +314,7 @@ func (e *AbortedError) proto() *exchangev1.Abort {
 // close drops all buffers and lets streams end; s.mu is held.
 func (s *Streams) close(how ending, bye *exchangev1.Abort) {
 	s.end, s.bye = how, bye
-	s.lent = nil // whoever has the frame may be at it still
+	s.lent = nil // the frame may still be in use
 	for i := range s.in {
 		s.in[i].drop()
 		s.out[i].queue, s.out[i].bytes = nil, 0

@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Whatever spec a coordinator sends, it is refused with an error of the RPC boundary or it is complete, and has a digest.
+// Any spec of a coordinator is refused with an *rpc.Error, or it is complete and has a digest.
 func FuzzSpec(f *testing.F) {
 	for _, change := range []func(*jobv1.SessionSpec){
 		func(*jobv1.SessionSpec) {}, matrix, keys, convolution,

@@ -21,9 +21,10 @@ type Terms struct {
 	// AllowPassiveThreshold allows generating and using passively secure keys, which all threshold keys are: they protect
 	// against parties that follow the protocol.
 	AllowPassiveThreshold bool
-	// Proved says whether keys of a parameter set are proved, so that their generation is not passively secure.
+	// Proved reports whether keys of a parameter set are proved, so that their generation is more
+	// than passively secure.
 	Proved func(params string) bool
-	// Insecure says whether a parameter set is for tests only.
+	// Insecure reports whether a parameter set is for tests only.
 	Insecure func(params string) bool
 	// NewKeys returns an error if new keys of a parameter set are refused. Resharing makes none. nil: no set is refused.
 	NewKeys func(params string) error
@@ -71,10 +72,10 @@ func NoTuples(k jobv1.Kind) string {
 // KindOf returns the kind with the given name, or the unspecified kind.
 func KindOf(name string) jobv1.Kind { return wire.Of(name) }
 
-// PurposeName is the name of a purpose in configurations, flags and JSON.
+// PurposeName returns the name of a purpose in configurations, flags and JSON.
 func PurposeName(p jobv1.Purpose) string { return purposeNames[p] }
 
-// Check holds a spec against pins and policy, without admitting it.
+// Check compares a spec with pins and policy, without admitting it.
 func (g *Gate) Check(s *jobv1.SessionSpec) error {
 	//lodge:check job/gate/valid [run=TestCheck] a malformed spec is checked as if it were valid
 	if err := Validate(s, g.terms.Now()); err != nil {
@@ -180,14 +181,14 @@ func (g *Gate) newKeys(s *jobv1.SessionSpec) error {
 	return g.terms.NewKeys(s.GetParams())
 }
 
-// PassiveThreshold is the refusal of threshold keys by a party that has not allowed them.
+// PassiveThreshold returns the error of a party that does not allow threshold keys.
 func PassiveThreshold() *rpc.Error {
 	return rpc.Errorf(rpc.PassiveKeygen, "set allow_passive_threshold: true to accept this; docs/guides/threshold.md explains it",
 		"threshold keys are only passively secure, and this party does not allow them")
 }
 
-// Admit checks a spec and takes its place among what runs; memory is its
-// estimated peak in bytes. The caller calls release once when it ends.
+// Admit checks a spec and counts its session as running; memory is the estimated peak in bytes. The
+// caller must call release once when the session ends.
 func (g *Gate) Admit(s *jobv1.SessionSpec, memory uint64) (release func(), err error) {
 	//lodge:check job/gate/checked [run=TestWhatIsRefused] a session is admitted without a check
 	if err := g.Check(s); err != nil {
@@ -237,7 +238,7 @@ func (g *Gate) Fits(memory uint64) error {
 	return nil
 }
 
-// room says whether this much memory is allowed, and free.
+// room returns an error unless this much memory is allowed and free.
 func (g *Gate) room(memory uint64) error {
 	if err := g.Fits(memory); err != nil {
 		return err

@@ -29,7 +29,7 @@ type Ref struct {
 
 func (r Ref) String() string { return fmt.Sprintf("%s.%d", r.JobID, r.Ordinal) }
 
-// Proto is the reference on the wire.
+// Proto returns the reference's wire form.
 func (r Ref) Proto() *jobv1.SessionRef {
 	return &jobv1.SessionRef{JobId: r.JobID, Ordinal: r.Ordinal}
 }
@@ -76,7 +76,7 @@ func made(p jobv1.Protocol, k jobv1.Kind) bool {
 // maxName bounds the names of sets and fields, which are recorded.
 const maxName = 64
 
-// Validate says whether a spec is well formed; it knows no policy.
+// Validate returns an error unless a spec is well formed. It does not check policy.
 func Validate(s *jobv1.SessionSpec, now time.Time) error {
 	if _, err := RefOf(s.GetRef()); err != nil {
 		return err
@@ -173,8 +173,8 @@ func Validate(s *jobv1.SessionSpec, now time.Time) error {
 	return nil
 }
 
-// Digest is the SHA-256 of every field of the spec, each preceded by its length.
-// Parties compare it before anything else.
+// Digest returns the SHA-256 of all fields of the spec, each preceded by its length. Parties
+// compare it before anything else.
 func Digest(s *jobv1.SessionSpec) [32]byte {
 	h := sha256.New()
 	put := func(b []byte) {
@@ -276,8 +276,8 @@ func Final(s jobv1.JobState) bool {
 	return false
 }
 
-// MayFollow reports whether a job or session in state a may move to b: forwards
-// through the states, and before ACTIVATING to any of the unhappy ends.
+// MayFollow reports whether a job or session in state a may move to b: forwards through the states,
+// and before ACTIVATING to any final state without a result.
 func MayFollow(a, b jobv1.JobState) bool {
 	const activating = jobv1.JobState_JOB_STATE_ACTIVATING
 	switch {

@@ -20,7 +20,7 @@ func MakesEpoch(k jobv1.Kind) bool { return k == jobv1.Kind_KIND_KEYS || k == jo
 // MaskForms are the forms of masks by their names in flags and records.
 var MaskForms = map[string]jobv1.MaskForm{"exact": jobv1.MaskForm_MASK_FORM_EXACT, "paper": jobv1.MaskForm_MASK_FORM_PAPER}
 
-// FormName is the name of a form of masks.
+// FormName returns the name of a form of masks.
 func FormName(f jobv1.MaskForm) string {
 	for name, x := range MaskForms {
 		if x == f {
@@ -30,7 +30,8 @@ func FormName(f jobv1.MaskForm) string {
 	return ""
 }
 
-// Participants are the parties of a session in the roster, ascending; nil: all.
+// Participants returns the roster indexes of the parties of a session in ascending order; nil means
+// all.
 func Participants(s interface {
 	GetKind() jobv1.Kind
 	GetGroup() []uint32

@@ -9,7 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// thresholdSpec is one of threshold keys.
+// thresholdSpec returns the spec of a job that makes threshold keys.
 func thresholdSpec() *jobv1.SessionSpec {
 	s := spec()
 	s.Protocol, s.Purpose, s.Kind = jobv1.Protocol_PROTOCOL_THRESHOLD, jobv1.Purpose_PURPOSE_THRESHOLD, jobv1.Kind_KIND_KEYS

@@ -36,7 +36,7 @@ func (l Limits) start(now time.Time, most int64, ownStep time.Duration) *clock {
 	return &clock{due: due, cap: due.Add(l.Idle + l.worth(most)), mostMade: most}
 }
 
-// worth is the time that bytes may take.
+// worth returns the time that this many bytes may take at MinRate.
 func (l Limits) worth(bytes int64) time.Duration {
 	return time.Duration(float64(bytes) / float64(l.MinRate) * float64(time.Second))
 }
@@ -59,7 +59,7 @@ func (c *clock) progress(l Limits, now time.Time, size int) {
 	c.due = next
 }
 
-// pause gives back time that this party itself took.
+// pause extends the deadline by time that this party itself used.
 func (c *clock) pause(d time.Duration) {
 	c.due = c.due.Add(d)
 	c.cap = c.cap.Add(d)
@@ -76,7 +76,7 @@ func earliest(clocks map[round.Party]*clock) time.Time {
 	return first
 }
 
-// late makes the failure of a round whose time is over.
+// late returns the failure of a round whose deadline has passed.
 func (d *driver) late(now time.Time) *Failure {
 	f := &Failure{Outcome: Timeout, Round: d.label, Index: d.index}
 	var reasons []string

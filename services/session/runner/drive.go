@@ -106,7 +106,7 @@ func (d *driver) envelope(index int, name string, from, to round.Party, transcri
 	}
 }
 
-// signatures are those of one chain's broadcasts, for the echo check.
+// signatures makes and verifies the signatures of one chain's broadcasts, for the echo check.
 type signatures struct {
 	d       *driver
 	session round.Digest
@@ -127,7 +127,7 @@ func (s signatures) Verify(b round.Signed, signature []byte) bool {
 	return s.envelope(b).Verify(s.d.o.Keys[b.From], signature)
 }
 
-// collect takes one frame of an awaited peer.
+// collect receives one frame of an awaited peer.
 func collect[R any](ctx context.Context, d *driver, m *round.Machine[R]) error {
 	timed, cancel := context.WithDeadline(ctx, earliest(d.clocks))
 	f, err := d.receive(timed, func(p round.Party) bool { return d.clocks[p] != nil })
@@ -155,7 +155,7 @@ func collect[R any](ctx context.Context, d *driver, m *round.Machine[R]) error {
 	return nil
 }
 
-// receive takes a frame of a peer, and counts it.
+// receive receives a frame of a peer, and counts it.
 func (d *driver) receive(ctx context.Context, wanted func(round.Party) bool) (*exchange.Frame, error) {
 	f, err := d.o.Session.Receive(ctx, wanted)
 	if err == nil {
@@ -176,7 +176,7 @@ func (d *driver) settle(p round.Party, missing []round.Want) {
 	d.log.Debug("heard", "session", hex.EncodeToString(d.id[:]), "round", d.label, "peer", d.o.Names[p], "seconds", time.Since(d.since).Seconds())
 }
 
-// deliver gives a frame to the machine, and checks the envelope with the last one.
+// deliver passes a frame to the machine, and verifies the envelope with the last frame.
 func deliver[R any](ctx context.Context, d *driver, m *round.Machine[R], f *exchange.Frame) error {
 	blame := func(check, reason string) error {
 		return &round.Blame{Party: f.From, Check: check, Reason: reason}
@@ -201,7 +201,7 @@ func deliver[R any](ctx context.Context, d *driver, m *round.Machine[R], f *exch
 	}
 	//lodge:check runner/early [run=TestMessagesOut] a missing message goes unnoticed when later
 	//  ones arrive
-	if errors.Is(err, round.ErrEarly) { // its stream is in order, so something is missing for good
+	if errors.Is(err, round.ErrEarly) { // its stream is in order, so the missing message will not come
 		return blame(round.CheckShape, "message of a later round before those of this one")
 	}
 	if err != nil {

@@ -19,7 +19,7 @@ type Outcome string
 const (
 	OK        Outcome = "ok"
 	Blamed    Outcome = "blame"      // a party is named for certain
-	Aborted   Outcome = "abort"      // a check failed and nobody can be named for certain
+	Aborted   Outcome = "abort"      // a check failed and no party can be named for certain
 	PeerAbort Outcome = "peer_abort" // a peer ended the session first
 	Timeout   Outcome = "timeout"
 	Cancelled Outcome = "cancelled"
@@ -58,13 +58,13 @@ func (f *Failure) Error() string {
 	return b.String()
 }
 
-// Word is a peer's signed word on how a session ended for it.
+// Word is a peer's signed statement of how a session ended for it.
 type Word struct {
 	exchange.Farewell
 	Signature []byte
 }
 
-// Rejects reports whether the word is that the party's own check failed, and which.
+// Rejects reports whether the party states that one of these checks of its own failed.
 func (w Word) Rejects(checks ...string) bool {
 	return w.Outcome == string(Aborted) && slices.Contains(checks, w.Check)
 }
@@ -94,7 +94,7 @@ func (d *driver) farewellOf(a *exchange.AbortedError, from round.Party) exchange
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// Proto is the failure on the wire, as reported by a party.
+// Proto returns the failure's wire form, as reported by a party.
 func (f *Failure) Proto(reporter round.Party) *jobv1.Failure {
 	out := &jobv1.Failure{
 		Outcome: string(f.Outcome), Round: f.Round, RoundIndex: uint32(f.Index),
@@ -109,7 +109,7 @@ func (f *Failure) Proto(reporter round.Party) *jobv1.Failure {
 	return out
 }
 
-// State is the job state that a session ends in because of the failure.
+// State returns the job state in which the failure ends a session.
 func (f *Failure) State() jobv1.JobState {
 	switch f.Outcome {
 	case Timeout:

@@ -18,9 +18,10 @@ func keep[R any](d *driver, m *round.Machine[R], e exchange.Envelope, signature 
 	d.o.Recorder.Message(e, signature, frames, payload)
 }
 
-// hear hears a peer out whose message is at fault already, for the signature at its end: without that nobody else can be
-// shown the fault. It gives up when the peer's time is over, when the message is more than twice as long as any that is
-// wanted, or when anything else ends the session.
+// hear receives the rest of a peer's message that is already known to be faulty. It needs the
+// signature at the end, without which the fault cannot be proved to others. It stops at the peer's
+// deadline, if the message is more than twice as long as expected, or if the session ends for
+// another reason.
 func hear[R any](ctx context.Context, d *driver, m *round.Machine[R], f *exchange.Frame, fault error) {
 	var blame *round.Blame
 	w, wanted := m.Want(f.From, f.Name)
@@ -35,7 +36,7 @@ func hear[R any](ctx context.Context, d *driver, m *round.Machine[R], f *exchang
 	if len(frames) != f.Index && len(frames) != f.Index+1 || f.Count > 2*w.MaxFrames+1 {
 		return
 	}
-	frames = frames[:f.Index] // the machine may not have taken the last
+	frames = frames[:f.Index] // the machine may not have accepted the last frame
 	timed, cancel := context.WithDeadline(ctx, d.clocks[f.From].cap)
 	defer cancel()
 	size, e := int64(len(payload)), d.envelope(int(f.Round), f.Name, f.From, round.All, m.Transcript())

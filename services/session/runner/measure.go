@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/metrics"
 )
 
-// place is the present round as metrics label it.
+// place returns the labels of the present round in metrics.
 func (d *driver) place() metrics.Place {
 	return metrics.Place{Protocol: d.o.Terms.Protocol, Round: d.label}
 }

@@ -79,8 +79,8 @@ type Broadcast struct {
 	Signature []byte
 }
 
-// LogValue has all that a signature covers, so that whoever reads the log and
-// the roster can check it.
+// LogValue contains all that a signature covers, so that anyone with the log and the roster can
+// verify it.
 func (e Broadcast) LogValue() slog.Value {
 	v := e.Envelope
 	return slog.GroupValue(
@@ -89,7 +89,7 @@ func (e Broadcast) LogValue() slog.Value {
 		slog.String("digest", hex.EncodeToString(v.Digest[:])), slog.String("signature", hex.EncodeToString(e.Signature)))
 }
 
-// Start gives a protocol's chain, once the session has its id.
+// Start returns a protocol's chain after the session has its id.
 type Start[R any] func(round.Session) (round.Transition[R], error)
 
 // Run drives a session to its result: the prelude that makes the session's id,
@@ -149,7 +149,7 @@ func run[R any](ctx context.Context, o Options, start Start[R]) (result R, repor
 		return result, report, nil
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
-		err = context.Cause(inner) // what cancelled, rather than that it was cancelled
+		err = context.Cause(inner) // the cause of the cancellation
 	}
 	failure = d.classify(ctx, err)
 	if failure.Outcome == Internal {
@@ -194,7 +194,7 @@ func (d *driver) farewell(f *Failure) *exchange.AbortedError {
 	if f.Outcome == Blamed {
 		a.Blamed = &f.Party
 	}
-	for _, w := range f.Words { // of a check that failed there all must hear
+	for _, w := range f.Words { // all parties must learn of a check that failed there
 		if w.Outcome == string(Aborted) {
 			a.Relayed = append(a.Relayed, &exchange.AbortedError{
 				Peer: w.From, Outcome: w.Outcome, Round: w.Round, Check: w.Check, Reason: w.Reason, Blamed: w.Blamed, Signature: w.Signature,
@@ -222,8 +222,8 @@ func (d *driver) finish(ctx context.Context, sending <-chan struct{}) error {
 	return nil
 }
 
-// drain waits for the last messages to be sent, for as long as the peers that
-// lack frames take them: patience for each at first, and then the lowest rate.
+// drain waits for the last messages to be sent. Each peer that lacks frames has patience to
+// acknowledge the first bytes, and must then keep the lowest rate.
 func (d *driver) drain(ctx context.Context, sending <-chan struct{}, patience time.Duration) error {
 	type debt struct {
 		taken int64

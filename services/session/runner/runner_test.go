@@ -120,7 +120,7 @@ func TestCoinToss(t *testing.T) {
 	}
 }
 
-// bulk is a commit-then-open of large contents, which gives the bytes that came.
+// bulk is a commit-then-open of large contents. Its result is the received bytes.
 type bulk struct {
 	round.Session
 	frames, size int
@@ -216,8 +216,8 @@ func TestStalledPeer(t *testing.T) {
 	ends[2].failure(t)
 }
 
-// A peer that receives nothing of a last message larger than the window does not hold the session until its deadline, and is
-// blamed.
+// A peer that receives nothing of a last message larger than the window is blamed, well before the
+// deadline of the session.
 func TestLastMessageIsNotTaken(t *testing.T) {
 	for size, name := range map[int]string{200_000: "larger than the window", 1000: "within the window"} {
 		t.Run(name, func(t *testing.T) {
@@ -263,7 +263,8 @@ func TestLastMessageIsNotTaken(t *testing.T) {
 	}
 }
 
-// A last message that is taken slower than all patience, but at the lowest rate, arrives.
+// A last message arrives even if it takes longer than patience, if the peer receives it at the
+// lowest rate.
 func TestLastMessageIsTakenSlowly(t *testing.T) {
 	net := testnet.New(t, 2, testnet.Options{Exchange: exchange.Config{Window: 256 << 10}})
 	limits := runner.Limits{Idle: 1500 * time.Millisecond, Compute: 1500 * time.Millisecond, MinRate: 16 << 10}
@@ -371,7 +372,8 @@ func TestCheatIsBlamed(t *testing.T) {
 	if blames == 0 {
 		t.Error("nobody blamed")
 	}
-	// The cheat may have its result before it hears; nobody else has it.
+	// The cheating party may have its result before it learns of the failure. No other party has a
+	// result.
 	if ends[1].err != nil && ends[1].failure(t).Outcome != runner.PeerAbort {
 		t.Errorf("the cheat: %v", ends[1].err)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/exchange"
 )
 
-// post is a message with everything that its signature covers, but for the digest where it is not known yet.
+// post is a message with everything that its signature covers, except the digest if it is not known
+// yet.
 type post struct {
 	at        metrics.Place // the round in which it is sent
 	message   round.Message
@@ -19,8 +20,8 @@ type post struct {
 	signature []byte // of a broadcast
 }
 
-// sendQueue holds posts until they are sent, so that a party goes on to collect
-// and to step meanwhile. Bodies are made when they are sent.
+// sendQueue holds posts until they are sent, so that a party can collect messages and step
+// meanwhile. Bodies are made when they are sent.
 type sendQueue struct {
 	mu      sync.Mutex
 	batches [][]post
@@ -54,7 +55,7 @@ func (q *sendQueue) signal() {
 	}
 }
 
-// take gives the next batch; nil when the queue is closed and empty.
+// take returns the next batch, or nil when the queue is closed and empty.
 func (q *sendQueue) take(ctx context.Context) ([]post, error) {
 	for {
 		q.mu.Lock()

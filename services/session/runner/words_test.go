@@ -35,13 +35,14 @@ func failing(s round.Session, p round.Party, check string, before func()) (round
 	}), err
 }
 
-// A party's word that its check failed is signed, and reaches also those that it does not reach itself.
+// A party signs the statement that its check failed. The statement also reaches parties to which it
+// has no connection.
 func TestSignedWords(t *testing.T) {
 	net := testnet.New(t, 3, testnet.Options{})
 	opts := all(t, net, slow)
 	ends := play(t.Context(), opts, func(p int) runner.Start[int] {
 		return func(s round.Session) (round.Transition[int], error) {
-			return failing(s, 2, "mac", func() { // from now on party 0 hears of party 2 from party 1 alone
+			return failing(s, 2, "mac", func() { // from now on party 0 learns about party 2 only from party 1
 				for _, link := range []*testnet.Proxy{net.Link(2, 0), net.Link(0, 2)} {
 					link.Refuse(true)
 					link.Cut()
@@ -105,7 +106,7 @@ func TestUnsignedWordsCountForNothing(t *testing.T) {
 	}
 }
 
-// The echo check takes the signatures that broadcasts have, with their rounds counted within the chain.
+// The echo check uses the signatures of the broadcasts, with rounds counted within the chain.
 func TestEchoSignaturesAreThoseOfBroadcasts(t *testing.T) {
 	net := testnet.New(t, 3, testnet.Options{})
 	opts := all(t, net, slow)

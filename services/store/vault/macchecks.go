@@ -187,7 +187,7 @@ func (v *Vault) recoverChecks() error {
 			if k.State == MACBurnt {
 				continue
 			}
-			//lodge:check vault/exposed-burns a MAC key that a check of an earlier version revealed lives on
+			//lodge:check vault/exposed-burns run=TestExposedMACKeys a MAC key that a check of an earlier version revealed lives on
 			if len(k.Exposed) > 0 {
 				if _, err := v.burnWithBatches(tx, k.ID, "the process ended during a MAC check of an earlier protocol version"); err != nil {
 					return err

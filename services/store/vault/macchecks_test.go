@@ -196,6 +196,28 @@ func TestChecksUnderWayWhenTheProcessEnds(t *testing.T) {
 	}
 }
 
+// A MAC key that a check of protocol version 12 may have revealed is burnt with its batches when the store opens.
+func TestExposedMACKeysAreBurnt(t *testing.T) {
+	d, k := newDisk(), &Key{}
+	v := d.open(t, k)
+	stocked(t, v, 5)
+	must(t, v.advance(func(tx store.Tx) error {
+		key, err := v.macKey(tx, "mac-1")
+		if err != nil {
+			return err
+		}
+		key.Exposed = []string{"s"}
+		return put(v, tx, macPrefix+"mac-1", key)
+	}))
+	v = d.open(t, k)
+	if key, err := v.MACKey("mac-1"); err != nil || key.State != MACBurnt {
+		t.Errorf("%+v, %v", key, err)
+	}
+	if b, err := v.Batch("batch-0"); err != nil || b.State != BatchRevoked {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
 // A key that other parties do not hold is retired, and no check retires it for another reason.
 func TestRetireMACKey(t *testing.T) {
 	v := inMemory(t)

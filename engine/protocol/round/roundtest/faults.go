@@ -10,13 +10,13 @@ import (
 // Any matches every party; it is the value of round.All.
 const Any = round.All
 
-// View shows the messages of the current round, as their senders mean them.
+// View shows the messages of the current round before faults.
 type View struct {
 	frames func(from, to round.Party, name string) [][]byte
 }
 
-// Frames is a copy of the message of this name that from sends to to (or to Any) in this round, nil when
-// there is none.
+// Frames returns a copy of the message with this name that from sends to to (or to Any) in this
+// round, or nil.
 func (v *View) Frames(from, to round.Party, name string) [][]byte { return v.frames(from, to, name) }
 
 // Edit changes the frames of a message, which are copies; nil drops the message. Edits of links run for
@@ -174,8 +174,8 @@ type recorded struct {
 	frames   [][]byte
 }
 
-// Digest is a hash of all messages: round by round, in each by recipient and then by sender, and of one sender in the order
-// in which it sends them.
+// Digest returns a hash of all messages, ordered by round, recipient, sender and the sender's
+// order.
 func (r *Recording) Digest() round.Digest {
 	return round.HashEach("roundtest recording", len(r.messages), func(room []byte, i int) []byte {
 		m := r.messages[i]
@@ -191,7 +191,7 @@ func (r *Recording) Digest() round.Digest {
 	})
 }
 
-// Frames is the first message of this kind, nil when there is none.
+// Frames returns the first message with this sender, recipient and name, or nil.
 func (r *Recording) Frames(from, to round.Party, name string) [][]byte {
 	for _, m := range r.messages {
 		if m.from == from && (m.to == to || to == Any) && m.name == name {
@@ -244,7 +244,7 @@ func collect(n int, frame func(int) ([]byte, error)) ([][]byte, error) {
 	return frames, nil
 }
 
-// outgoing is View.Frames.
+// outgoing implements View.Frames.
 func (d *driver[R]) outgoing(from, to round.Party, name string) [][]byte {
 	for p := range round.Party(d.n) {
 		if p == from || to != Any && p != to {
@@ -263,7 +263,8 @@ func (d *driver[R]) outgoing(from, to round.Party, name string) [][]byte {
 	return nil
 }
 
-// edited gives the frames of a message that a fault on its link has changed; false where none has.
+// edited returns the frames of a message that a fault on its link has changed, or false if no fault
+// has.
 func (d *driver[R]) edited(to round.Party, l link) ([][]byte, bool) {
 	var frames [][]byte
 	changed := false
@@ -338,7 +339,7 @@ func (d *driver[R]) edit(p round.Party) func([]round.Message) ([]round.Message, 
 	}
 }
 
-// rewriting is the chain t with the messages of every transition changed.
+// rewriting returns the chain t with the messages of every transition changed.
 func rewriting[R any](t round.Transition[R], change func([]round.Message) ([]round.Message, error)) round.Transition[R] {
 	if change == nil || t.Next == nil {
 		return t

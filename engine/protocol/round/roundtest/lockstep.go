@@ -20,7 +20,8 @@ func (s *Stalled) Error() string {
 	return fmt.Sprintf("roundtest: party %d never sent %s", s.Missing[0].From, s.Missing[0].Name)
 }
 
-// ErrSkew says that honest parties' rounds do not belong together: their chains differ in shape.
+// ErrSkew is the error if honest parties are in different rounds, because their chains differ in
+// shape.
 var ErrSkew = errors.New("roundtest: parties are in different rounds")
 
 // Outcome is the result of a run for each party.
@@ -28,7 +29,7 @@ type Outcome[R any] struct {
 	Results     []R
 	Errors      []error // nil where there is a result
 	Sent        []int64 // bytes of payload to all recipients, by sender
-	Rounds      int     // rounds begun, those of the echo check included
+	Rounds      int     // started rounds, including those of the echo check
 	Transcripts []round.Digest
 	Sessions    []round.Session
 	Recording   *Recording // with the option Record
@@ -61,13 +62,13 @@ func ID(id round.Digest) Option { return func(c *config) { c.id = id } }
 // Serial steps one party after another, for runs that would not fit in memory together.
 func Serial() Option { return func(c *config) { c.serial = true } }
 
-// Cheat gives party p hooks. Cheats are not counted among the honest by OK and Blamed.
+// Cheat sets the hooks of party p, which OK and Blamed then do not count as honest.
 func Cheat(p round.Party, h byzantine.Hooks) Option {
 	return func(c *config) { c.hooks[p], c.cheats[p] = h, true }
 }
 
-// Watch gives hooks to party p, which stays honest. A test uses it to read values, or to skip a check
-// and show the attack that the check prevents.
+// Watch sets the hooks of party p, which stays honest. A test uses it to read values, or to skip a
+// check and show the attack that the check prevents.
 func Watch(p round.Party, h byzantine.Hooks) Option { return func(c *config) { c.hooks[p] = h } }
 
 // Rushing makes p step after all other parties in every round. Through v, its hooks and rewrites see
@@ -167,7 +168,7 @@ func (d *driver[R]) each(f func(p round.Party)) {
 	}
 }
 
-// settle notes how a party's step went.
+// settle records the result of a party's step.
 func (d *driver[R]) settle(p round.Party, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -219,7 +220,7 @@ type link struct {
 	frame  func(i int) ([]byte, error)
 }
 
-// links are the messages to p in this round, without faults.
+// links returns the messages to p in this round, without faults.
 func (d *driver[R]) links(p round.Party) []link {
 	var links []link
 	for from, m := range d.machines {
@@ -235,7 +236,7 @@ func (d *driver[R]) links(p round.Party) []link {
 	return links
 }
 
-// receive delivers to p everything that is meant for it in this round: the first frame of every sender, then the
+// receive delivers all messages to p in this round: the first frame of every sender, then the
 // second, and so on through the sender's messages, each in a buffer that is overwritten afterwards.
 func (d *driver[R]) receive(p round.Party) {
 	m := d.machines[p]
@@ -269,19 +270,21 @@ func (d *driver[R]) receive(p round.Party) {
 	}
 }
 
-// fail notes the error of p without taking it out of the round, because others still receive from it.
+// fail records the error of p without removing it from the round, because others still receive from
+// it.
 func (d *driver[R]) fail(p round.Party, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.Errors[p] = err
 }
 
-// settleSender notes that a sender could not make its own frame.
+// settleSender records that a sender could not make its own frame.
 func (d *driver[R]) settleSender(p, from round.Party, err error) {
 	d.fail(p, fmt.Errorf("roundtest: party %d cannot make its frame: %w", from, err))
 }
 
-// lane is a message as a list of frames on demand, after the faults on this link.
+// lane returns a message as a list of functions that make its frames, after the faults on this
+// link.
 func (d *driver[R]) lane(p round.Party, l link) []func() (round.Incoming, error) {
 	var frames []func() (round.Incoming, error)
 	plain := func(i, n int, payload func() ([]byte, error)) func() (round.Incoming, error) {

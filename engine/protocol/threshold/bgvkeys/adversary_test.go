@@ -138,7 +138,7 @@ func TestWrongPolynomial(t *testing.T) {
 			}))
 			if i == threshold+1 {
 				// With n = 2t+1 no other party's share of degree 2t depends on the value at 0: any
-				// value gives a polynomial of that degree.
+				// value returns a polynomial of that degree.
 				out.OK(t)
 				continue
 			}

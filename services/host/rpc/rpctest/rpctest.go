@@ -1,5 +1,6 @@
-// Package rpctest calls a gRPC server frame by frame, as an attacker does: it opens calls without a message, sends parts
-// of messages and false lengths, and ignores what the server asks for. It is for tests.
+// Package rpctest calls a gRPC server frame by frame, as an attacker does: it opens calls without a
+// message, sends parts of messages and false lengths, and ignores the server's settings and
+// windows. It is for tests.
 package rpctest
 
 import (
@@ -33,7 +34,8 @@ type Conn struct {
 	closed chan struct{}
 }
 
-// Dial connects to the server at address. The configuration has the caller's certificate; nil means plaintext.
+// Dial connects to the server at address. config contains the caller's certificate; nil means
+// plaintext.
 func Dial(ctx context.Context, address string, config *tls.Config) (*Conn, error) {
 	var d interface {
 		DialContext(ctx context.Context, network, address string) (net.Conn, error)
@@ -62,7 +64,7 @@ func Dial(ctx context.Context, address string, config *tls.Config) (*Conn, error
 // Close ends the connection and its calls.
 func (c *Conn) Close() error { return c.conn.Close() }
 
-// Closed is closed when the connection has ended, whoever ended it.
+// Closed returns a channel that is closed when either side has ended the connection.
 func (c *Conn) Closed() <-chan struct{} { return c.closed }
 
 // Window sets how many bytes of each response the server may send before the caller makes room for more. The caller never
@@ -92,7 +94,8 @@ func (c *Conn) Open(method string, more ...string) (*Call, error) {
 	return call, c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: call.id, BlockFragment: c.block.encode(fields), EndHeaders: true})
 }
 
-// Send sends bytes of the call in frames of at most size, and the end of the caller's side if last. It heeds no windows.
+// Send sends bytes of the call in frames of at most size, and the end of the caller's side if last.
+// It ignores flow-control windows.
 func (c *Call) Send(b []byte, size int, last bool) error {
 	for {
 		part := b[:min(size, len(b))]
@@ -113,7 +116,8 @@ func (c *Call) Reset() error {
 	return c.conn.framer.WriteRSTStream(c.id, http2.ErrCodeCancel)
 }
 
-// Status waits for the end of the call for so long. It gives nil if the call goes on.
+// Status waits for the end of the call and returns its status. It returns nil if the call has not
+// ended within this time.
 func (c *Call) Status(within time.Duration) *status.Status {
 	select {
 	case s := <-c.ended:
@@ -186,7 +190,7 @@ func (c *Conn) end(id uint32, s *status.Status) {
 	}
 }
 
-// trailers gives the status of a call.
+// trailers returns the status of a call.
 func trailers(f *http2.MetaHeadersFrame) *status.Status {
 	code, text, details := codes.Unknown, "", ""
 	for _, h := range f.Fields {

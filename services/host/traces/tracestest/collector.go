@@ -1,4 +1,4 @@
-// Package tracestest is a collector of spans for tests.
+// Package tracestest collects spans for tests.
 package tracestest
 
 import (
@@ -11,13 +11,13 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Span is one, with the process that sent it.
+// Span is a received span, with the process that sent it.
 type Span struct {
 	Process string
 	*tracev1.Span
 }
 
-// Attribute of a span, as text; empty if it has none of this name.
+// Attribute returns an attribute of the span as text, or "" if it is missing.
 func (s Span) Attribute(key string) string {
 	for _, a := range s.GetAttributes() {
 		if a.GetKey() == key {
@@ -27,7 +27,7 @@ func (s Span) Attribute(key string) string {
 	return ""
 }
 
-// Collector keeps what it gets.
+// Collector stores the spans that it receives.
 type Collector struct {
 	collectorv1.UnimplementedTraceServiceServer
 	Address string
@@ -37,7 +37,7 @@ type Collector struct {
 	spans []Span
 }
 
-// Start serves on a free port.
+// Start starts a collector on a free port.
 func Start(o ...grpc.ServerOption) (*Collector, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -49,7 +49,7 @@ func Start(o ...grpc.ServerOption) (*Collector, error) {
 	return c, nil
 }
 
-// Stop ends it.
+// Stop stops the collector.
 func (c *Collector) Stop() { c.server.Stop() }
 
 // Export implements the service.
@@ -72,7 +72,7 @@ func (c *Collector) Export(_ context.Context, q *collectorv1.ExportTraceServiceR
 	return &collectorv1.ExportTraceServiceResponse{}, nil
 }
 
-// Spans are those that came so far.
+// Spans returns the spans received so far.
 func (c *Collector) Spans() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()

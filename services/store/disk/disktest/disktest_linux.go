@@ -57,3 +57,23 @@ func Fill(t testing.TB, dir string, free int64) (empty func()) {
 		}
 	}
 }
+
+// Move moves a file to another directory and leaves a symbolic link. A full disk there then fails writes to the file,
+// although the file system of its old directory has space.
+func Move(t testing.TB, path, dir string) {
+	t.Helper()
+	to := filepath.Join(dir, filepath.Base(path))
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(to, b, 0o600)
+	}
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if err == nil {
+		err = os.Symlink(to, path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
