@@ -24,6 +24,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 var _ = Describe("processes that are killed during key generation", Ordered, func() {
@@ -357,7 +360,7 @@ const planted, plantedKey = "planted-1", "mac-planted"
 // wrong share if the party is to cheat.
 func (c *cluster) plant(party string, epoch uint64, lease time.Time, cheats bool) {
 	GinkgoHelper()
-	key, err := vault.LoadKey(filepath.Join(c.dir, party, "vault.key"))
+	key, err := seal.LoadKey(filepath.Join(c.dir, party, "vault.key"))
 	Expect(err).NotTo(HaveOccurred())
 	v, err := vault.Open(filepath.Join(c.dir, party, "vault"), key)
 	Expect(err).NotTo(HaveOccurred())
@@ -372,20 +375,20 @@ func (c *cluster) plant(party string, epoch uint64, lease time.Time, cheats bool
 	if cheats {
 		secret[0] ^= 1
 	}
-	w, err := v.NewBatch(vault.Batch{ID: planted, Epoch: epoch, MACKey: plantedKey, Params: set, Field: "p128", Kind: "scalar", Tenant: devnet.Tenant,
+	w, err := v.NewBatch(stock.Batch{ID: planted, Epoch: epoch, MACKey: plantedKey, Params: set, Field: "p128", Kind: "scalar", Tenant: devnet.Tenant,
 		Count: 1, TupleBytes: 1})
 	Expect(err).NotTo(HaveOccurred())
 	_, err = w.Write([]byte{0})
 	Expect(err).NotTo(HaveOccurred())
 	old := k.ID
 	k.ID = plantedKey
-	Expect(w.Commit(&vault.NewMACKey{MACKey: k, Secret: secret})).To(Succeed())
+	Expect(w.Commit(&keys.NewMACKey{MACKey: k, Secret: secret})).To(Succeed())
 	Expect(v.ActivateBatch(planted)).To(Succeed())
 	_, err = v.BurnMACKey(old, "replaced")
 	Expect(err).NotTo(HaveOccurred())
 	b, err := v.Batch(planted)
 	Expect(err).NotTo(HaveOccurred())
-	_, err = v.Reserve(vault.Reservation{ID: planted, Class: b.Class(), Epoch: epoch, MACKey: plantedKey, Owner: "test", Lease: lease,
-		Ranges: []vault.Range{{Batch: planted, Span: vault.Span{Count: 1}}}})
+	_, err = v.Reserve(stock.Reservation{ID: planted, Class: b.Class(), Epoch: epoch, MACKey: plantedKey, Owner: "test", Lease: lease,
+		Ranges: []stock.Range{{Batch: planted, Span: stock.Span{Count: 1}}}})
 	Expect(err).NotTo(HaveOccurred())
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/storetest"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 // drawn records the tuples that clients received: for each party, the reservation of each tuple's share.
@@ -260,7 +261,7 @@ var _ = Describe("a store that is put back", func() {
 		Expect(rpc.FromError(err).Code).To(Equal(rpc.Burnt), "the party's epoch is retired")
 
 		c.kill("p0")
-		key, err := vault.LoadKey(filepath.Join(c.dir, "p0", "vault.key"))
+		key, err := seal.LoadKey(filepath.Join(c.dir, "p0", "vault.key"))
 		Expect(err).NotTo(HaveOccurred())
 		v, err := vault.Open(path, key)
 		Expect(err).NotTo(HaveOccurred())

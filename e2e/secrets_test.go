@@ -31,6 +31,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 // This test searches all output of the processes for all secrets that a party or client can name, after
@@ -234,11 +235,11 @@ func plantKeys(secrets *canaries, dir string) {
 	Expect(err).NotTo(HaveOccurred())
 	secrets.plant("key of the store", raw)
 
-	key, err := vault.LoadKey(filepath.Join(dir, "vault.key"))
+	key, err := seal.LoadKey(filepath.Join(dir, "vault.key"))
 	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	v, err := vault.OpenPlace(ctx, vault.Place{Dir: filepath.Join(dir, "vault")}, key)
+	v, err := vault.OpenPlace(ctx, seal.Place{Dir: filepath.Join(dir, "vault")}, key)
 	Expect(err).NotTo(HaveOccurred())
 	defer v.Close()
 	epochs, err := v.Epochs()

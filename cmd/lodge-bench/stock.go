@@ -30,6 +30,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	vaultstock "github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 // The size of the measured stock, and how clients draw from it.
@@ -184,7 +187,7 @@ func (b *stockBench) fill(file string, party int, m *stockMeasured) error {
 	if err != nil {
 		return err
 	}
-	key, err := vault.LoadKey(f.Vault.KeyFile)
+	key, err := seal.LoadKey(f.Vault.KeyFile)
 	if err != nil {
 		return err
 	}
@@ -206,7 +209,7 @@ func (b *stockBench) fill(file string, party int, m *stockMeasured) error {
 }
 
 func (b *stockBench) plantKeys(v *vault.Vault, roster [32]byte) error {
-	e, err := v.NewEpoch(vault.Epoch{ID: 1, Params: b.class.Params, Purpose: "triples", RosterHash: roster})
+	e, err := v.NewEpoch(keys.Epoch{ID: 1, Params: b.class.Params, Purpose: "triples", RosterHash: roster})
 	if err != nil {
 		return err
 	}
@@ -214,7 +217,7 @@ func (b *stockBench) plantKeys(v *vault.Vault, roster [32]byte) error {
 }
 
 func (b *stockBench) plantTuples(v *vault.Vault, party int) error {
-	w, err := v.NewBatch(vault.Batch{
+	w, err := v.NewBatch(vaultstock.Batch{
 		ID: stockBatch, Epoch: 1, MACKey: stockMACKey, Params: b.class.Params, Field: b.class.Field, Kind: "scalar", Dim: 1,
 		Count: uint64(b.tuples), Tenant: devnet.Tenant, TupleBytes: b.bytes,
 	})
@@ -230,7 +233,7 @@ func (b *stockBench) plantTuples(v *vault.Vault, party int) error {
 			return err
 		}
 	}
-	fresh := &vault.NewMACKey{MACKey: vault.MACKey{ID: stockMACKey, Epoch: 1, Params: b.class.Params, Field: b.class.Field, Tenant: devnet.Tenant}}
+	fresh := &keys.NewMACKey{MACKey: keys.MACKey{ID: stockMACKey, Epoch: 1, Params: b.class.Params, Field: b.class.Field, Tenant: devnet.Tenant}}
 	return errors.Join(w.Commit(fresh), v.ActivateBatch(stockBatch))
 }
 

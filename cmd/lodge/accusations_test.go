@@ -17,6 +17,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/party"
 	"github.com/lodge-mpc/lodge/services/session/accusations/accusationstest"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/conduct"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 // hold puts into the stopped party 0 what it would have recorded: three failures, and evidence against party 1.
@@ -26,7 +28,7 @@ func (l *live) hold() (evidence []byte) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	key, err := vault.LoadKey(f.Vault.KeyFile)
+	key, err := seal.LoadKey(f.Vault.KeyFile)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -37,8 +39,8 @@ func (l *live) hold() (evidence []byte) {
 	defer v.Close()
 	roster := l.net.Roster.Hash()
 	for range 3 {
-		u := vault.Unnamed{Roster: roster, Job: "job-7-1", Epoch: 1, Check: "mac", Reason: "values and MACs differ", Suspects: []string{"p1"}}
-		if _, _, err := v.NoteUnnamed(u, vault.Tolerance{Most: 3, Within: time.Hour}); err != nil {
+		u := conduct.Unnamed{Roster: roster, Job: "job-7-1", Epoch: 1, Check: "mac", Reason: "values and MACs differ", Suspects: []string{"p1"}}
+		if _, _, err := v.NoteUnnamed(u, conduct.Tolerance{Most: 3, Within: time.Hour}); err != nil {
 			l.t.Fatal(err)
 		}
 	}
@@ -61,8 +63,8 @@ func (l *live) hold() (evidence []byte) {
 	if err = errors.Join(err, e.Commit()); err != nil {
 		l.t.Fatal(err)
 	}
-	_, err = v.Accuse(vault.Accusation{Roster: roster, Culprit: "p1", Key: l.net.Roster.Parties[1].SigningKey, Kind: "equivocation", Check: "echo",
-		Reason: "has signed two versions of x/ct", Job: "job-8-1"}, e, vault.EvidenceRoom{Bytes: 1 << 20, PerCulprit: 1})
+	_, err = v.Accuse(conduct.Accusation{Roster: roster, Culprit: "p1", Key: l.net.Roster.Parties[1].SigningKey, Kind: "equivocation", Check: "echo",
+		Reason: "has signed two versions of x/ct", Job: "job-8-1"}, e, conduct.EvidenceRoom{Bytes: 1 << 20, PerCulprit: 1})
 	if err != nil {
 		l.t.Fatal(err)
 	}

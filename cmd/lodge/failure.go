@@ -21,7 +21,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Codes of failures that no server makes, beside those of package rpc.
@@ -165,12 +165,12 @@ var kinds = []struct {
 	{verify.ErrOnlineKey, rpc.Invalid, "draw it with `lodge mac-keys draw --pool --into DIR`, or write --retired if every party has retired the epoch"},
 	{verify.ErrModulus, badShares, ""},
 	{verify.ErrNotCanonical, badShares, ""},
-	{vault.ErrBackup, rpc.Invalid, "name a file that `lodge store backup` wrote"},
-	{vault.ErrWrongKey, rpc.Invalid, "name the key that seals this"},
-	{vault.ErrCorrupt, checkFailed, "`lodge store check` says what is wrong; restore a backup"},
-	{vault.ErrExists, rpc.Conflict, ""},
-	{vault.ErrState, rpc.Conflict, ""},
-	{vault.ErrQuarantine, rpc.Quarantined, "see `lodge store quarantine`"},
+	{vaulterr.ErrBackup, rpc.Invalid, "name a file that `lodge store backup` wrote"},
+	{vaulterr.ErrWrongKey, rpc.Invalid, "name the key that seals this"},
+	{vaulterr.ErrCorrupt, checkFailed, "`lodge store check` says what is wrong; restore a backup"},
+	{vaulterr.ErrExists, rpc.Conflict, ""},
+	{vaulterr.ErrState, rpc.Conflict, ""},
+	{vaulterr.ErrQuarantine, rpc.Quarantined, "see `lodge store quarantine`"},
 	{store.ErrDamaged, checkFailed, "keep a copy of the store as it is, check its disk, and follow \"A damaged store\" in docs/operations/disaster-recovery.md"},
 	{store.ErrInUse, rpc.Conflict, "stop the party first"},
 	{params.ErrUse, rpc.Invalid, "`lodge params show` says what fits"},

@@ -19,6 +19,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/party"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 // withHealth adds the address at which a process says whether it is ready to its configuration.
@@ -85,8 +86,8 @@ func TestHealth(t *testing.T) {
 	l.stop[0]()
 	refused(rpc.Unavailable, "see that the process runs", "--config", file)
 
-	place := vault.Place{Dir: filepath.Join(net.Dir, "p0", "vault")}
-	key, err := vault.LoadKey(filepath.Join(net.Dir, "p0", "vault.key"))
+	place := seal.Place{Dir: filepath.Join(net.Dir, "p0", "vault")}
+	key, err := seal.LoadKey(filepath.Join(net.Dir, "p0", "vault.key"))
 	if err != nil {
 		t.Fatal(err)
 	}

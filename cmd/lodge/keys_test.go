@@ -7,6 +7,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 // An epoch is replaced by another, its tuples are used up or erased, and what is secret of it is destroyed; whatever is
@@ -106,12 +108,12 @@ func (l *live) others(party int, epoch uint64) {
 	}
 	f, err := config.LoadParty(l.net.Parties[party])
 	check(err)
-	key, err := vault.LoadKey(f.Vault.KeyFile)
+	key, err := seal.LoadKey(f.Vault.KeyFile)
 	check(err)
 	v, err := vault.Open(f.Vault.Dir, key)
 	check(err)
 	defer v.Close()
-	w, err := v.NewEpoch(vault.Epoch{ID: epoch, Params: "insecure-8", Purpose: "triples", Dim: 1, Digest: [32]byte{byte(party)}, RosterHash: [32]byte{9}})
+	w, err := v.NewEpoch(keys.Epoch{ID: epoch, Params: "insecure-8", Purpose: "triples", Dim: 1, Digest: [32]byte{byte(party)}, RosterHash: [32]byte{9}})
 	check(err)
 	check(w.Commit())
 	check(v.ActivateEpoch(epoch))

@@ -7,7 +7,7 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/proto/wire"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 func TestShapesInWordsAndJSON(t *testing.T) {
@@ -38,7 +38,7 @@ func TestShapesInWordsAndJSON(t *testing.T) {
 	if got := enclosing(whole); got != 32 { // 2 outputs, 18 entries of a kernel, 15 windows
 		t.Errorf("blocks of %d", got)
 	}
-	c := vault.Class{Kind: "convolution"}.Shaped(wire.Shape(plain))
+	c := stock.Class{Kind: "convolution"}.Shaped(wire.Shape(plain))
 	if got := className(c); got != "convolution 3x32x32 by 16x3x3" {
 		t.Errorf("%s", got)
 	}

@@ -14,6 +14,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // errUnsound is the error of `lodge store check` when it could look at everything and something is wrong.
@@ -53,21 +56,21 @@ func (o *storeFlags) dryRun(cmd *cobra.Command, what string) {
 }
 
 // load reads the party's configuration and its key.
-func (o *storeFlags) load() (vault.Place, *vault.Key, error) {
+func (o *storeFlags) load() (seal.Place, *seal.Key, error) {
 	f, err := config.LoadParty(o.config)
 	if err != nil {
-		return vault.Place{}, nil, misconfigured(err)
+		return seal.Place{}, nil, misconfigured(err)
 	}
 	o.auditDir = f.AuditDir
-	key, err := vault.LoadKey(f.Vault.KeyFile)
+	key, err := seal.LoadKey(f.Vault.KeyFile)
 	if err != nil {
 		err = invalid("see vault.key_file in "+o.config, "%v", err)
 	}
-	return vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, key, err
+	return seal.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, key, err
 }
 
 // open opens a store that is there, or one to restore into.
-func (o *storeFlags) open(cmd *cobra.Command, p vault.Place, fresh bool) (store.Store, error) {
+func (o *storeFlags) open(cmd *cobra.Command, p seal.Place, fresh bool) (store.Store, error) {
 	if p.Dir != "" && !fresh {
 		if _, err := os.Stat(filepath.Join(p.Dir, "records.db")); errors.Is(err, os.ErrNotExist) {
 			return nil, rpc.Errorf(rpc.NotFound, "start the party once, or restore a backup", "there is no store in %s", p.Dir)
@@ -90,7 +93,7 @@ func (o *storeFlags) open(cmd *cobra.Command, p vault.Place, fresh bool) (store.
 }
 
 // examine opens the vault of a party as it is.
-func (o *storeFlags) examine(cmd *cobra.Command) (v *vault.Vault, key *vault.Key, err error) {
+func (o *storeFlags) examine(cmd *cobra.Command) (v *vault.Vault, key *seal.Key, err error) {
 	place, key, err := o.load()
 	if err != nil {
 		return nil, nil, err
@@ -99,7 +102,7 @@ func (o *storeFlags) examine(cmd *cobra.Command) (v *vault.Vault, key *vault.Key
 	if err != nil {
 		return nil, nil, err
 	}
-	if v, err = vault.Examine(s, key); errors.Is(err, vault.ErrWrongKey) {
+	if v, err = vault.Examine(s, key); errors.Is(err, vaulterr.ErrWrongKey) {
 		err = rpc.Errorf(rpc.Invalid, "name the key that seals this store as vault.key_file in "+o.config, "%v", err)
 	}
 	return v, key, err
@@ -107,10 +110,10 @@ func (o *storeFlags) examine(cmd *cobra.Command) (v *vault.Vault, key *vault.Key
 
 // checkReport is the outcome of `lodge store check`.
 type checkReport struct {
-	vault.Checked
-	OK   bool            `json:"ok"`
-	Deep bool            `json:"deep"`
-	List []vault.Finding `json:"list"`
+	upkeep.Checked
+	OK   bool             `json:"ok"`
+	Deep bool             `json:"deep"`
+	List []upkeep.Finding `json:"list"`
 	// Audit is what the audit log holds; nil where there is none.
 	Audit *audit.Summary `json:"audit,omitempty"`
 }
@@ -136,17 +139,17 @@ func (r *checkReport) checkAudit(v *vault.Vault, dir string) error {
 	r.Audit = &sum
 	switch {
 	case errors.Is(err, audit.ErrUnfinished):
-		r.List = append(r.List, vault.Finding{Where: "audit", What: err.Error(), Mended: true})
+		r.List = append(r.List, upkeep.Finding{Where: "audit", What: err.Error(), Mended: true})
 	//lodge:check cli/store-check-audit run=TestStoreCheckAudit `lodge store check` calls a store sound whose audit log was changed
 	case err != nil:
 		r.Findings++
-		r.List = append(r.List, vault.Finding{Where: "audit", What: err.Error()})
+		r.List = append(r.List, upkeep.Finding{Where: "audit", What: err.Error()})
 	}
 	return nil
 }
 
 func (o *storeFlags) checkCommand() *cobra.Command {
-	r := checkReport{List: []vault.Finding{}}
+	r := checkReport{List: []upkeep.Finding{}}
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check that everything in the store opens, is there, and agrees",
@@ -162,7 +165,7 @@ func (o *storeFlags) checkCommand() *cobra.Command {
 			defer func() { err = errors.Join(err, v.Close()) }()
 			p := progressOf(cmd, o.json)
 			show := func(done, total int) { p.Show(fmt.Sprintf("read %d of %d", done, total), false) }
-			r.Checked, err = v.Check(r.Deep, show, func(f vault.Finding) { r.List = append(r.List, f) })
+			r.Checked, err = v.Check(r.Deep, show, func(f upkeep.Finding) { r.List = append(r.List, f) })
 			p.Done()
 			if err == nil {
 				err = r.checkAudit(v, o.auditDir)
@@ -246,12 +249,12 @@ func (o *storeFlags) rotate(cmd *cobra.Command, r *rotateReport) (err error) {
 		if r.Made = true; o.dry {
 			return nil
 		}
-		err = vault.WriteNewKey(r.KeyFile)
+		err = seal.WriteNewKey(r.KeyFile)
 	}
 	if err != nil {
 		return err
 	}
-	fresh, err := vault.LoadKey(r.KeyFile)
+	fresh, err := seal.LoadKey(r.KeyFile)
 	if err != nil || o.dry {
 		return err
 	}

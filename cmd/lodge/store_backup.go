@@ -11,18 +11,20 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // backupReport is the outcome of `lodge store backup`.
 type backupReport struct {
-	vault.Restored        // as it was read back
-	File           string `json:"file"`
-	FileBytes      int64  `json:"file_bytes"`
+	upkeep.Restored        // as it was read back
+	File            string `json:"file"`
+	FileBytes       int64  `json:"file_bytes"`
 }
 
 // restoreReport is the outcome of `lodge store restore`.
 type restoreReport struct {
-	vault.Restored
+	upkeep.Restored
 	KeepDecryption bool `json:"keep_decryption"`
 	NewAuditLog    bool `json:"new_audit_log,omitempty"`
 	DryRun         bool `json:"dry_run,omitempty"`
@@ -102,7 +104,7 @@ func (o *storeFlags) backup(cmd *cobra.Command, r *backupReport) (err error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	r.Restored, err = vault.Restore(nil, io.TeeReader(f, newCounted(p, "read back")), key, vault.RestoreOptions{Check: true})
+	r.Restored, err = vault.Restore(nil, io.TeeReader(f, newCounted(p, "read back")), key, upkeep.RestoreOptions{Check: true})
 	return err
 }
 
@@ -150,7 +152,7 @@ func (o *storeFlags) restore(cmd *cobra.Command, file string, r *restoreReport) 
 	p := progressOf(cmd, o.json)
 	defer p.Done()
 	stream := io.TeeReader(in, newCounted(p, "read"))
-	opt := vault.RestoreOptions{KeepDecryption: r.KeepDecryption, NewAuditLog: r.NewAuditLog, Check: o.dry}
+	opt := upkeep.RestoreOptions{KeepDecryption: r.KeepDecryption, NewAuditLog: r.NewAuditLog, Check: o.dry}
 	if o.dry {
 		r.Restored, err = vault.Restore(nil, stream, key, opt)
 		return explainRestore(err)
@@ -166,9 +168,9 @@ func (o *storeFlags) restore(cmd *cobra.Command, file string, r *restoreReport) 
 
 func explainRestore(err error) error {
 	switch {
-	case errors.Is(err, vault.ErrWrongKey):
+	case errors.Is(err, vaulterr.ErrWrongKey):
 		return rpc.Errorf(rpc.Invalid, "name the key of the store at the time of the backup as vault.key_file", "%v", err)
-	case errors.Is(err, vault.ErrExists):
+	case errors.Is(err, vaulterr.ErrExists):
 		return rpc.Errorf(rpc.Conflict, "name an empty place for vault.dir, or move away what is there", "%v", err)
 	}
 	return err

@@ -13,7 +13,8 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/proto/wire"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
 )
 
 // writeStore writes an outcome as JSON, or in columns.
@@ -61,7 +62,7 @@ func counts[S ~string](m map[S]int) string {
 }
 
 // className is a class in a word.
-func className(c vault.Class) string {
+func className(c stock.Class) string {
 	name := c.Kind
 	if s := wire.ShapeOf(c.Shape()); s != nil {
 		name += " " + shapeText(s)
@@ -75,7 +76,7 @@ func className(c vault.Class) string {
 	return name
 }
 
-func printStats(w io.Writer, s *vault.Stats) {
+func printStats(w io.Writer, s *upkeep.Stats) {
 	if len(s.Classes) > 0 {
 		fmt.Fprintln(w, "TENANT\tTUPLES\tPARAMS\tFIELD\tFREE\tRESERVED\tCONSUMED\tLOST\tLOCKED\tDROPPED\tMB")
 		for _, c := range s.Classes {

@@ -14,6 +14,12 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // stoppedParty is a party of a cluster that does not run, and has an epoch, a MAC key and a batch.
@@ -45,7 +51,7 @@ func (p *stoppedParty) check(err error) {
 
 func (p *stoppedParty) open() *vault.Vault {
 	p.t.Helper()
-	key, err := vault.LoadKey(p.file.Vault.KeyFile)
+	key, err := seal.LoadKey(p.file.Vault.KeyFile)
 	p.check(err)
 	v, err := vault.Open(p.file.Vault.Dir, key)
 	p.check(err)
@@ -57,23 +63,23 @@ func (p *stoppedParty) furnish() {
 	p.t.Helper()
 	v := p.open()
 	for id, purpose := range map[uint64]string{1: "triples", 2: "decryption"} {
-		w, err := v.NewEpoch(vault.Epoch{ID: id, Purpose: purpose, Limit: 1001})
+		w, err := v.NewEpoch(keys.Epoch{ID: id, Purpose: purpose, Limit: 1001})
 		p.check(err)
 		_, err = w.Secret.Write([]byte("a share of a key"))
 		p.check(err)
 		p.check(w.Commit())
 		p.check(v.ActivateEpoch(id))
 	}
-	_, _, err := v.RecordDecryption(vault.LedgerKey{Epoch: 2, Quorum: []int{0, 1}}, "app", []byte("answer"))
+	_, _, err := v.RecordDecryption(ledger.LedgerKey{Epoch: 2, Quorum: []int{0, 1}}, "app", []byte("answer"))
 	p.check(err)
-	w, err := v.NewBatch(vault.Batch{
+	w, err := v.NewBatch(stock.Batch{
 		ID: "job-1", Epoch: 1, MACKey: "mac-1", Kind: "matrix", Field: "p128", Params: "set", Rows: 2, Inner: 3, Columns: 4, Tenant: "dev",
 		Count: 100, TupleBytes: 1000,
 	})
 	p.check(err)
 	_, err = w.Write(make([]byte, 100_000))
 	p.check(err)
-	p.check(w.Commit(&vault.NewMACKey{MACKey: vault.MACKey{ID: "mac-1", Epoch: 1, Field: "p128", Tenant: "dev"}, Secret: []byte("alpha")}))
+	p.check(w.Commit(&keys.NewMACKey{MACKey: keys.MACKey{ID: "mac-1", Epoch: 1, Field: "p128", Tenant: "dev"}, Secret: []byte("alpha")}))
 	p.check(v.ActivateBatch("job-1"))
 	p.check(v.Close())
 }
@@ -122,7 +128,7 @@ func TestStoreCheckAndStats(t *testing.T) {
 	p.says("matrix 2x3x4|dev|100|decryption|1001|1 available|1 active|generation", "stats")
 	out, err := p.run("stats", "--json")
 	p.check(err)
-	var s vault.Stats
+	var s upkeep.Stats
 	p.check(json.Unmarshal([]byte(out), &s))
 	if len(s.Classes) != 1 || s.Classes[0].Free != 100 || s.Classes[0].Bytes != 100_000 || s.Decryptions != 1 {
 		t.Errorf("%+v", s)
@@ -181,7 +187,7 @@ func TestStoreBackupAndRestore(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		p.check(os.RemoveAll(p.file.Vault.Dir))
 		for _, args := range [][]string{{"restore", "--in", cut}, {"restore", "--in", cut, "--dry-run"}} {
-			if _, err := p.run(args...); !errors.Is(err, vault.ErrBackup) {
+			if _, err := p.run(args...); !errors.Is(err, vaulterr.ErrBackup) {
 				t.Errorf("%s: %v", args, err)
 			}
 		}
@@ -201,10 +207,10 @@ func TestStoreBackupAndRestore(t *testing.T) {
 		v := p.open()
 		e, err := v.Epoch(2)
 		p.check(err)
-		if want := map[bool]vault.EpochState{false: vault.EpochRetired, true: vault.EpochDraining}[keep]; e.State != want || keep && e.Limit != 501 {
+		if want := map[bool]keys.EpochState{false: keys.EpochRetired, true: keys.EpochDraining}[keep]; e.State != want || keep && e.Limit != 501 {
 			t.Errorf("%+v", e)
 		}
-		if batch, err := v.Batch("job-1"); err != nil || batch.State != vault.BatchRevoked {
+		if batch, err := v.Batch("job-1"); err != nil || batch.State != stock.BatchRevoked {
 			t.Errorf("%+v, %v", batch, err)
 		}
 		p.check(v.Close())

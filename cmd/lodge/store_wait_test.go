@@ -7,12 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 // A command on a store that is in use fails, or waits for the party if it is told to.
 func TestStoreWaits(t *testing.T) {
-	cmd, place, o := &cobra.Command{}, vault.Place{Dir: t.TempDir()}, &storeFlags{}
+	cmd, place, o := &cobra.Command{}, seal.Place{Dir: t.TempDir()}, &storeFlags{}
 	cmd.SetContext(t.Context())
 	held, err := o.open(cmd, place, true)
 	if err != nil {

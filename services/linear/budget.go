@@ -6,17 +6,17 @@ import (
 	"math"
 
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // pair returns the two clients of a run, for which distances are summed.
-func (x *end) pair() vault.Distance {
+func (x *end) pair() ledger.Distance {
 	asks, answers := x.run.who[owner], x.run.who[giver]
 	//lodge:check linearservice/identity [swap=asks.Identity=>asks.Name]
 	//  [swap=answers.Identity=>answers.Name] [run=TestDistanceBudget] a second name for one
 	//  certificate has a budget of its own
-	return vault.Distance{Asks: asks.Identity, Answers: answers.Identity, AsksName: asks.Name, AnswersName: answers.Name}
+	return ledger.Distance{Asks: asks.Identity, Answers: answers.Identity, AsksName: asks.Name, AnswersName: answers.Name}
 }
 
 // distance returns the statistical distance of all answers of the product together.
@@ -30,7 +30,7 @@ func (s *Service) mayDistance(x *end) error {
 
 // spend durably counts the distance of a product before any of its answers is sent. A product that
 // fails later stays counted.
-func (s *Service) spend(x *end) (vault.Distance, error) {
+func (s *Service) spend(x *end) (ledger.Distance, error) {
 	//lodge:check linearservice/spend [as=d, err := x.pair(), s.Vault.MayDistance(x.pair(),
 	//  x.distance(), s.Policy.DistanceBudget())] [run=TestDistanceBudget] an answer leaves before
 	//  its distance is charged to the budget
@@ -44,9 +44,9 @@ func (s *Service) spend(x *end) (vault.Distance, error) {
 
 // refusedDistance translates an error of the vault for both clients.
 func (s *Service) refusedDistance(x *end, err error) error {
-	var over *vault.DistanceError
+	var over *ledger.DistanceError
 	if !errors.As(err, &over) {
-		return keyring.Refused(err, "this product")
+		return vaulterr.RPC(err, "this product")
 	}
 	who, limit := x.pair(), s.Policy.LogDistanceBudget
 	next := fmt.Sprintf("have the operator raise linear.log_distance_budget above %.4g, if the owner of the matrices accepts that client %s may learn correspondingly more about them", limit, who.AsksName)

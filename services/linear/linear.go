@@ -29,7 +29,6 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/job"
-	"github.com/lodge-mpc/lodge/services/store/vault"
 )
 
 const prefix = "/lodge.linear.v1.LinearService/"
@@ -53,7 +52,7 @@ type Config struct {
 	Gate    *job.Gate
 	Metrics *metrics.Metrics
 	Audit   *audit.Log
-	Vault   *vault.Vault
+	Vault   Vault
 	Log     *slog.Logger
 	Policy  config.Linear
 	// AllowPassive tells that the operator accepts products that are secure only against

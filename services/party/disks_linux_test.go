@@ -14,7 +14,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/disk"
 	"github.com/lodge-mpc/lodge/services/store/disk/disktest"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 // soon waits until the party's look at its disks is of now.
@@ -46,9 +48,9 @@ func TestFullAuditDisk(t *testing.T) {
 		if refused(t, err, rpc.DiskLow); len(data) > 0 {
 			t.Error("shares left without an audit entry")
 		}
-		want := vault.Reserved
+		want := stock.Reserved
 		if round > 0 {
-			want = vault.Consumed
+			want = stock.Consumed
 		}
 		if r, err := x.party.vault.Reservation(one); err != nil || r.State != want {
 			t.Errorf("round %d: a failed fetch leaves the reservation %s, %v", round, r.State, err)
@@ -138,7 +140,7 @@ func TestFullAuditDiskDecryption(t *testing.T) {
 	if err != nil {
 		t.Fatalf("there is space: %v", err)
 	}
-	e, err := x.party.vault.Decryption(vault.LedgerKey{Epoch: 1, Digest: [32]byte(digest), Quorum: []int{0, 1, 2}})
+	e, err := x.party.vault.Decryption(ledger.LedgerKey{Epoch: 1, Digest: [32]byte(digest), Quorum: []int{0, 1, 2}})
 	if err != nil || e.When.Before(freed) {
 		t.Errorf("the request that was refused used the decryption up: %+v, %v", e.When, err)
 	}
@@ -164,7 +166,7 @@ func TestFullStoreDisk(t *testing.T) {
 	// An operation that is not refused beforehand, because it is needed to free space, must write until no page is left.
 	var err error
 	for i := 0; err == nil && i < 10_000; i++ {
-		_, err = x.party.vault.NewEpoch(vault.Epoch{ID: uint64(1000 + i), Purpose: "triples", Params: set})
+		_, err = x.party.vault.NewEpoch(keys.Epoch{ID: uint64(1000 + i), Purpose: "triples", Params: set})
 	}
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("the full disk fails no write: %v", err)

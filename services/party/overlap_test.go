@@ -10,7 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 // beginAll starts a session at all parties.
@@ -47,7 +48,7 @@ func (x *node) cancel(t *testing.T, s *jobv1.SessionSpec) {
 func (x *node) active(t *testing.T) (ids []string) {
 	t.Helper()
 	for id, state := range x.macKeys(t) {
-		if state == vault.MACActive {
+		if state == keys.MACActive {
 			ids = append(ids, id)
 		}
 	}
@@ -162,7 +163,7 @@ func TestMACCheckFailsWithTwoInFlight(t *testing.T) {
 		t.Errorf("no check failed: %s", checks)
 	}
 	for i, x := range n.nodes {
-		if k, err := x.party.vault.MACKey("mac-planted-1"); err != nil || k.State != vault.MACActive || k.Failed != 2 || len(k.Checks) > 0 {
+		if k, err := x.party.vault.MACKey("mac-planted-1"); err != nil || k.State != keys.MACActive || k.Failed != 2 || len(k.Checks) > 0 {
 			t.Errorf("party %d: %+v, %v", i, k, err)
 		}
 		all, err := x.party.vault.Batches()
@@ -170,7 +171,7 @@ func TestMACCheckFailsWithTwoInFlight(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, b := range all {
-			if want := b.MACKey == "mac-planted-1"; (b.State == vault.BatchAvailable) != want {
+			if want := b.MACKey == "mac-planted-1"; (b.State == stock.BatchAvailable) != want {
 				t.Errorf("party %d: batch %s is %s", i, b.ID, b.State)
 			}
 			if b.ID != "planted-1" && b.MACKey == "mac-planted-1" {

@@ -56,6 +56,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 	"github.com/lodge-mpc/lodge/services/store/disk"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 	"github.com/lodge-mpc/lodge/services/threshold"
 )
 
@@ -133,11 +136,11 @@ func newWith(f *config.PartyFile, version string, log *slog.Logger, s Seam, inne
 	if p.multikey, err = contextOf(f); err != nil {
 		return nil, err
 	}
-	key, err := vault.LoadKey(f.Vault.KeyFile)
+	key, err := seal.LoadKey(f.Vault.KeyFile)
 	if err != nil {
 		return nil, err
 	}
-	if p.vault, err = vault.OpenPlace(context.Background(), vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, key); err != nil {
+	if p.vault, err = vault.OpenPlace(context.Background(), seal.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, key); err != nil {
 		return nil, err
 	}
 	if err := p.vault.Pin(rosterOf(f)); err != nil {
@@ -199,8 +202,8 @@ func newWith(f *config.PartyFile, version string, log *slog.Logger, s Seam, inne
 }
 
 // rosterOf returns the roster in the store's form.
-func rosterOf(f *config.PartyFile) vault.Roster {
-	r := vault.Roster{Hash: f.Roster.Hash(), Self: f.Index}
+func rosterOf(f *config.PartyFile) vaultkeys.Roster {
+	r := vaultkeys.Roster{Hash: f.Roster.Hash(), Self: f.Index}
 	for _, k := range f.Roster.SigningKeys() {
 		r.Keys = append(r.Keys, k)
 	}
@@ -274,7 +277,7 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 	statusv1.RegisterStatusServiceServer(p.server, &status.Service{
 		Name: f.Name, Party: f.Index, Version: version, Roster: f.Roster.Hash(), Params: f.Policy.Params, Started: time.Now(),
 		Log: p.log, Ready: p.server.Ready, Running: p.sessions.Running, Peers: p.links(), Certificate: p.credentials.NotAfter,
-		Vault: p.vault, Place: vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, Audit: p.audit, MaxMemory: uint64(f.Policy.MaxMemory),
+		Vault: p.vault, Place: seal.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, Audit: p.audit, MaxMemory: uint64(f.Policy.MaxMemory),
 		Conduct: p.book.Standing, DistanceBudget: f.Linear.DistanceBudget(), Disks: p.disks,
 	})
 	return nil
@@ -329,7 +332,7 @@ func (p *party) restore() error {
 		return err
 	}
 	for _, e := range epochs {
-		if e.State == vault.EpochLocked {
+		if e.State == vaultkeys.EpochLocked {
 			p.sessions.Restore(e.Session, keygen.Locked(p.vault, e))
 		}
 	}
@@ -339,8 +342,8 @@ func (p *party) restore() error {
 	}
 	for _, b := range batches {
 		switch {
-		case b.State != vault.BatchLocked:
-		case b.Kind == vault.KindMasks:
+		case b.State != stock.BatchLocked:
+		case b.Kind == stock.KindMasks:
 			p.sessions.Restore(b.ID, threshold.LockedMasks(p.vault, b, p.sessions))
 		default:
 			p.sessions.Restore(b.ID, triples.Locked(p.vault, b, p.sessions))

@@ -31,7 +31,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/session/job"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 // Keys, scalar and matrix triples under one MAC key, delivery to one client once, and the end of the epoch.
@@ -324,13 +325,13 @@ func TestCancelOfARunningSession(t *testing.T) {
 }
 
 // macKeys returns the states of a party's MAC keys by id.
-func (x *node) macKeys(t *testing.T) map[string]vault.MACState {
+func (x *node) macKeys(t *testing.T) map[string]keys.MACState {
 	t.Helper()
 	all, err := x.party.vault.MACKeys()
 	if err != nil {
 		t.Fatal(err)
 	}
-	states := map[string]vault.MACState{}
+	states := map[string]keys.MACState{}
 	for _, k := range all {
 		states[k.ID] = k.State
 	}
@@ -352,9 +353,9 @@ func TestMACKeyThatAPartyLost(t *testing.T) {
 	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
 	var id string
 	for i, x := range n.nodes {
-		state := vault.MACRetired
+		state := keys.MACRetired
 		if i == 1 {
-			state = vault.MACBurnt
+			state = keys.MACBurnt
 		}
 		k, err := x.party.vault.FindMACKey(1, "p128", devnet.Tenant)
 		if err != nil || k.ID == old.ID || id != "" && k.ID != id || x.macKeys(t)[old.ID] != state {
@@ -379,15 +380,15 @@ func TestMACCheckFails(t *testing.T) {
 		x.plant(t, 1, i == 2)
 	}
 	reserved := n.reserve("planted-1")
-	for failed := 1; failed <= vault.MaxFailedInARow; failed++ {
+	for failed := 1; failed <= keys.MaxFailedInARow; failed++ {
 		for i, st := range n.run(n.spec(jobv1.Kind_KIND_SCALAR, 1)) {
 			if st.GetState() != jobv1.JobState_JOB_STATE_FAILED || st.GetFailure().GetCheck() != "mac" {
 				t.Fatalf("party %d: %v", i, st)
 			}
 		}
-		want := vault.MACActive
-		if failed == vault.MaxFailedInARow {
-			want = vault.MACRetired
+		want := keys.MACActive
+		if failed == keys.MaxFailedInARow {
+			want = keys.MACRetired
 		}
 		for i, x := range n.nodes {
 			if k, err := x.party.vault.MACKey("mac-planted-1"); err != nil || k.State != want || k.Failed != failed {
@@ -407,7 +408,7 @@ func TestMACCheckFails(t *testing.T) {
 		for _, e := range list {
 			events[e.Event]++
 		}
-		if events[audit.MACCheckFailed] != vault.MaxFailedInARow || events[audit.MACKeyRetired] != 1 {
+		if events[audit.MACCheckFailed] != keys.MaxFailedInARow || events[audit.MACKeyRetired] != 1 {
 			t.Errorf("the audit log has %v", events)
 		}
 	}
@@ -435,7 +436,7 @@ func (x *node) plant(t *testing.T, number int, wrong bool) {
 	if wrong {
 		secret.Bytes()[0] ^= 1
 	}
-	w, err := v.NewBatch(vault.Batch{ID: batch, Epoch: 1, MACKey: key, Params: set, Field: "p128", Kind: "scalar",
+	w, err := v.NewBatch(stock.Batch{ID: batch, Epoch: 1, MACKey: key, Params: set, Field: "p128", Kind: "scalar",
 		Tenant: devnet.Tenant, Count: 1, TupleBytes: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -445,7 +446,7 @@ func (x *node) plant(t *testing.T, number int, wrong bool) {
 	}
 	k2 := k
 	k2.ID = key
-	if err := w.Commit(&vault.NewMACKey{MACKey: k2, Secret: secret.Bytes()}); err != nil {
+	if err := w.Commit(&keys.NewMACKey{MACKey: k2, Secret: secret.Bytes()}); err != nil {
 		t.Fatal(err)
 	}
 	if err := v.ActivateBatch(batch); err != nil {
@@ -555,7 +556,7 @@ func TestPoolingEndsSessions(t *testing.T) {
 	}
 	_, err = tuples.DrawMacKey(n.context(), pool)
 	refused(t, err, rpc.Burnt)
-	if e, err := x.party.vault.Epoch(1); err != nil || e.State != vault.EpochRetired {
+	if e, err := x.party.vault.Epoch(1); err != nil || e.State != keys.EpochRetired {
 		t.Errorf("epoch 1 is %s, %v", e.State, err)
 	}
 }

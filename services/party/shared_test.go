@@ -9,7 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 // A client with the permission retire that acts for one of two tenants cannot drain, revoke or retire the epoch that both
@@ -61,12 +62,12 @@ func TestRetireNeedsEveryTenant(t *testing.T) {
 		}
 	}
 	for _, epoch := range []uint64{1, 2} {
-		if e, err := x.party.vault.Epoch(epoch); err != nil || e.State != vault.EpochActive {
+		if e, err := x.party.vault.Epoch(epoch); err != nil || e.State != vaultkeys.EpochActive {
 			t.Errorf("epoch %d is %s, %v", epoch, e.State, err)
 		}
 	}
 	for _, id := range []string{ours.GetBatchId(), theirs.GetBatchId()} {
-		if b, err := x.party.vault.Batch(id); err != nil || b.State != vault.BatchAvailable {
+		if b, err := x.party.vault.Batch(id); err != nil || b.State != stock.BatchAvailable {
 			t.Errorf("batch %s is %s, %v", id, b.State, err)
 		}
 	}

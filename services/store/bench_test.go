@@ -11,8 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
-// BenchmarkUpdates sends 500 small updates a second, each when its time comes, and reports how long they take; and then
-// as many as 64 callers can make.
+// BenchmarkUpdates sends 500 small updates a second, each when its time comes, and reports how long
+// they take; and then as many as 64 callers can make.
 func BenchmarkUpdates(b *testing.B) {
 	each(b, func(b *testing.B, s store.Store) {
 		b.Run("500", func(b *testing.B) { paced(b, s, 500) })

@@ -24,11 +24,11 @@ const (
 type outcome struct {
 	Fault string // its error
 	Typed bool   // it is ErrDamaged
-	Wrong string // data that is not what was stored
+	Wrong string // data that differs from the stored data
 }
 
-// damageRecords are what the stores of these tests hold: values that name their keys, so that a reader sees whether they
-// belong there.
+// damageRecords are the records of the stores in these tests: values that name their keys, so that
+// a reader sees whether they belong there.
 func damageRecords() map[string]string {
 	r := rand.New(rand.NewPCG(7, 11))
 	all := map[string]string{}
@@ -40,7 +40,8 @@ func damageRecords() map[string]string {
 	return all
 }
 
-// makeDamageable writes a store of several levels of pages, with free pages from records that were deleted.
+// makeDamageable writes a store of several levels of pages, with free pages from records that were
+// deleted.
 func makeDamageable(t *testing.T) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "store")
@@ -78,8 +79,9 @@ type fault struct {
 	do   func(b []byte) []byte
 }
 
-// faultsOf lists faults for a file of so many bytes: every page zeroed, swapped for its neighbour and cut off at, every
-// field of the headers of all pages and of the meta pages flipped, and random bits of everything.
+// faultsOf lists faults for a file of the given size: every page zeroed, swapped for its neighbour
+// and cut off at, every field of the headers of all pages and of the meta pages flipped, and random
+// bits anywhere.
 func faultsOf(size int) (list []fault) {
 	const page = 4096
 	add := func(name string, do func([]byte) []byte) { list = append(list, fault{name, do}) }
@@ -118,8 +120,9 @@ func faultsOf(size int) (list []fault) {
 	return list
 }
 
-// A damaged records.db never makes a process panic: OpenDir, reads and writes return ErrDamaged, or records that were
-// stored. Values are not the store's to authenticate, so a flip within one is the caller's to find.
+// A damaged records.db never makes a process panic: OpenDir, reads and writes return ErrDamaged, or
+// records that were stored. Values are not the store's to authenticate, so a flip within one is the
+// caller's to find.
 func TestDamage(t *testing.T) {
 	if dir := os.Getenv(damageVar); dir != "" {
 		useDamaged(dir)
@@ -141,7 +144,7 @@ func TestDamage(t *testing.T) {
 		case o.Wrong != "":
 			t.Errorf("%s: %s", f.name, o.Wrong)
 		case o.Fault != "" && !o.Typed:
-			t.Errorf("%s: %s is no ErrDamaged", f.name, o.Fault)
+			t.Errorf("%s: %s is not ErrDamaged", f.name, o.Fault)
 		case o.Fault != "":
 			refused++
 		}
@@ -206,7 +209,8 @@ func exercise(s store.Store, o *outcome) error {
 	})
 }
 
-// useDamaged is the child: it opens a whole store, has it damaged while it is open, and goes on using it.
+// useDamaged is the child: it opens a whole store, has it damaged while it is open, and goes on
+// using it.
 func useDamaged(dir string) {
 	var o outcome
 	defer func() { check(json.NewEncoder(os.Stdout).Encode(&o)) }()
@@ -247,8 +251,9 @@ func useDamaged(dir string) {
 	}
 }
 
-// A records.db that is damaged while a process has it open gives errors and no crash. A fault in the mapped file can end
-// a process in ways that it cannot recover from, so every fault has a process of its own.
+// A records.db that is damaged while a process has it open gives errors and no crash. A fault in
+// the mapped file can end a process in ways that it cannot recover from, so every fault runs in a
+// separate process.
 func TestDamageWhileRunning(t *testing.T) {
 	whole := makeDamageable(t)
 	info, err := os.Stat(filepath.Join(whole, "records.db"))
@@ -277,7 +282,7 @@ func TestDamageWhileRunning(t *testing.T) {
 		case strings.HasPrefix(o.Wrong, "it met") || strings.HasPrefix(o.Wrong, "closing") || strings.HasPrefix(o.Wrong, "the store"):
 			t.Errorf("%s: %s", list[n].name, o.Wrong)
 		case o.Fault != "" && !o.Typed:
-			t.Errorf("%s: %s is no ErrDamaged", list[n].name, o.Fault)
+			t.Errorf("%s: %s is not ErrDamaged", list[n].name, o.Fault)
 		case o.Fault != "":
 			found++
 		}

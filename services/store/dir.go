@@ -25,7 +25,8 @@ const (
 
 var bucket = []byte("lodge")
 
-// errNoRecords keeps a lost database from looking like a new store, in which every blob would be nobody's.
+// errNoRecords keeps a lost database from looking like a new store, in which every blob would be
+// nobody's.
 var errNoRecords = errors.New(
 	"store: there are objects but no records.db that names them; put the file back, or empty the directory")
 
@@ -45,13 +46,13 @@ type directory struct {
 	closed bool
 
 	mu    sync.Mutex
-	fault error // after which nothing may be written: the disk may have lost what it took; after damage, nothing is read
+	fault error // after it no writes are allowed: the disk may have lost accepted writes; after damage, nothing is read
 	names map[string]*name
 }
 
-// OpenDir opens or makes the embedded store in a directory: records.db and
-// objects/. Only one process may have it open. What is deleted from records.db
-// stays in free pages of the file until they are used again.
+// OpenDir opens or makes the embedded store in a directory: records.db and objects/. Only one
+// process may have it open. Deleted records stay in free pages of records.db until the pages are
+// used again.
 func OpenDir(dir string) (Store, error) {
 	d := &directory{
 		records: filepath.Join(dir, recordsFile),
@@ -66,12 +67,14 @@ func OpenDir(dir string) (Store, error) {
 			return nil, err
 		}
 	}
-	//lodge:check store/verify-file run=TestDamage a damaged page makes bbolt panic when the store is opened
+	//lodge:check store/verify-file run=TestDamage a damaged page makes bbolt panic when the store
+	//  is opened
 	if err := checkFile(d.records, openTime); err != nil {
 		return nil, err
 	}
-	// The list of free pages is rebuilt when the store is opened (0.2 s for a million records) instead of being written
-	// with every update. After large updates the list would dominate the bytes that a small update writes.
+	// The list of free pages is rebuilt when the store is opened (0.2 s for a million records)
+	// instead of being written with every update. After large updates the list would dominate the
+	// bytes that a small update writes.
 	err := d.guarded(func() (err error) {
 		d.db, err = bbolt.Open(d.records, 0o600, &bbolt.Options{
 			Timeout: openTime, FreelistType: bbolt.FreelistMapType, NoFreelistSync: true, InitialMmapSize: mapped,
@@ -102,7 +105,7 @@ func closeFile(f *os.File) error {
 	return f.Close()
 }
 
-// prepare makes what a new store has, and erases the blobs that were not committed.
+// prepare creates the files of a new store, and erases the blobs that were not committed.
 func (d *directory) prepare(dir string) error {
 	err := d.guarded(func() error {
 		return d.db.Update(func(tx *bbolt.Tx) error {
@@ -137,7 +140,7 @@ func (d *directory) prepare(dir string) error {
 	return d.sweep()
 }
 
-// checkFresh refuses the objects of an earlier store in what is to be a new one.
+// checkFresh returns an error if a new store would begin with the objects of an earlier one.
 func (d *directory) checkFresh() error {
 	entries, err := os.ReadDir(d.objects)
 	if err != nil {
@@ -151,14 +154,15 @@ func (d *directory) checkFresh() error {
 
 func (d *directory) Lineage() string { return "" }
 
-// Healthy also finds that the database was removed, or another put in its place, under the running process.
+// Healthy also finds that the database was removed, or another put in its place, under the running
+// process.
 func (d *directory) Healthy() error {
 	d.life.RLock()
 	defer d.life.RUnlock()
 	return d.healthy()
 }
 
-// healthy is for those who hold life.
+// The caller of healthy holds life.
 func (d *directory) healthy() error {
 	if d.closed {
 		return ErrClosed
@@ -179,7 +183,8 @@ func (d *directory) healthy() error {
 	return nil
 }
 
-// fail notes that the disk refused to make something durable. What a later sync says is worth nothing then.
+// fail notes that the disk refused to make something durable. A later successful sync proves
+// nothing then.
 func (d *directory) fail(err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -272,7 +277,8 @@ func (t *dirTx) get(key string) (value []byte, err error) {
 	return value, err
 }
 
-// getAll goes through the keys in their order, so that pages of one and the next are near each other.
+// getAll goes through the keys in their order, so that pages of one and the next are near each
+// other.
 func (t *dirTx) getAll(keys []string, values [][]byte) error {
 	order := make([]int, len(keys))
 	for i := range order {
@@ -347,8 +353,9 @@ func (t *dirTx) commit(writes *layer) error {
 		t.rollback()
 		return fmt.Errorf("store: %w", err)
 	}
-	// Once the root that names the new pages may be on the disk, the outcome is in doubt. Before that, the update did not
-	// take place; a full disk shows then, and the store is as it was. After an error of the disk itself nothing is sure.
+	// Once the root that names the new pages may be on the disk, the outcome is in doubt. Before
+	// that, the update did not take place; a full disk shows then, and the store is as it was.
+	// After an error of the disk itself nothing is sure.
 	took := true
 	if r, beginErr := t.d.transaction(false); beginErr == nil {
 		took = r.tx.ID() != before

@@ -10,16 +10,17 @@ import (
 	"sync"
 )
 
-// A blob of the embedded store is a file. It is written under a temporary name, synced, renamed, and the directory
-// synced. Erasing gives it a temporary name first, so that a crash leaves all of it or nothing; then it is overwritten
-// and synced before it is removed. (File systems that never overwrite in place defeat the overwriting; then destroying
-// the key that sealed the blob is what erases.)
+// A blob of the embedded store is a file. It is written under a temporary name, synced, renamed,
+// and the directory synced. Erasing gives it a temporary name first, so that a crash leaves all of
+// it or nothing; then it is overwritten and synced before it is removed. (File systems that never
+// overwrite in place defeat the overwriting; then destroying the key that sealed the blob is what
+// erases.)
 const (
 	headBytes  = 4096     // overwritten of any blob: the vault has the key of a blob there
-	eraseBytes = 16 << 20 // a blob of at most so many is overwritten whole
+	eraseBytes = 16 << 20 // a blob of at most this size is overwritten whole
 )
 
-// name is what is under a blob's name while anybody uses it.
+// name is the open file of a blob's name while it is in use.
 type name struct {
 	use    sync.RWMutex // exclusive: to commit or erase
 	write  sync.Mutex   // one WriteAt at a time
@@ -48,7 +49,7 @@ func (d *directory) release(s string, n *name) {
 	}
 }
 
-// forget makes that whoever comes next finds a new state; those who have this one see it erased.
+// forget makes that whoever comes next finds a new state; readers that hold this one see it erased.
 func (d *directory) forget(s string, n *name) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -153,7 +154,7 @@ func (w *dirWriter) rename(path string) error {
 	return nil
 }
 
-// Abort leaves what it cannot erase to the next OpenDir.
+// The next OpenDir erases files that Abort cannot erase.
 func (w *dirWriter) Abort() {
 	if w.f == nil {
 		return
@@ -317,7 +318,7 @@ func (d *directory) eraseBlob(name string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("store: %w", err)
 	}
-	if err := syncDir(d.objects); err != nil { // also for a name that is gone, but not durably
+	if err := syncDir(d.objects); err != nil { // also for a name that is removed, but not durably
 		return d.fail(err)
 	}
 	if err := eraseFile(temp); err != nil { // the next OpenDir tries again
@@ -402,7 +403,7 @@ func (d *directory) Size() (int64, error) {
 	return size, nil
 }
 
-// sweep erases what was never committed.
+// sweep erases blobs that were never committed.
 func (d *directory) sweep() error {
 	entries, err := os.ReadDir(d.objects)
 	if err != nil {

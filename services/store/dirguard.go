@@ -8,8 +8,9 @@ import (
 	"runtime/debug"
 )
 
-// guarded calls bbolt. A panic, or a fault on a page of the mapped file that cannot be read, is damage: it becomes an
-// error that wraps ErrDamaged, after which the store reads and writes nothing more.
+// guarded calls bbolt. A panic, or a fault on a page of the mapped file that cannot be read, is
+// damage: it becomes an error that wraps ErrDamaged, after which the store reads and writes nothing
+// more.
 func (d *directory) guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -20,8 +21,8 @@ func (d *directory) guarded(f func() error) (err error) {
 	return f()
 }
 
-// readable calls a caller's function, which reads values of the mapped file. A fault there is damage; any other panic is
-// the caller's own.
+// readable calls a caller's function, which reads values of the mapped file. A fault there is
+// damage; any other panic is the caller's own.
 func readable(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -54,8 +55,8 @@ func (d *directory) damage(err error) error {
 	return err
 }
 
-// intact returns the damage that was found, or looks at the meta pages. bbolt panics with its locks held when neither is
-// whole, and whoever waits for them would wait for ever.
+// intact returns the damage that was found, or looks at the meta pages. bbolt panics with its locks
+// held when neither is whole, and whoever waits for them would wait for ever.
 func (d *directory) intact() error {
 	d.mu.Lock()
 	fault := d.fault
@@ -73,7 +74,8 @@ func (d *directory) intact() error {
 	return d.damage(damagedf("%s: neither of its two meta pages is whole", d.records))
 }
 
-// closeDB closes the database. After damage a lock of bbolt may be held for ever, so it is left to the end of the process.
+// closeDB closes the database. After damage a lock of bbolt may be held for ever, so it is left to
+// the end of the process.
 func (d *directory) closeDB() error {
 	if d.db == nil || d.stuck {
 		return nil

@@ -14,8 +14,8 @@ import (
 
 const fullVar = "LODGE_STORE_FULL"
 
-// On a full disk updates fail as a whole, and work again when there is room. A limit on the size of files stands for
-// the disk; it is of a process, so the test runs in one of its own.
+// On a full disk updates fail as a whole, and work again when there is room. A limit on the size of
+// files stands for the disk; the limit applies to a process, so the test runs in a separate one.
 func TestDirFull(t *testing.T) {
 	if os.Getenv(fullVar) == "" {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestDirFull$")

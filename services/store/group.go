@@ -10,7 +10,8 @@ type writing interface {
 	reader
 	// broken is why the transaction cannot go on, when the group is to be run again in another one.
 	broken() error
-	// commit makes the writes durable, all or none, and ends the transaction. errAgain: none, and run the group again.
+	// commit makes the writes durable, all or none, and ends the transaction. errAgain: none, and
+	// run the group again.
 	commit(writes *layer) error
 	rollback()
 }
@@ -24,9 +25,10 @@ const (
 	maxAttempts   = 4
 )
 
-// group commits the functions of concurrent callers together. One goroutine leads: it begins a transaction, gives the
-// callers that wait their turn one after another, and commits. Each runs its function on its own goroutine, where its
-// panics belong, and on a layer of its own, which is dropped when the function fails.
+// group commits the functions of concurrent callers together. One goroutine leads: it begins a
+// transaction, gives the callers that wait their turn one after another, and commits. Each runs its
+// function on the caller's goroutine, where its panics belong, and on a separate layer, which is
+// dropped when the function fails.
 type group struct {
 	begin  func() (writing, error)
 	damage func(error) // is told of a function that met damage; nil: nobody is
@@ -94,7 +96,7 @@ func (c *call) run(under *layer, damage func(error)) {
 	}
 }
 
-// close answers those who wait, and ends the leader.
+// close answers the waiting callers, and ends the leader.
 func (g *group) close() {
 	g.mu.Lock()
 	g.closed = true
@@ -121,7 +123,7 @@ func (g *group) lead() {
 			calls, err = g.attempt(calls)
 		}
 		for _, c := range calls {
-			if err != nil { // also to one that failed: it may have seen what is not there
+			if err != nil { // also to a failed call: it may have seen writes that were never committed
 				c.err = err
 			}
 			c.answer <- c.err
@@ -141,7 +143,8 @@ func (g *group) next() *call {
 	return c
 }
 
-// attempt runs calls, and those that wait, in one transaction. It gives all that it ran, which have their own results.
+// attempt runs calls, and those that wait, in one transaction. It gives all that it ran, which have
+// their own results.
 func (g *group) attempt(calls []*call) ([]*call, error) {
 	w, err := g.begin()
 	if err != nil {

@@ -6,17 +6,18 @@ import (
 	"strings"
 )
 
-// reader is what a layer lies on: a transaction of the storage, or a layer.
+// reader is the lower level of a layer: a transaction of the storage, or a layer.
 type reader interface {
 	get(key string) ([]byte, error) // nil: absent
-	// getAll sets the values of keys that are there.
+	// getAll sets the values of existing keys.
 	getAll(keys []string, values [][]byte) error
-	// scan goes through the keys with the prefix that are above `after`, in order, until f says stop.
+	// scan goes through the keys with the prefix that are above `after`, in order, until f says
+	// stop.
 	scan(prefix, after string, f func(key string, value []byte) (more bool, err error)) error
 }
 
-// layer holds writes over what it reads from. Every function of a group has one of its own over that of the group, so
-// that what it wrote can be dropped.
+// layer holds writes above its reader. Every function of a group has a layer over that of the
+// group, so that its writes can be dropped.
 type layer struct {
 	under  reader
 	own    map[string][]byte // nil: deleted
@@ -109,7 +110,7 @@ func (l *layer) scan(prefix, after string, f func(string, []byte) (bool, error))
 		}
 	}
 	more := true
-	// before gives what is written below the key; all of it for a nil one.
+	// before returns the value below the layer; all of it for a nil one.
 	before := func(key *string) (err error) {
 		for more && err == nil && len(own) > 0 && (key == nil || own[0].key < *key) {
 			r := own[0]

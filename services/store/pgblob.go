@@ -20,8 +20,9 @@ const (
 	sendChunks = 16 // sent in one transaction
 )
 
-// fenced runs f in a write transaction beside those of the group. f may run more than once, so that doing it twice must
-// come to the same. With lazy, the commit is not waited for on any disk: a later one that is covers it.
+// fenced runs f in a write transaction outside the group's. f may run more than once, so that doing
+// it twice must come to the same. With lazy, the call does not wait until the commit is on a disk:
+// a later commit that waits covers it.
 func (p *postgres) fenced(lazy bool, f func(context.Context, *pgx.Conn) error) error {
 	if err := p.ended(); err != nil {
 		return err
@@ -87,7 +88,7 @@ func (p *postgres) Create(name string) (Writer, error) {
 	}
 	w := &pgWriter{p: p, name: name, buf: make([]byte, 0, sendChunks*chunkBytes)}
 	err := p.fenced(true, func(ctx context.Context, conn *pgx.Conn) error {
-		w.id = newBlobID() // what an attempt that looked lost may have left is erased by the next OpenPostgres
+		w.id = newBlobID() // the next OpenPostgres erases leftovers of an attempt that looked lost
 		_, err := conn.Exec(ctx, `INSERT INTO blobs (id, size) VALUES ($1, 0)`, w.id)
 		return err
 	})
@@ -97,8 +98,8 @@ func (p *postgres) Create(name string) (Writer, error) {
 	return w, nil
 }
 
-// newBlobID draws 63 bits. 2^20 blobs have two of one id with a probability below 2^-23; while one is there, the other
-// is refused.
+// newBlobID draws 63 bits. 2^20 blobs have two of one id with a probability below 2^-23; while one
+// exists, the other is rejected.
 func newBlobID() int64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -157,7 +158,8 @@ func (w *pgWriter) Commit() error {
 	return w.err
 }
 
-// commit names the blob. Its chunks were not waited for, and a server that crashed since may be without some.
+// commit names the blob. Its chunks were not waited for, and a server that crashed since may be
+// without some.
 func (w *pgWriter) commit(ctx context.Context, conn *pgx.Conn) error {
 	var name *string
 	err := conn.QueryRow(ctx, `SELECT name FROM blobs WHERE id = $1 FOR UPDATE`, w.id).Scan(&name)
@@ -192,7 +194,7 @@ func (w *pgWriter) end() {
 	w.buf = nil
 }
 
-// Abort leaves what it cannot erase to the next OpenPostgres.
+// The next OpenPostgres erases chunks that Abort cannot erase.
 func (w *pgWriter) Abort() {
 	if w.ended {
 		return
@@ -240,7 +242,7 @@ func (b *pgBlob) Size() (size int64, err error) {
 	return size, err
 }
 
-// readSQL cuts what is wanted out of the first and the last chunk on the server.
+// readSQL cuts the requested bytes out of the first and the last chunk on the server.
 const readSQL = `SELECT b.size, c.index, substring(c.data
 		FROM CASE WHEN c.index = $2 THEN $4::int ELSE 1 END FOR CASE WHEN c.index = $3 THEN $5::int ELSE $6::int END)
 	FROM blobs b LEFT JOIN chunks c ON c.blob = b.id AND c.index BETWEEN $2 AND $3

@@ -12,12 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// serverSQL asks for what decides whether the server keeps what it acknowledges. It takes less than 0.1 ms, so every
-// write transaction asks first. What a role may not see of a standby is null.
+// serverSQL queries the settings that decide whether the server keeps acknowledged writes. It takes
+// less than 0.1 ms, so every write transaction asks first. Values of a standby that the role may
+// not see are null.
 //
-// A base backup is no standby. pg_basebackup has a session in the state backup and, with -X stream, another that gets
-// WAL like a standby. A name alone says nothing, for standbys may have it, too; but a standby reports how far it has
-// replayed, and pg_basebackup never does. A session that begins gets nothing yet.
+// A base backup does not count as a standby. pg_basebackup has a session in the state backup and,
+// with -X stream, another that gets WAL like a standby. The name proves nothing, because standbys
+// may have it, too; but a standby reports how far it has replayed, and pg_basebackup never does. A
+// session that has just begun receives no WAL yet.
 const serverSQL = `SELECT pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'),
 	current_setting('synchronous_commit'), current_setting('synchronous_standby_names'),
 	(SELECT system_identifier::text FROM pg_control_system()),
@@ -37,7 +39,7 @@ type server struct {
 	fsync, fullPages, syncCommit, syncStandby string
 	system, timeline                          string
 	hidden, safe                              int    // standbys
-	unsafe                                    string // which standbys, and what they are
+	unsafe                                    string // the standbys, with their properties
 }
 
 func (s *server) scan(row pgx.Row) error {
@@ -77,8 +79,8 @@ func (s *server) refuse(lineage string) error {
 	return nil
 }
 
-// greet prepares and checks a new session. What cannot change under a session, its server's identity, is checked here
-// first for everything that is read.
+// greet prepares and checks a new session. The server's identity, which cannot change during a
+// session, is checked here before any read.
 func (p *postgres) greet(ctx context.Context, conn *pgx.Conn) error {
 	var b pgx.Batch
 	b.Queue(`SELECT set_config('synchronous_commit',
@@ -122,7 +124,7 @@ func wrap(err error) error {
 	return fmt.Errorf("store: %w", err)
 }
 
-// noted remembers what an attempt to use the server came to, for Healthy.
+// noted stores the result of an attempt to use the server, for Healthy.
 func (p *postgres) noted(err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +152,7 @@ func (p *postgres) ended() error {
 	return p.fatal
 }
 
-// Healthy says what the last write or the last check of the background found, whichever was later.
+// Healthy returns the result of the last write or the last background check, whichever was later.
 func (p *postgres) Healthy() error {
 	if err := p.ended(); err != nil {
 		return err
@@ -160,7 +162,8 @@ func (p *postgres) Healthy() error {
 	return p.sick
 }
 
-// watch checks the server while nothing is written, and takes the lock again after its session was lost.
+// watch checks the server while nothing is written, and takes the lock again after its session was
+// lost.
 func (p *postgres) watch(lock *pgx.Conn) {
 	defer func() {
 		if lock != nil {
@@ -191,8 +194,9 @@ func (p *postgres) watch(lock *pgx.Conn) {
 	}
 }
 
-// inspect asks about the server and the holder. Taking the lock is of no harm when it is held already; when an old
-// session of this process still has it, the incarnation protects what is written.
+// inspect asks about the server and the holder. Taking the lock is of no harm when it is held
+// already; when an old session of this process still has the lock, the incarnation protects the
+// data.
 func (p *postgres) inspect(ctx context.Context, conn *pgx.Conn) error {
 	var b pgx.Batch
 	b.Queue(serverSQL)
@@ -207,7 +211,8 @@ func (p *postgres) inspect(ctx context.Context, conn *pgx.Conn) error {
 	return closeBatch(answers, err)
 }
 
-// admit reads the answers to serverSQL and the query for the incarnation, which may have one more column.
+// admit reads the answers to serverSQL and the query for the incarnation, which may have one more
+// column.
 func (p *postgres) admit(answers pgx.BatchResults, more ...any) error {
 	var s server
 	if err := s.scan(answers.QueryRow()); err != nil {
@@ -240,12 +245,13 @@ func unreachable(err error) bool {
 	if !errors.As(err, &answer) {
 		return true
 	}
-	// 08: connection; 53300: too many; 57P: the server stops or starts; 25P03: idle for too long; 25P02 follows another.
+	// 08: connection; 53300: too many; 57P: the server stops or starts; 25P03: idle for too long;
+	// 25P02 follows another.
 	return strings.HasPrefix(answer.Code, "08") || strings.HasPrefix(answer.Code, "57P") ||
 		answer.Code == "53300" || answer.Code == "25P03"
 }
 
-// undecided tells an error after which what was sent may have been done.
+// undecided reports whether the server may have executed the statements despite the error.
 func undecided(conn *pgx.Conn, err error) bool {
 	return err != nil && (conn.IsClosed() || errors.Is(err, errNotReplicated))
 }
@@ -256,8 +262,8 @@ func undone(err error) bool {
 	return errors.As(err, &answer) && (answer.Code == "40001" || answer.Code == "40P01")
 }
 
-// warned is the mark of a session that got a warning. The one that matters comes with a commit that was not
-// replicated because the wait for the standby was cancelled.
+// warned is the mark of a session that got a warning. The important error comes with a commit that
+// was not replicated because the wait for the standby was cancelled.
 const warned = "warned"
 
 func noteWarning(conn *pgconn.PgConn, n *pgconn.Notice) {

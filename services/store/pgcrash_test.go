@@ -11,8 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/storetest"
 )
 
-// TestPostgresCrashUnderWriters: a server that crashed has forgotten the blobs that were begun, and their writers go on.
-// None of them gets, harms or becomes another one.
+// TestPostgresCrashUnderWriters: a server that crashed has forgotten the blobs that were begun, and
+// their writers go on. None of them gets, harms or becomes another one.
 func TestPostgresCrashUnderWriters(t *testing.T) {
 	t.Parallel()
 	server := storetest.NewPostgres(t, storetest.Forgetful...)
@@ -20,13 +20,13 @@ func TestPostgresCrashUnderWriters(t *testing.T) {
 	_, schema, _ := strings.Cut(dsn, "search_path=")
 	s := openPostgres(t, dsn)
 	server.HoldWAL(t)
-	crash := func(rows string) { // and of what was begun there is so much left
+	crash := func(rows string) { // and a part of the unfinished writes is left
 		t.Helper()
 		server.Crash()
 		server.Start(t)
 		server.HoldWAL(t)
 		if n := server.Query(t, "SELECT count(*)::text FROM "+schema+".blobs WHERE name IS NULL"); n != rows {
-			t.Fatalf("the crash left %s unnamed blobs, and %s would test what is meant", n, rows)
+			t.Fatalf("the crash left %s unnamed blobs, and %s would test the wrong case", n, rows)
 		}
 	}
 	content := func(name string) []byte { return bytes.Repeat([]byte(name+" "), 3<<20/len(name)) }
@@ -56,7 +56,7 @@ func TestPostgresCrashUnderWriters(t *testing.T) {
 		first = append(first, begin(c.name+"-first", c.before))
 	}
 	crash("0")
-	for _, c := range cases { // a sequence would give the seconds what it gave the firsts
+	for _, c := range cases { // a sequence would give the second writers the values of the first
 		second = append(second, begin(c.name+"-second", 0))
 	}
 	for i, c := range cases {
@@ -78,7 +78,7 @@ func TestPostgresCrashUnderWriters(t *testing.T) {
 		holds(t, s, c.name+"-second", content(c.name + "-second")[:c.before+c.after])
 	}
 
-	// What a commit waited for lasts, and with it what was begun before; what came after it is missed.
+	// Data that a commit waited for stays, and with it earlier data; later data is missed.
 	kept, torn := begin("kept", 1<<20), begin("torn", 1<<20)
 	must(t, put(s, "a", "1"))
 	_, err := torn.Write(content("torn")[1<<20 : 2<<20])

@@ -2,8 +2,8 @@ package store
 
 import "context"
 
-// LookAtPostgres connects to the server that OpenPostgres would use, and refuses what that would refuse of a server. It
-// leaves the store, and whoever holds it, alone.
+// LookAtPostgres connects to the server that OpenPostgres would use, and makes the same checks of
+// the server. It does not touch the store or its present user.
 func LookAtPostgres(ctx context.Context, dsn string) error {
 	p := &postgres{ctx: ctx}
 	config, err := p.configure(dsn)

@@ -39,7 +39,7 @@ func (r *pgReader) get(key string) ([]byte, error) {
 	return notNil(value), nil
 }
 
-// keysAtOnce bounds what is asked for at once.
+// keysAtOnce bounds the keys of one query.
 const keysAtOnce = 5_000
 
 func (r *pgReader) getAll(keys []string, values [][]byte) error {
@@ -133,8 +133,9 @@ func (r *pgReader) page(from, above, end string, limit int) ([]pgRecord, error) 
 	return page, r.fail(err)
 }
 
-// prefixEnd is the least text above all that begin with the prefix. Texts of UTF-8 are in the order of their code
-// points, so it is the prefix with its last code point replaced by the next, where there is one.
+// prefixEnd is the least text above all that begin with the prefix. Texts of UTF-8 are in the order
+// of their code points, so it is the prefix with its last code point replaced by the next, where
+// there is one.
 func prefixEnd(prefix string) (end string, ok bool) {
 	for prefix != "" {
 		last, n := utf8.DecodeLastRuneInString(prefix)
@@ -156,9 +157,9 @@ type pgWriting struct {
 
 const cacheBytes = 32 << 20
 
-// cache holds records as the last transaction of the leader's session left them. Nobody else writes records while this
-// process is the holder, which each transaction makes sure of before it reads. A group of many functions would else
-// cost many round trips to the server while it holds up others.
+// cache holds records as the last transaction of the leader's session left them. Nobody else writes
+// records while this process is the holder, which each transaction makes sure of before it reads. A
+// group of many functions would else cost many round trips to the server while it holds up others.
 type cache struct {
 	records map[string][]byte // nil: absent
 	size    int
@@ -204,13 +205,13 @@ func (w *pgWriting) getAll(keys []string, values [][]byte) error {
 	return nil
 }
 
-// turnSQL locks the group's turn: a transaction that a lost session left behind ends first. Sharing the lock of the
-// holder keeps another process from taking over before the end.
+// turnSQL locks the group's turn: a transaction that a lost session left behind ends first. Sharing
+// the lock of the holder keeps another process from taking over before the end.
 const turnSQL = `SELECT h.incarnation, t.last FROM holder h, turn t FOR SHARE OF h FOR UPDATE OF t`
 
 // begin begins a transaction of the group, on a server that is fit for it.
 func (p *postgres) begin() (writing, error) {
-	if err := p.ended(); err != nil && !errors.Is(err, ErrClosed) { // what was queued before Close is done
+	if err := p.ended(); err != nil && !errors.Is(err, ErrClosed) { // calls that were queued before Close are done
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -225,7 +226,8 @@ func (p *postgres) begin() (writing, error) {
 	return &pgWriting{pgReader{p: p, conn: p.leader}}, nil
 }
 
-// leading begins a transaction on the leader's session, connecting it when it is lost, and gives the last turn.
+// leading begins a transaction on the leader's session, connecting it when it is lost, and gives
+// the last turn.
 func (p *postgres) leading(ctx context.Context) (last string, err error) {
 	for {
 		if p.leader == nil {
@@ -356,8 +358,8 @@ func commitBatch(ctx context.Context, conn *pgx.Conn, b *pgx.Batch) error {
 	return err
 }
 
-// settle finds out, after a session was lost, whether its commit took place, and makes sure that it lasts: a commit
-// that was lost in waiting for a standby is there as soon as a later one is.
+// settle finds out, after a session was lost, whether its commit took place, and makes sure that it
+// lasts: a commit that was lost in waiting for a standby is there as soon as a later one is.
 func (w *pgWriting) settle(turn string) error {
 	p := w.p
 	ctx, cancel := context.WithTimeout(p.ctx, answerTime)

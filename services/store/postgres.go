@@ -26,11 +26,12 @@ const (
 	writeConns    = 4 // for blobs; the leader of the group has one more, and the lock one
 )
 
-// schema is version 2. holder is who may write. turn names the last group committed: a process that lost its session
-// within a commit looks there for the outcome. A blob's name is null until it is committed; size is then its length,
-// and its chunks are numbered from 0, each of chunkBytes but the last. The blob's writer draws the id, at random: a
-// sequence would give one twice when the server crashed between. The reference takes a blob's chunks away with it, and
-// refuses chunks to a blob that is gone.
+// schema is version 2. holder is who may write. turn names the last group committed: a process that
+// lost its session within a commit looks there for the outcome. A blob's name is null until it is
+// committed; size is then its length, and its chunks are numbered from 0, each of chunkBytes but
+// the last. The blob's writer draws the id, at random: a sequence would give one twice when the
+// server crashed between. The reference removes a blob's chunks with it, and rejects chunks of a
+// removed blob.
 const schema = `
 CREATE TABLE holder (
 	one         boolean PRIMARY KEY DEFAULT true CHECK (one),
@@ -71,7 +72,7 @@ type postgres struct {
 	writes      *pgxpool.Pool // for blobs
 	group       *group
 	leader      *pgx.Conn // of the group, in turns with the functions that it runs; nil: to be connected
-	cache       cache     // what the leader's session read or wrote
+	cache       cache     // reads or writes of the leader's session
 
 	ctx     context.Context // until Close
 	cancel  context.CancelFunc
@@ -79,23 +80,27 @@ type postgres struct {
 
 	mu     sync.Mutex
 	fatal  error // ErrFenced, ErrLineage or ErrClosed: for good
-	sick   error // what the last check found
+	sick   error // result of the last check
 	closed bool
 }
 
-// OpenPostgres opens or makes the store in a schema of a PostgreSQL database, and takes over the right to write there
-// from a process that has ended; a live one is refused with ErrInUse. The schema is the search_path of the DSN, or
-// "lodge". It must be reached directly or through a pooler of sessions, not of transactions.
+// OpenPostgres opens or makes the store in a schema of a PostgreSQL database, and takes over the
+// right to write there from a process that has ended; a live one is refused with ErrInUse. The
+// schema is the search_path of the DSN, or "lodge". It must be reached directly or through a pooler
+// of sessions, not of transactions.
 //
-// It refuses, then and later, a server that may lose what it acknowledged: a standby; one with fsync or
-// full_page_writes off; one with a standby that is not synchronous, which would be without the last updates when it is
-// promoted. (A running pg_basebackup is no standby.) To tell what the server sends its WAL to, the role must be in
-// pg_monitor. A promoted standby, and a restored backup that was recovered from archived WAL, have another timeline and so another Lineage; a
-// server that was put back by copying its files and just started has not, and nothing here notices it.
+// It rejects, then and later, a server that may lose acknowledged writes: a standby; one with fsync
+// or full_page_writes off; one with a standby that is not synchronous, which would be without the
+// last updates when it is promoted. (A running pg_basebackup does not count as a standby.) To see
+// where the server sends its WAL, the role must be in pg_monitor. A promoted standby, and a
+// restored backup that was recovered from archived WAL, have another timeline and so another
+// Lineage; a server that was put back by copying its files and just started has not, and nothing
+// here notices it.
 //
-// What is erased or overwritten is not gone from the server at once: old versions of rows live on until they are
-// vacuumed and their pages used again, and in WAL, its archive, standbys and backups for as long as their owner keeps
-// those. That retention decides when an erased blob cannot be had from the server's disks any more.
+// Erased or overwritten data stays on the server for a while: old versions of rows live until they
+// are vacuumed and their pages used again, and in WAL, its archive, standbys and backups for as
+// long as their owner keeps those. That retention decides when an erased blob cannot be had from
+// the server's disks any more.
 func OpenPostgres(ctx context.Context, dsn string) (Store, error) {
 	p := &postgres{incarnation: rand.Text()}
 	config, err := p.configure(dsn)
@@ -133,7 +138,8 @@ const idleTimeout = "idle_in_transaction_session_timeout"
 
 var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
-// configure takes the schema out of the DSN, and gives every session the settings that the store relies on.
+// configure takes the schema out of the DSN, and gives every session the settings that the store
+// relies on.
 func (p *postgres) configure(dsn string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -157,10 +163,12 @@ func (p *postgres) configure(dsn string) (*pgxpool.Config, error) {
 		"tcp_keepalives_idle":           "10",
 		"tcp_keepalives_interval":       "5",
 		"tcp_keepalives_count":          "3",
-		// Everything goes by primary keys. A planner without statistics might sort whole ranges for each page of a scan.
+		// Everything goes by primary keys. A planner without statistics might sort whole ranges for
+		// each page of a scan.
 		"enable_seqscan":    "off",
 		"enable_bitmapscan": "off",
-		// And nothing is worth compiling, though a scan of a table of one row has then the price of what is switched off.
+		// And compiling never pays, although the planner then gives a scan of a table with one row
+		// the price of the disabled plans.
 		"jit": "off",
 	} {
 		set[name] = value
@@ -193,14 +201,15 @@ func (p *postgres) hangUp(conn *pgx.Conn) {
 	_ = conn.Close(ctx)
 }
 
-// lockID is the advisory lock of the store. Advisory locks are of a database; the schema is part of this one.
+// lockID is the advisory lock of the store. Advisory locks are of a database; the schema is part of
+// this one.
 func (p *postgres) lockID() int64 {
 	sum := sha256.Sum256([]byte("lodge store " + p.schema))
 	return int64(binary.BigEndian.Uint64(sum[:]))
 }
 
-// takeOver locks the store against other processes, and makes this one its holder. The lock lasts as long as the
-// session that it returns.
+// takeOver locks the store against other processes, and makes this one its holder. The lock lasts
+// as long as the session that it returns.
 func (p *postgres) takeOver(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

@@ -86,7 +86,8 @@ func terminate(t *testing.T, server *storetest.Server, which string) {
 	server.Query(t, `SELECT count(pg_terminate_backend(pid))::text FROM pg_stat_activity WHERE usename = 'lodge' `+which)
 }
 
-// A process that lost its lock is fenced off by the next one: whatever it had begun, it writes nothing any more.
+// A process that lost its lock is fenced off by the next one: whatever it had begun, it writes
+// nothing any more.
 func TestPostgresFenced(t *testing.T) {
 	dsn, server := storetest.Postgres(t)
 	former := openPostgres(t, dsn)
@@ -216,7 +217,7 @@ func TestPostgresLostSessions(t *testing.T) {
 	becomes(t, s, nil)
 }
 
-// Settings under which PostgreSQL may lose what it acknowledged.
+// Settings under which PostgreSQL may lose acknowledged writes.
 func TestPostgresUnsafeSettings(t *testing.T) {
 	t.Parallel()
 	server := storetest.NewPostgres(t)
@@ -253,7 +254,7 @@ func TestPostgresRefusesDSN(t *testing.T) {
 	for _, path := range []string{"a,b", "Upper", `"quoted"`, "pg-x"} {
 		refuseOpen(t, base+"search_path="+path, store.ErrInvalid, "search_path")
 	}
-	s := openPostgres(t, base) // the schema of its own name
+	s := openPostgres(t, base) // the schema named after it
 	must(t, put(s, "a", "1"))
 	if n := server.Query(t, "SELECT count(*)::text FROM lodge.records"); n != "1" {
 		t.Errorf("lodge.records has %s records", n)
@@ -287,7 +288,7 @@ func TestPostgresStandby(t *testing.T) {
 	becomes(t, alone, nil)
 	must(t, alone.Close())
 
-	// On the two together, as a program that outlives a failover is told of them.
+	// With both servers in the connection string, as for a program that survives a failover.
 	both := strings.Replace(dsn, "host="+primary.Host(), "host="+primary.Host()+","+standby.Host(), 1)
 	s := openPostgres(t, both)
 	if s.Lineage() != lineage {
@@ -295,7 +296,7 @@ func TestPostgresStandby(t *testing.T) {
 	}
 	cancelledWait(t, primary, standby, s)
 
-	// A standby that goes leaves nobody to wait for.
+	// After a standby leaves, no standby is left to wait for.
 	standby.Stop()
 	primary.Await(t, "SELECT count(*)::text FROM pg_stat_replication", "0")
 	refused(t, put(s, "a", "3"), store.ErrUnsafe, "no such standby is attached")
@@ -322,7 +323,8 @@ func TestPostgresStandby(t *testing.T) {
 	must(t, put(s, "a", "6"))
 }
 
-// cancelledWait: the server reports a commit as done when its wait for the standby is cancelled; the store waits on.
+// cancelledWait: the server reports a commit as done when its wait for the standby is cancelled;
+// the store waits on.
 func cancelledWait(t *testing.T, primary, standby *storetest.Server, s store.Store) {
 	t.Helper()
 	must(t, put(s, "waited", "before"))
@@ -346,7 +348,8 @@ func cancelledWait(t *testing.T, primary, standby *storetest.Server, s store.Sto
 	}
 }
 
-// A backup is no standby, however it gets its WAL; and a standby is no backup, whatever its name.
+// A backup does not count as a standby, however it gets its WAL; and a standby does not count as a
+// backup, whatever its name.
 func TestPostgresBackup(t *testing.T) {
 	t.Parallel()
 	server := storetest.NewPostgres(t)
@@ -375,7 +378,7 @@ func TestPostgresBackup(t *testing.T) {
 		server.Await(t, replication, "")
 	}
 
-	// Nothing is refused while whole backups come and go.
+	// No write is rejected while whole backups come and go.
 	done, result := make(chan bool), make(chan error, 1)
 	go func() {
 		var err error

@@ -1,8 +1,7 @@
-// Package store keeps what the vault seals: small records in order of their
-// keys, and blobs. Keys, values and blobs are opaque to it; it promises
-// atomicity, order and durability, and nothing about secrecy. There is an
-// embedded store in a directory (OpenDir) and one on a PostgreSQL server
-// (OpenPostgres); storetest has the tests that both must pass.
+// Package store keeps the encrypted data of the vault: small records in order of their keys, and
+// blobs. Keys, values and blobs are opaque to it; it promises atomicity, order and durability, and
+// nothing about secrecy. There is an embedded store in a directory (OpenDir) and one on a
+// PostgreSQL server (OpenPostgres); storetest has the tests that both must pass.
 package store
 
 import (
@@ -22,33 +21,31 @@ var (
 	ErrInvalid   = errors.New("store: invalid argument")
 	ErrInUse     = errors.New("store: in use by another process")
 	ErrFenced    = errors.New("store: another process has taken over")
-	ErrLineage   = errors.New("store: what is stored was replaced since it was opened")
-	ErrUnsafe    = errors.New("store: the storage may lose what was written")
+	ErrLineage   = errors.New("store: the stored data was replaced since it was opened")
+	ErrUnsafe    = errors.New("store: the storage may lose written data")
 	ErrDamaged   = errors.New("store: the records are damaged")
 	ErrUncertain = errors.New("store: whether the write took place is unknown")
 )
 
-// Limits of what a store takes.
+// Limits of a store.
 const (
 	MaxKey   = 1024     // bytes of a key
 	MaxValue = 16 << 20 // bytes of a value
 	MaxName  = 200      // bytes of a blob's name
 )
 
-// Store is open in one process at a time. It is safe for concurrent use, but a
-// function that runs in a transaction must use that transaction alone.
+// Store is open in one process at a time. It is safe for concurrent use, but a function that runs
+// in a transaction must only use that transaction.
 type Store interface {
 	// View runs f on a consistent snapshot, which has every update that
 	// returned before. It is read only.
 	View(f func(Tx) error) error
 
-	// Update runs f in a transaction that is atomic, and durable when Update
-	// returns nil; when f fails nothing of it stays, and its error is returned
-	// as it is. f may run more than once, so it must have no effects besides its
-	// transaction and resetting its own results. Updates of concurrent callers
-	// are one after another, but are committed together; one that fails neither
-	// fails nor changes another. After ErrUncertain the update may have taken
-	// place or not, wholly.
+	// Update runs f in a transaction that is atomic, and durable when Update returns nil; when f
+	// fails nothing of it stays, and its error is returned as it is. f may run more than once, so
+	// it must have no effects besides its transaction and resetting its own results. Updates of
+	// concurrent callers are one after another, but are committed together; a failed transaction
+	// does not affect others. After ErrUncertain the update may have taken place or not, wholly.
 	Update(f func(Tx) error) error
 
 	// Create begins a blob; nothing is seen under its name until Commit. A name
@@ -59,9 +56,8 @@ type Store interface {
 	// Open opens a committed blob, or gives ErrNotFound.
 	Open(name string) (Blob, error)
 
-	// Erase makes that what was committed under the name cannot be read again,
-	// not even through a Blob that is open. It is durable when it returns. A name
-	// with nothing under it is fine.
+	// Erase makes the committed data of a name unreadable, also through an open Blob. It is durable
+	// when it returns. A name with nothing under it is fine.
 	Erase(name string) error
 
 	// Blobs lists the committed blobs in order of their names. Blobs that were
@@ -74,7 +70,7 @@ type Store interface {
 	// tell, and gives "".
 	Lineage() string
 
-	// Size is what the store takes in bytes: its files, or on PostgreSQL the database.
+	// Size returns the size of the store in bytes: its files, or on PostgreSQL the database.
 	Size() (int64, error)
 
 	// Healthy is nil, or why nothing may be written now: ErrFenced, ErrLineage,
@@ -97,8 +93,8 @@ type Tx interface {
 	Put(key string, value []byte) error
 	Delete(key string) error // an absent key is fine
 
-	// Scan gives f what is under the keys with the prefix, in order, with what
-	// the transaction itself wrote before the scan began. It ends with f's error.
+	// Scan calls f with the values of all keys with the prefix, in order, including writes of the
+	// transaction from before the scan. It ends with f's error.
 	Scan(prefix string, f func(key string, value []byte) error) error
 
 	// ScanAfter is Scan from the first key that comes after `after`, until f
@@ -113,7 +109,7 @@ type Writer interface {
 	// is one already. When it fails the blob is aborted, unless the error is
 	// ErrUncertain.
 	Commit() error
-	// Abort erases what was written. After a Commit that succeeded it does nothing.
+	// Abort erases the written data. After a Commit that succeeded it does nothing.
 	Abort()
 }
 
@@ -121,8 +117,8 @@ type Writer interface {
 // methods give ErrNotFound.
 type Blob interface {
 	io.ReaderAt
-	// WriteAt writes within the blob or at its end (off at most its size). It is
-	// durable when it returns. A crash before that may leave a part of it.
+	// WriteAt writes within the blob or at its end (off at most its size). It is durable when it
+	// returns. A crash before that may leave a part of the blob.
 	WriteAt(b []byte, off int64) (int, error)
 	Size() (int64, error)
 	Close() error

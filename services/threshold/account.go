@@ -6,8 +6,8 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // spendBudget durably counts n messages against the total of the request's rule before they are
@@ -17,7 +17,7 @@ func (s *Service) spendBudget(q *request, n int) error {
 		return nil
 	}
 	total, err := s.Vault.SpendBudget(q.caller.Name, s.budgetKeys(q), uint64(n), q.rule.MaxTotal)
-	var spent *vault.BudgetError
+	var spent *ledger.BudgetError
 	switch {
 	case errors.As(err, &spent) && spent.FromABackup:
 		return rpc.Errorf(rpc.Burnt, "make other keys, or have attesters vouch for the ciphertexts: a rule with provenance and without max_total has no budget",
@@ -26,7 +26,7 @@ func (s *Service) spendBudget(q *request, n int) error {
 		return rpc.Errorf(rpc.Burnt, "the party's operator can raise max_total of the rule, or require provenance or approvals instead",
 			"client %s has had %d messages decrypted under keys %.8x, and its total is %d: %d more do not fit", q.caller.Name, spent.Spent, spent.Key, spent.Most, spent.Wanted)
 	case err != nil:
-		return keyring.Refused(err, "this decryption")
+		return vaulterr.RPC(err, "this decryption")
 	}
 	q.spent = total
 	return nil

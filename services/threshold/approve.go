@@ -13,8 +13,9 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // approvalTime limits how long a request waits for approval, and how long the approval may be used.
@@ -27,12 +28,12 @@ func (s *Service) approved(q *request) error {
 		return nil
 	}
 	digest := q.asked.Request(q.caller.Name, q.circuit)
-	a, err := s.Vault.RequestApproval(vault.Approval{
+	a, err := s.Vault.RequestApproval(ledger.Approval{
 		Digest: digest, Epoch: q.epoch.ID, Client: q.caller.Name, Messages: uint64(q.messages()), Note: q.circuit, Needs: q.rule.Approvals,
 		Expires: time.Now().Add(approvalTime),
 	})
 	if err != nil {
-		return keyring.Refused(err, "this decryption")
+		return vaulterr.RPC(err, "this decryption")
 	}
 	needs := max(q.rule.Approvals, a.Needs) // the number when the request was first made, if the rule has changed
 	if len(a.By) >= needs {
@@ -43,11 +44,11 @@ func (s *Service) approved(q *request) error {
 }
 
 // approval uses up the approval of a request, in the transaction that records the answers.
-func (q *request) approval() []vault.Also {
+func (s *Service) approval(q *request) []seal.Also {
 	if q.rule.Approvals == 0 {
 		return nil
 	}
-	return []vault.Also{vault.UseApproval(q.asked.Request(q.caller.Name, q.circuit), q.caller.Name)}
+	return []seal.Also{s.Vault.UseApproval(q.asked.Request(q.caller.Name, q.circuit), q.caller.Name)}
 }
 
 // ApproveDecryption implements the service.
@@ -65,13 +66,13 @@ func (s *Service) ApproveDecryption(ctx context.Context, r *thresholdv1.ApproveD
 	defer release()
 	a, err := s.Vault.Approve([32]byte(r.GetRequest()), caller.Name)
 	if err != nil {
-		return nil, keyring.Refused(err, "request "+hex.EncodeToString(r.GetRequest()))
+		return nil, vaulterr.RPC(err, "request "+hex.EncodeToString(r.GetRequest()))
 	}
 	_, err = s.Audit.Append(approvalEntry(caller, a))
 	return &thresholdv1.ApproveDecryptionResponse{Approval: wireApproval(&a)}, err
 }
 
-func approvalEntry(caller rpc.Principal, a vault.Approval) audit.Entry {
+func approvalEntry(caller rpc.Principal, a ledger.Approval) audit.Entry {
 	return audit.Entry{
 		Event: audit.Approved, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Digest: a.Digest,
 		Note: fmt.Sprintf("%d of %d, %d messages for %s", len(a.By), a.Needs, a.Messages, a.Client), Objects: []string{fmt.Sprintf("epoch/%d", a.Epoch)},
@@ -91,7 +92,7 @@ func (s *Service) ListApprovals(context.Context, *thresholdv1.ListApprovalsReque
 	return out, nil
 }
 
-func wireApproval(a *vault.Approval) *thresholdv1.Approval {
+func wireApproval(a *ledger.Approval) *thresholdv1.Approval {
 	return &thresholdv1.Approval{
 		Request: a.Digest[:], Client: a.Client, Epoch: a.Epoch, Messages: uint32(a.Messages), Circuit: strings.ToValidUTF8(a.Note, "?"), ApprovedBy: a.By,
 		Needed: uint32(a.Needs), Asked: timestamppb.New(a.When), Expires: timestamppb.New(a.Expires), Used: !a.Used.IsZero(),

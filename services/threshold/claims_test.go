@@ -11,6 +11,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // A ciphertext belongs to one request at a time.
@@ -45,8 +49,8 @@ func TestFloodsMeanwhile(t *testing.T) {
 	v := openVault(t)
 	holdFloods(t, v)
 	s := &Service{Config: Config{Vault: v}}
-	other := vault.FloodRun{Epoch: 1, Quorum: []uint32{0, 1}, Client: "app", Run: vault.RunID{1}, Digests: [][32]byte{{7}}}
-	q := &request{epoch: vault.Epoch{ID: 1}}
+	other := ledger.FloodRun{Epoch: 1, Quorum: []uint32{0, 1}, Client: "app", Run: ledger.RunID{1}, Digests: [][32]byte{{7}}}
+	q := &request{epoch: keys.Epoch{ID: 1}}
 	looked := func() *flood {
 		f := &flood{Service: s, request: q, fresh: []int{0}, run: other}
 		if err := f.lookUp(); err != nil {
@@ -92,7 +96,7 @@ func TestApprovalsOfAnEasierRule(t *testing.T) {
 	holdFloods(t, v)
 	s := &Service{Config: Config{Vault: v}}
 	q := &request{
-		header: &thresholdv1.DecryptHeader{Count: 1}, epoch: vault.Epoch{ID: 1}, caller: rpc.Principal{Name: "app"},
+		header: &thresholdv1.DecryptHeader{Count: 1}, epoch: keys.Epoch{ID: 1}, caller: rpc.Principal{Name: "app"},
 		batch: &lweCiphertexts{}, rule: config.DecryptRule{Approvals: 2},
 	}
 	waits := func() {
@@ -121,10 +125,10 @@ func TestApprovalsOfAnEasierRule(t *testing.T) {
 func openVault(t *testing.T) *vault.Vault {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
-	if err := vault.WriteNewKey(path); err != nil {
+	if err := seal.WriteNewKey(path); err != nil {
 		t.Fatal(err)
 	}
-	key, err := vault.LoadKey(path)
+	key, err := seal.LoadKey(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,8 +144,8 @@ func openVault(t *testing.T) *vault.Vault {
 func holdFloods(t *testing.T, v *vault.Vault) {
 	t.Helper()
 	members := [][]byte{[]byte("a"), []byte("b"), []byte("c")}
-	w, err := v.NewEpoch(vault.Epoch{
-		ID: 1, Params: "x", Purpose: vault.PurposeThreshold, RosterHash: [32]byte{1}, Threshold: 1, Members: members, Limit: 10,
+	w, err := v.NewEpoch(keys.Epoch{
+		ID: 1, Params: "x", Purpose: keys.PurposeThreshold, RosterHash: [32]byte{1}, Threshold: 1, Members: members, Limit: 10,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -158,16 +162,16 @@ func holdFloods(t *testing.T, v *vault.Vault) {
 
 // Errors of the ledger are reported with the next step.
 func TestRefusedFloods(t *testing.T) {
-	q := &request{epoch: vault.Epoch{ID: 7, Limit: 9}}
+	q := &request{epoch: keys.Epoch{ID: 7, Limit: 9}}
 	for _, c := range []struct {
 		err  error
 		code rpc.Code
 		says string
 	}{
-		{vault.ErrSpent, rpc.Burnt, "as many ciphertexts with flooding as they may"},
-		{vault.ErrDelivered, rpc.Delivered, "another client"},
-		{&vault.QuorumError{Quorum: []uint32{0, 2}}, rpc.WrongQuorum, "[0 2] of epoch 7"},
-		{vault.ErrReleased, rpc.Conflict, "has left"},
+		{vaulterr.ErrSpent, rpc.Burnt, "as many ciphertexts with flooding as they may"},
+		{vaulterr.ErrDelivered, rpc.Delivered, "another client"},
+		{&ledger.QuorumError{Quorum: []uint32{0, 2}}, rpc.WrongQuorum, "by the holders [0 2]"},
+		{vaulterr.ErrReleased, rpc.Conflict, "has left"},
 	} {
 		if e := rpc.FromError(q.refusedFlood(c.err)); e == nil || e.Code != c.code || !strings.Contains(e.What, c.says) || e.Next == "" {
 			t.Errorf("%v: %v", c.err, e)

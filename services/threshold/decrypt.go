@@ -15,12 +15,13 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/exchange"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/session/runner"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const (
@@ -138,10 +139,10 @@ func (s *Service) answer(ctx context.Context, q *request) ([]byte, error) {
 
 // answered looks up this party's earlier answers, and returns an error if one went to another
 // client or recipient.
-func (s *Service) answered(q *request) ([][]vault.Answer, error) {
+func (s *Service) answered(q *request) ([][]ledger.Answer, error) {
 	held, err := s.Vault.ThresholdAnswers(q.epoch.ID, q.quorum, q.all())
 	if err != nil {
-		return nil, keyring.Refused(err, fmt.Sprintf("epoch %d", q.epoch.ID))
+		return nil, vaulterr.RPC(err, fmt.Sprintf("epoch %d", q.epoch.ID))
 	}
 	for i, list := range held {
 		for _, a := range list {
@@ -157,7 +158,7 @@ func (s *Service) answered(q *request) ([][]vault.Answer, error) {
 }
 
 // answers reports whether the recorded answers cover the whole request.
-func (q *request) answers(held [][]vault.Answer) bool {
+func (q *request) answers(held [][]ledger.Answer) bool {
 	n := 0
 	for _, list := range held {
 		for _, a := range list {
@@ -173,7 +174,7 @@ func (q *request) answers(held [][]vault.Answer) bool {
 type run struct {
 	*Service
 	*request
-	held   [][]vault.Answer // for each ciphertext
+	held   [][]ledger.Answer // for each ciphertext
 	secret share.Vec
 	id     decrypt.RunID
 	fresh  []int      // indices of the messages that are decrypted in this run
@@ -364,7 +365,7 @@ func (r *run) drop(at []decrypt.Span, err error) {
 	}
 	for _, span := range at {
 		b, err := r.Vault.Batch(span.Batch)
-		for _, x := range b.Free().Clip(vault.Span{First: span.First, Count: span.Count}) {
+		for _, x := range b.Free().Clip(stock.Span{First: span.First, Count: span.Count}) {
 			if err == nil {
 				var shares []byte
 				shares, err = r.Vault.SpendMasks(span.Batch, x)
@@ -383,10 +384,10 @@ func (r *run) spend(at []decrypt.Span) (*masks.Batch, error) {
 	wrong := func(format string, args ...any) error {
 		return rpc.Errorf(rpc.WrongQuorum, "compare the stores of the parties", format, args...)
 	}
-	batches := make([]vault.Batch, len(at))
+	batches := make([]stock.Batch, len(at))
 	for i, x := range at {
 		b, err := r.Vault.Batch(x.Batch)
-		if errors.Is(err, vault.ErrNotFound) || err == nil && (b.Kind != vault.KindMasks || b.Epoch != r.epoch.ID || b.Params != r.epoch.Params || b.Form != job.FormName(r.form()) || b.TupleBytes != uint64(r.params.Kind.RecordSize()) || !sameQuorum(b.Quorum, r.quorum)) {
+		if errors.Is(err, vaulterr.ErrNotFound) || err == nil && (b.Kind != stock.KindMasks || b.Epoch != r.epoch.ID || b.Params != r.epoch.Params || b.Form != job.FormName(r.form()) || b.TupleBytes != uint64(r.params.Kind.RecordSize()) || !sameQuorum(b.Quorum, r.quorum)) {
 			return nil, wrong("the proposed masks are not of this quorum, epoch and form")
 		}
 		if err != nil {
@@ -396,14 +397,14 @@ func (r *run) spend(at []decrypt.Span) (*masks.Batch, error) {
 	}
 	var list []*masks.Batch
 	for i, x := range at {
-		records, err := r.Vault.SpendMasks(x.Batch, vault.Span{First: x.First, Count: x.Count})
+		records, err := r.Vault.SpendMasks(x.Batch, stock.Span{First: x.First, Count: x.Count})
 		switch {
-		case errors.Is(err, vault.ErrRange):
+		case errors.Is(err, vaulterr.ErrRange):
 			err = wrong("the proposed masks are not in batch %s", x.Batch)
-		case errors.Is(err, vault.ErrTaken):
+		case errors.Is(err, vaulterr.ErrTaken):
 			err = rpc.Errorf(rpc.MaskSpent, "repeat the request: other masks are proposed then", "masks %d to %d of batch %s are spent at party %d", x.First, x.First+x.Count-1, x.Batch, r.Sessions.Self)
 		case err != nil:
-			err = keyring.Refused(err, "batch "+x.Batch)
+			err = vaulterr.RPC(err, "batch "+x.Batch)
 		}
 		var b *masks.Batch
 		if err == nil {
@@ -447,14 +448,14 @@ func (s *Service) record(q *request, r *run, out []decrypt.Part) error {
 	outcome := "repeated"
 	if len(r.fresh) > 0 {
 		outcome = "answered"
-		t := vault.ThresholdRun{Epoch: q.epoch.ID, Quorum: q.quorum, Run: r.id, Client: q.recipients, AnswerBytes: wordBytes}
+		t := ledger.ThresholdRun{Epoch: q.epoch.ID, Quorum: q.quorum, Run: r.id, Client: q.recipients, AnswerBytes: wordBytes}
 		t.Messages, t.Answers = q.some(r.fresh), make([]byte, 0, len(r.fresh)*wordBytes)
 		for _, i := range r.fresh {
 			t.Answers = putWord(t.Answers, out[i].Word)
 		}
 		defer clear(t.Answers)
-		if err := s.Vault.RecordThreshold(t, q.approval()...); err != nil {
-			return keyring.Refused(err, "this decryption")
+		if err := s.Vault.RecordThreshold(t, s.approval(q)...); err != nil {
+			return vaulterr.RPC(err, "this decryption")
 		}
 	}
 	s.Sessions.Metrics.Decryption(outcome)

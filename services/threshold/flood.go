@@ -16,10 +16,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Whole ciphertexts are decrypted with flooding by one quorum, for one client and recipient. A run:
@@ -37,9 +37,9 @@ type flood struct {
 	*Service
 	*request
 	bgv   *bgvCiphertexts
-	held  []vault.Flood
+	held  []ledger.Flood
 	fresh []int // indices of the ciphertexts that are decrypted in this run
-	run   vault.FloodRun
+	run   ledger.FloodRun
 	why   *rpc.Error // this party's own reason to end the run
 	done  func()     // releases the claim
 }
@@ -105,34 +105,27 @@ func (c *claims) claim(digests [][32]byte) (done func(), err error) {
 // spentNext is the next step when a key has decrypted its limit.
 const spentNext = "open coefficients under masks, or make other keys with `lodge keys generate`"
 
-// refusedFlood translates an error of the ledger for the caller.
+// refusedFlood translates an error of the ledger for the caller, and says which allowance is spent.
 func (q *request) refusedFlood(err error) error {
-	switch {
-	case errors.Is(err, vault.ErrSpent):
+	if errors.Is(err, vaulterr.ErrSpent) {
 		if q.epoch.Limit == 0 {
 			return rpc.Errorf(rpc.Burnt, "use a quorum of holders that held shares when the keys were made, or open coefficients under masks",
 				"this party may not decrypt with flooding under the keys of epoch %d: new shares bring none of the allowance", q.epoch.ID)
 		}
 		return rpc.Errorf(rpc.Burnt, spentNext, "the keys of epoch %d have answered for as many ciphertexts with flooding as they may at this party", q.epoch.ID)
-	case errors.Is(err, vault.ErrDelivered):
-		return rpc.Errorf(rpc.Delivered, "a ciphertext is decrypted for only one client and recipient", "one of these ciphertexts was decrypted for another client or recipient")
 	}
-	var quorum *vault.QuorumError
-	if errors.As(err, &quorum) {
-		return rpc.Errorf(rpc.WrongQuorum, "use that quorum, or encrypt again", "a ciphertext is decrypted with flooding by only one quorum, and one of these was decrypted by the holders %v of epoch %d", quorum.Quorum, q.epoch.ID)
-	}
-	return keyring.Refused(err, "this decryption")
+	return vaulterr.RPC(err, "this decryption")
 }
 
 // flood returns this party's answers to ciphertexts that are decrypted with flooding.
 func (s *Service) flood(ctx context.Context, q *request) ([]byte, error) {
-	all := vault.FloodRun{Epoch: q.epoch.ID, Quorum: q.quorum, Client: q.recipients, Digests: q.digests}
+	all := ledger.FloodRun{Epoch: q.epoch.ID, Quorum: q.quorum, Client: q.recipients, Digests: q.digests}
 	f := &flood{Service: s, request: q, bgv: q.batch.(*bgvCiphertexts), run: all}
 	defer f.wipe()
 	if err := f.lookUp(); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(f.held, func(a vault.Flood) bool { return a.Answer == nil }) {
+	if slices.ContainsFunc(f.held, func(a ledger.Flood) bool { return a.Answer == nil }) {
 		if err := s.approved(q); err != nil { // before other parties receive the request
 			return nil, err
 		}
@@ -191,7 +184,7 @@ func (f *flood) drive(ctx context.Context) error {
 		Ref: job.Ref{JobID: fmt.Sprintf("d%x", f.header.GetRequestId()), Ordinal: 1}, Digest: f.asked.Digest(), Group: f.header.GetQuorum(),
 		Protocol: plan.Threshold, Params: terms("flooding", f.scheme, f.epoch.Digest), Epoch: f.epoch.ID,
 	}, func(rs round.Session, source *sample.Source) (round.Transition[struct{}], error) {
-		f.run.Run = vault.RunID(rs.ID[:16])
+		f.run.Run = ledger.RunID(rs.ID[:16])
 		t, err := decrypt.Agree(rs, "agree", offer)
 		if err != nil {
 			return round.Transition[struct{}]{}, err
@@ -292,13 +285,13 @@ func (f *flood) begin(rs round.Session, source *sample.Source, t decrypt.Terms) 
 
 // record makes the answers of the run durable, and waits until all parties have done so.
 func (f *flood) record(rs round.Session, r *bgvdecrypt.Result) (round.Transition[struct{}], error) {
-	if err := f.Vault.RecordFloods(f.run, r.Answers, f.approval()...); err != nil {
+	if err := f.Vault.RecordFloods(f.run, r.Answers, f.Service.approval(f.request)...); err != nil {
 		r.Wipe()
 		return f.refuse(f.refusedFlood(err))
 	}
 	offer := decrypt.Offer{}
 	for k, i := range f.fresh {
-		f.held[i] = vault.Flood{Run: f.run.Run, Answer: r.Answers[k]}
+		f.held[i] = ledger.Flood{Run: f.run.Run, Answer: r.Answers[k]}
 		offer.Held = append(offer.Held, f.run.Run)
 	}
 	t, err := decrypt.Agree(rs, "recorded", offer)

@@ -5,7 +5,7 @@ import (
 	"hash"
 
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
 )
 
 // intake receives the ciphertexts of a request. It hashes and decodes each ciphertext when it is
@@ -109,7 +109,7 @@ func (q *request) name(sum [32]byte) ([32]byte, error) {
 
 // some returns the given messages of the request, in order, as runs of consecutive messages of each
 // ciphertext.
-func (q *request) some(messages []int) (list []vault.Messages) {
+func (q *request) some(messages []int) (list []ledger.Messages) {
 	each := q.batch.each()
 	for _, i := range messages {
 		c, k := q.digests[i/each], i%each
@@ -119,17 +119,17 @@ func (q *request) some(messages []int) (list []vault.Messages) {
 		if last := len(list) - 1; last >= 0 && list[last].Ciphertext == c && list[last].First+list[last].Count == k {
 			list[last].Count++
 		} else {
-			list = append(list, vault.Messages{Ciphertext: c, First: k, Count: 1})
+			list = append(list, ledger.Messages{Ciphertext: c, First: k, Count: 1})
 		}
 	}
 	return list
 }
 
 // all returns all messages of the request.
-func (q *request) all() []vault.Messages {
-	list := make([]vault.Messages, len(q.digests))
+func (q *request) all() []ledger.Messages {
+	list := make([]ledger.Messages, len(q.digests))
 	for i, c := range q.digests {
-		list[i] = vault.Messages{Ciphertext: c, Count: q.batch.each()}
+		list[i] = ledger.Messages{Ciphertext: c, Count: q.batch.each()}
 	}
 	return list
 }

@@ -21,10 +21,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/offline/keygen"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Security is the security level in the records of threshold keys.
@@ -110,7 +110,7 @@ func (r *keysRun) Run(ctx context.Context, s *session.Entry) (*session.Stored, e
 // store stores new shares and their public keys, locked.
 func (s *Service) store(spec *jobv1.SessionSpec, scheme scheme, id round.Digest, parts []secret.Box[share.Vec], keys *publicKeys) (*session.Stored, error) {
 	group := s.group(spec)
-	e := vault.Epoch{
+	e := vaultkeys.Epoch{
 		ID: spec.GetEpoch(), Params: spec.GetParams(), ParamsHash: scheme.hash(), RosterHash: s.Sessions.Roster, Purpose: purpose,
 		Threshold: spec.GetThreshold(), Members: s.members(group), Digest: keys.digest, SessionID: id,
 		Session: session.Name(spec.GetRef()), KeygenSecurity: Security, Created: session.Now(), AnyQuorum: scheme.own(),
@@ -118,7 +118,7 @@ func (s *Service) store(spec *jobv1.SessionSpec, scheme scheme, id round.Digest,
 	}
 	w, err := s.Vault.NewEpoch(e)
 	if err != nil {
-		return nil, keyring.Refused(err, "this epoch")
+		return nil, vaulterr.RPC(err, "this epoch")
 	}
 	defer w.Abort()
 	for _, part := range parts {
@@ -130,7 +130,7 @@ func (s *Service) store(spec *jobv1.SessionSpec, scheme scheme, id round.Digest,
 		return nil, err
 	}
 	if err := w.Commit(); err != nil {
-		return nil, keyring.Refused(err, "this epoch")
+		return nil, vaulterr.RPC(err, "this epoch")
 	}
 	return keygen.Locked(s.Vault, e), nil
 }
@@ -152,7 +152,7 @@ func writeWords(w io.Writer, words []uint64) error {
 func (s *Service) readShares(id uint64, parts []part) (list []share.Vec, err error) {
 	in, err := s.Vault.OpenEpochSecret(id)
 	if err != nil {
-		return nil, keyring.Refused(err, fmt.Sprintf("epoch %d", id))
+		return nil, vaulterr.RPC(err, fmt.Sprintf("epoch %d", id))
 	}
 	defer in.Close()
 	for _, p := range parts {
@@ -180,7 +180,7 @@ func readWords(in io.Reader, words []uint64, q uint64) error {
 	}
 	for i := range words {
 		if words[i] = binary.LittleEndian.Uint64(b[8*i:]); words[i] >= q {
-			return vault.ErrCorrupt
+			return vaulterr.ErrCorrupt
 		}
 	}
 	return nil
@@ -202,10 +202,10 @@ func writeKeys(w io.Writer, keys *publicKeys) error {
 
 // chunks calls f with the header and then with the chunks from first on. Each slice is valid until
 // the next call.
-func (s *Service) chunks(e *vault.Epoch, l layout, first, count int, header func(head []byte, digests [][]byte) error, f func(i int, chunk []byte) error) error {
+func (s *Service) chunks(e *vaultkeys.Epoch, l layout, first, count int, header func(head []byte, digests [][]byte) error, f func(i int, chunk []byte) error) error {
 	in, err := s.Vault.OpenEpochPublic(e.ID)
 	if err != nil {
-		return keyring.Refused(err, fmt.Sprintf("epoch %d", e.ID))
+		return vaulterr.RPC(err, fmt.Sprintf("epoch %d", e.ID))
 	}
 	defer in.Close()
 	buffered := bufio.NewReaderSize(in, 1<<20)
@@ -262,7 +262,7 @@ func (s *Service) ListKeys(context.Context, *thresholdv1.ListKeysRequest) (*thre
 	return out, nil
 }
 
-func (s *Service) describe(e *vault.Epoch) (*thresholdv1.ThresholdKey, error) {
+func (s *Service) describe(e *vaultkeys.Epoch) (*thresholdv1.ThresholdKey, error) {
 	k := &thresholdv1.ThresholdKey{
 		Epoch: e.ID, State: string(e.State), Params: e.Params, ParamsHash: e.ParamsHash[:], Digest: e.Digest[:], Threshold: e.Threshold,
 		Created: timestamppb.New(e.Created), KeygenSecurity: e.KeygenSecurity, Galois: e.Galois, Flooded: e.Decrypted, AnyQuorum: e.AnyQuorum,
@@ -279,7 +279,7 @@ func (s *Service) describe(e *vault.Epoch) (*thresholdv1.ThresholdKey, error) {
 		}
 	}
 	scheme, err := s.schemeOf(e.Params)
-	if err != nil || e.State == vault.EpochRetired {
+	if err != nil || e.State == vaultkeys.EpochRetired {
 		return k, nil //nolint:nilerr // a set that this build no longer has
 	}
 	l := scheme.layout(len(e.Galois))
@@ -292,7 +292,7 @@ func (s *Service) describe(e *vault.Epoch) (*thresholdv1.ThresholdKey, error) {
 }
 
 // inStock returns the number of masks of an epoch by quorum and form.
-func (s *Service) inStock(e *vault.Epoch, scheme scheme, places []int) (list []*thresholdv1.MaskStock, err error) {
+func (s *Service) inStock(e *vaultkeys.Epoch, scheme scheme, places []int) (list []*thresholdv1.MaskStock, err error) {
 	batches, err := s.Vault.MasksUnder(e.ID)
 	if err != nil {
 		return nil, err
@@ -327,7 +327,7 @@ func (s *Service) inStock(e *vault.Epoch, scheme scheme, places []int) (list []*
 // makers returns how many parties made the keys of an epoch and how many of them may collude. The
 // errors of the keys depend on these numbers. Epochs with new shares do not record them; for these,
 // makers returns the numbers with the largest errors.
-func makers(e *vault.Epoch) (parties, threshold int) {
+func makers(e *vaultkeys.Epoch) (parties, threshold int) {
 	if e.From != 0 {
 		return config.MaxParties, config.MaxParties / 2
 	}

@@ -13,10 +13,11 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // sacrificed is the number of additional records that are made, opened and checked.
@@ -26,7 +27,7 @@ const sacrificed = 128
 type masksRun struct {
 	*Service
 	spec   *jobv1.SessionSpec
-	epoch  vault.Epoch
+	epoch  keys.Epoch
 	scheme scheme
 	quorum []uint32 // numbers of holders
 	params decrypt.Params
@@ -73,14 +74,14 @@ func (r *masksRun) Run(ctx context.Context, s *session.Entry) (*session.Stored, 
 	}
 	defer batch.Wipe()
 	s.Enter(jobv1.JobState_JOB_STATE_STORING)
-	b := vault.Batch{
-		ID: session.Name(r.spec.GetRef()), Epoch: r.epoch.ID, Params: r.epoch.Params, Kind: vault.KindMasks, Form: job.FormName(r.spec.GetForm()),
+	b := stock.Batch{
+		ID: session.Name(r.spec.GetRef()), Epoch: r.epoch.ID, Params: r.epoch.Params, Kind: stock.KindMasks, Form: job.FormName(r.spec.GetForm()),
 		Quorum: r.quorum, Count: uint64(batch.Count()), TupleBytes: uint64(r.params.Kind.RecordSize()), Digest: batch.ID(), SessionID: id,
 		Created: session.Now(),
 	}
 	w, err := r.Vault.NewBatch(b)
 	if err != nil {
-		return nil, keyring.Refused(err, "this batch")
+		return nil, vaulterr.RPC(err, "this batch")
 	}
 	defer w.Abort()
 	records, err := batch.Export()
@@ -92,16 +93,16 @@ func (r *masksRun) Run(ctx context.Context, s *session.Entry) (*session.Stored, 
 		return nil, err
 	}
 	if err := w.Commit(nil); err != nil {
-		return nil, keyring.Refused(err, "this batch")
+		return nil, vaulterr.RPC(err, "this batch")
 	}
 	return LockedMasks(r.Vault, b, r.Sessions), nil
 }
 
 // LockedMasks returns a stored batch that waits for activation.
-func LockedMasks(v *vault.Vault, b vault.Batch, of *session.Registry) *session.Stored {
+func LockedMasks(v Vault, b stock.Batch, of *session.Registry) *session.Stored {
 	return &session.Stored{
 		Digest: b.Digest, Epoch: b.Epoch, BatchID: b.ID, Count: b.Count, Security: Security,
-		Activate:   func() error { return keyring.Refused(v.ActivateBatch(b.ID), "batch "+b.ID) },
+		Activate:   func() error { return vaulterr.RPC(v.ActivateBatch(b.ID), "batch "+b.ID) },
 		Discard:    func(reason string) error { return v.RevokeBatch(b.ID, reason) },
 		OnActivate: func() { of.Metrics.Stored(b.Kind, b.Form, b.Count) },
 	}
@@ -111,13 +112,13 @@ func LockedMasks(v *vault.Vault, b vault.Batch, of *session.Registry) *session.S
 // requests get different masks.
 type offers struct {
 	mu   sync.Mutex
-	open map[string][]vault.Span // by batch
+	open map[string][]stock.Span // by batch
 }
 
 // offer finds n free masks of a class that are not offered to another request, oldest first. It
 // returns fewer if there are fewer, or if the limit on spans does not allow n. The caller must call
 // release when they are spent or not needed.
-func (s *Service) offer(e *vault.Epoch, quorum []uint32, form jobv1.MaskForm, n int) (at []decrypt.Span, release func(), err error) {
+func (s *Service) offer(e *keys.Epoch, quorum []uint32, form jobv1.MaskForm, n int) (at []decrypt.Span, release func(), err error) {
 	s.offers.mu.Lock()
 	defer s.offers.mu.Unlock()
 	free, err := s.Vault.FreeMasks(e.ID, quorum, job.FormName(form))
@@ -128,7 +129,7 @@ func (s *Service) offer(e *vault.Epoch, quorum []uint32, form jobv1.MaskForm, n 
 	for _, b := range free {
 		left := b.Free()
 		for _, taken := range s.offers.open[b.ID] {
-			left = left.AndNot(vault.Spans{taken})
+			left = left.AndNot(stock.Spans{taken})
 		}
 		for _, x := range left {
 			spans = append(spans, decrypt.Span{Batch: b.ID, First: x.First, Count: x.Count})
@@ -137,7 +138,7 @@ func (s *Service) offer(e *vault.Epoch, quorum []uint32, form jobv1.MaskForm, n 
 	at = first(spans, uint64(n))
 	var all []func()
 	for _, x := range at {
-		all = append(all, s.offers.take(x.Batch, vault.Span{First: x.First, Count: x.Count}))
+		all = append(all, s.offers.take(x.Batch, stock.Span{First: x.First, Count: x.Count}))
 	}
 	return at, func() {
 		for _, f := range all {
@@ -170,9 +171,9 @@ func first(spans []decrypt.Span, n uint64) []decrypt.Span {
 }
 
 // take records an offer. The caller must hold o.mu.
-func (o *offers) take(batch string, span vault.Span) (release func()) {
+func (o *offers) take(batch string, span stock.Span) (release func()) {
 	if o.open == nil {
-		o.open = map[string][]vault.Span{}
+		o.open = map[string][]stock.Span{}
 	}
 	o.open[batch] = append(o.open[batch], span)
 	return sync.OnceFunc(func() {

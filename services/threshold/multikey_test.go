@@ -26,6 +26,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/multikey/keys"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 const multikeySet = "insecure-M8-32"
@@ -219,7 +220,7 @@ func (o *owners) stored(p int) *mk.Keys {
 	if err != nil {
 		o.Fatal(err)
 	}
-	key, err := vault.LoadKey(f.Vault.KeyFile)
+	key, err := seal.LoadKey(f.Vault.KeyFile)
 	if err != nil {
 		o.Fatal(err)
 	}

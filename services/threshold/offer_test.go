@@ -12,7 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
 )
 
 // The oldest masks are proposed first, in at most the maximum number of spans. If that is not
@@ -82,7 +82,7 @@ func TestSilentStream(t *testing.T) {
 // If the roster has too few holders of an epoch, the suggested next step depends on which holders
 // are missing.
 func TestDisplaced(t *testing.T) {
-	e := &vault.Epoch{ID: 7, Threshold: 1}
+	e := &keys.Epoch{ID: 7, Threshold: 1}
 	for _, c := range []struct {
 		places     []int
 		what, next string

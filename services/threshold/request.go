@@ -16,7 +16,7 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 type request struct {
 	header *thresholdv1.DecryptHeader
 	caller rpc.Principal
-	epoch  vault.Epoch
+	epoch  keys.Epoch
 	scheme scheme
 	quorum []uint32 // numbers of holders
 	params decrypt.Params

@@ -18,7 +18,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
 )
 
 // reshareRun is a session that reshares the secrets of an epoch, as another epoch.
@@ -26,7 +26,7 @@ type reshareRun struct {
 	*Service
 	spec     *jobv1.SessionSpec
 	scheme   scheme
-	from     vault.Epoch // the old epoch, if this party holds a share of it
+	from     vaultkeys.Epoch // the old epoch, if this party holds a share of it
 	old, new protocol.Group
 	dealer   bool
 	heir     bool

@@ -13,6 +13,8 @@ import (
 	client "github.com/lodge-mpc/lodge/clients/go/threshold"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
 )
 
 // A party whose store was restored from a backup counts its allowance for flooding as used up, and
@@ -48,7 +50,7 @@ func (w *world) restored(i int) (dir string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	key, err := vault.LoadKey(f.Vault.KeyFile)
+	key, err := seal.LoadKey(f.Vault.KeyFile)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -62,11 +64,11 @@ func (w *world) restored(i int) (dir string) {
 		w.Fatal(err)
 	}
 	dir = filepath.Join(w.TempDir(), "restored")
-	place, err := vault.Place{Dir: dir}.OpenStore(w.Context())
+	place, err := seal.Place{Dir: dir}.OpenStore(w.Context())
 	if err != nil {
 		w.Fatal(err)
 	}
-	_, err = vault.Restore(place, &backup, key, vault.RestoreOptions{KeepDecryption: true})
+	_, err = vault.Restore(place, &backup, key, upkeep.RestoreOptions{KeepDecryption: true})
 	if err := errors.Join(err, place.Close()); err != nil {
 		w.Fatal(err)
 	}

@@ -22,10 +22,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
 	"github.com/lodge-mpc/lodge/services/multikey/keys"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Rules maps each method to the permission that a caller needs.
@@ -40,7 +40,7 @@ var Rules = session.Rules("/lodge.threshold.v1.ThresholdService/", rpc.Rules{
 
 // Config configures a party's service.
 type Config struct {
-	Vault  *vault.Vault
+	Vault  Vault
 	Audit  *audit.Log
 	Policy config.Threshold
 	// Keys holds this party's own multi-key keys, and Directory the published records of the other
@@ -100,23 +100,23 @@ var purpose = job.PurposeName(jobv1.Purpose_PURPOSE_THRESHOLD)
 
 // held returns the record of an epoch of threshold keys of which this party has a usable share.
 // fresh means that the caller makes masks under the epoch.
-func (s *Service) held(id uint64, fresh bool) (vault.Epoch, error) {
+func (s *Service) held(id uint64, fresh bool) (vaultkeys.Epoch, error) {
 	name := fmt.Sprintf("epoch %d", id)
 	e, err := s.Vault.Epoch(id)
 	switch {
 	case err != nil:
-		return e, keyring.Refused(err, name)
+		return e, vaulterr.RPC(err, name)
 	//lodge:check threshold/purpose [run=TestPurposes] keys of another purpose decrypt
 	case e.Purpose != purpose:
 		return e, rpc.Errorf(rpc.KeyPurpose, "`lodge keys list` lists the threshold keys", "%s was made for %s, not for %s", name, e.Purpose, purpose)
-	case e.State == vault.EpochRetired:
+	case e.State == vaultkeys.EpochRetired:
 		return e, rpc.Errorf(rpc.Burnt, "`lodge keys list` shows whether another epoch has new shares of the same keys; use its holders with `lodge decrypt --epoch`",
 			"%s is retired, and its shares are erased at this party", name)
-	case e.State == vault.EpochLocked:
+	case e.State == vaultkeys.EpochLocked:
 		return e, rpc.Errorf(rpc.Conflict, "wait until the job that makes it is complete", "%s is not active", name)
-	case fresh && e.State != vault.EpochActive:
+	case fresh && e.State != vaultkeys.EpochActive:
 		return e, rpc.Errorf(rpc.Conflict, "use the epoch that has replaced it", "%s is draining: no masks or shares are made for it", name)
-	case s.Vault.Standing(&e) != vault.SameRoster:
+	case s.Vault.Standing(&e) != vaultkeys.SameRoster:
 		return e, displaced(&e, s.Vault.Places(&e), int(s.Sessions.Self))
 	//lodge:check threshold/passive [run=TestPassiveKeysAreRefused] [redundant=the gate rejects the
 	//  making of such keys] passively secure keys are used without the operator's permission
@@ -128,7 +128,7 @@ func (s *Service) held(id uint64, fresh bool) (vault.Epoch, error) {
 
 // displaced returns why this party cannot use an epoch under the present roster, given the indices
 // of the holders in the roster.
-func displaced(e *vault.Epoch, places []int, self int) *rpc.Error {
+func displaced(e *vaultkeys.Epoch, places []int, self int) *rpc.Error {
 	if !slices.Contains(places, self) {
 		return rpc.Errorf(rpc.PinMismatch, "use the holders that `lodge keys show` lists; a holder with a new signing key needs new shares (`lodge keys reshare`)",
 			"this party is not a holder of epoch %d under its present signing key", e.ID)
@@ -145,7 +145,7 @@ func displaced(e *vault.Epoch, places []int, self int) *rpc.Error {
 
 // numbers converts ascending indices in the roster to the holders' numbers, ascending. It returns
 // an error if they are not a quorum of the epoch that includes this party.
-func (s *Service) numbers(e *vault.Epoch, parties []uint32) ([]uint32, error) {
+func (s *Service) numbers(e *vaultkeys.Epoch, parties []uint32) ([]uint32, error) {
 	wrong := func(format string, args ...any) error {
 		return rpc.Errorf(rpc.WrongQuorum, fmt.Sprintf("name %d holders of epoch %d in ascending order", e.Threshold+1, e.ID), format, args...)
 	}

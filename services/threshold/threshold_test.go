@@ -29,6 +29,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 var want = []uint64{0, 1, 2, 3, 15, 14, 13, 12, 5}
@@ -774,18 +777,18 @@ func TestMasksAreUsedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := vault.LoadKey(f.Vault.KeyFile)
+	key, err := seal.LoadKey(f.Vault.KeyFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := vault.OpenPlace(t.Context(), vault.Place{Dir: f.Vault.Dir}, key)
+	v, err := vault.OpenPlace(t.Context(), seal.Place{Dir: f.Vault.Dir}, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.SpendMasks(batch, vault.Span{First: 2, Count: 1}); err != nil {
+	if _, err := v.SpendMasks(batch, stock.Span{First: 2, Count: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.SpendMasks(batch, vault.Span{First: 0, Count: 4}); !errors.Is(err, vault.ErrTaken) {
+	if _, err := v.SpendMasks(batch, stock.Span{First: 0, Count: 4}); !errors.Is(err, vaulterr.ErrTaken) {
 		t.Errorf("spent again: %v", err)
 	}
 	if err := v.Close(); err != nil {

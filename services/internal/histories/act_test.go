@@ -18,7 +18,9 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/job"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	vaultstock "github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const field, params = "p128", "set"
@@ -69,7 +71,7 @@ func (w *world) activate(i int, id string) {
 	if err := v.ActivateBatch(id); err != nil {
 		w.note("  party %d activates %s: %v", i, id, err)
 	}
-	if b, err := v.Batch(id); err == nil && b.State == vault.BatchAvailable {
+	if b, err := v.Batch(id); err == nil && b.State == vaultstock.BatchAvailable {
 		w.model.mu.Lock()
 		w.model.active[i][id] = true
 		w.model.mu.Unlock()
@@ -90,8 +92,8 @@ func (p *party) keep(b *batch) error {
 	if !p.running() {
 		return errors.New("the party is not running")
 	}
-	if _, err := v.Epoch(b.epoch); errors.Is(err, vault.ErrNotFound) {
-		e, err := v.NewEpoch(vault.Epoch{ID: b.epoch, Purpose: "triples", Params: params})
+	if _, err := v.Epoch(b.epoch); errors.Is(err, vaulterr.ErrNotFound) {
+		e, err := v.NewEpoch(keys.Epoch{ID: b.epoch, Purpose: "triples", Params: params})
 		if err != nil {
 			return err
 		}
@@ -102,7 +104,7 @@ func (p *party) keep(b *batch) error {
 			return err
 		}
 	}
-	c := vault.Batch{ID: b.id, Epoch: b.epoch, MACKey: b.macKey, Params: params, Field: field, Kind: job.KindName(b.class.GetKind()), Dim: 1,
+	c := vaultstock.Batch{ID: b.id, Epoch: b.epoch, MACKey: b.macKey, Params: params, Field: field, Kind: job.KindName(b.class.GetKind()), Dim: 1,
 		Count: b.count, Tenant: b.class.GetTenant(), Digest: sha256.Sum256([]byte(b.id)), TupleBytes: b.size}
 	w, err := v.NewBatch(c)
 	if err != nil {
@@ -114,9 +116,9 @@ func (p *party) keep(b *batch) error {
 			return err
 		}
 	}
-	var fresh *vault.NewMACKey
-	if _, err := v.MACKey(b.macKey); errors.Is(err, vault.ErrNotFound) {
-		fresh = &vault.NewMACKey{MACKey: vault.MACKey{ID: b.macKey, Epoch: b.epoch, Params: params, Field: field, Tenant: b.class.GetTenant()},
+	var fresh *keys.NewMACKey
+	if _, err := v.MACKey(b.macKey); errors.Is(err, vaulterr.ErrNotFound) {
+		fresh = &keys.NewMACKey{MACKey: keys.MACKey{ID: b.macKey, Epoch: b.epoch, Params: params, Field: field, Tenant: b.class.GetTenant()},
 			Secret: []byte("share of " + b.macKey)}
 	}
 	return w.Commit(fresh)

@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultstock "github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 // A review reserved and released 5,820 times in a minute, which grew the coordinator's store from 52 kB to 7.7 MB.
@@ -140,7 +140,7 @@ func TestCompactionRevivesNothing(t *testing.T) {
 			}
 		}
 		w.pass(2 * time.Hour)
-		if s := w.states(old.GetId()); s != [parties]vault.ReservationState{} {
+		if s := w.states(old.GetId()); s != [parties]vaultstock.ReservationState{} {
 			t.Errorf("the released reservation is remembered as %q", s)
 		}
 		for name, c := range map[string]struct {

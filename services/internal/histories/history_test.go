@@ -9,7 +9,8 @@ import (
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // manner selects the events that may occur in a history.
@@ -302,7 +303,7 @@ func (w *world) actCheck() {
 		return
 	}
 	err := v.BeginCheck(b.macKey, "session")
-	if errors.Is(err, vault.ErrCheckUnended) { // the end of an earlier check failed to be recorded
+	if errors.Is(err, vaulterr.ErrCheckUnended) { // the end of an earlier check failed to be recorded
 		w.calm = false
 		w.renew()
 	}
@@ -315,11 +316,11 @@ func (w *world) actCheck() {
 	together(w.aFetch(), func() {
 		time.Sleep(took)
 		if passes {
-			_, err := v.EndCheck(b.macKey, "session", vault.CheckPassed)
+			_, err := v.EndCheck(b.macKey, "session", keys.CheckPassed)
 			w.note("party %d: the check passes: %s", i, outcome(err))
 			return
 		}
-		_, err := v.EndCheck(b.macKey, "session", vault.CheckUnfinished)
+		_, err := v.EndCheck(b.macKey, "session", keys.CheckUnfinished)
 		w.note("party %d: the check does not end: %s", i, outcome(err))
 		w.renew()
 	})

@@ -13,7 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/quota"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/spans"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
@@ -304,7 +305,7 @@ func (m *model) count(i int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	drawn := map[quota.Day]uint64{}
-	err := v.Reservations("", func(r *vault.Reservation) bool {
+	err := v.Reservations("", func(r *stock.Reservation) bool {
 		if r.Client == bounded {
 			drawn[quota.DayOf(r.Delivered)] += r.Count()
 		}
@@ -346,7 +347,7 @@ func (m *model) settled(i int) {
 				}
 			}
 		}
-		if k, err := m.w.parties[i].vault().MACKey(b.MACKey); err != nil || free > 0 && k.State != vault.MACActive {
+		if k, err := m.w.parties[i].vault().MACKey(b.MACKey); err != nil || free > 0 && k.State != keys.MACActive {
 			m.violated("%s is in stock at party %d under a MAC key that is %s, %v", b.ID, i, k.State, err)
 		}
 		went := m.counted[i][b.ID].Count()
@@ -356,7 +357,7 @@ func (m *model) settled(i int) {
 			}
 		}
 		sum := free + b.Lost + went
-		if b.State == vault.BatchLocked || b.State == vault.BatchRevoked && !m.active[i][b.ID] {
+		if b.State == stock.BatchLocked || b.State == stock.BatchRevoked && !m.active[i][b.ID] {
 			continue
 		}
 		if sum < b.Count || sum != b.Count && !m.rolled[i] {

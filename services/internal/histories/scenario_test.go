@@ -10,7 +10,7 @@ import (
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 // scenario runs a case that random histories rarely reach, with 40 tuples of tenant a in stock at
@@ -38,7 +38,7 @@ func (w *world) delay(to int, by time.Duration) {
 }
 
 // states returns the state of a reservation at each party; empty if the party does not know it.
-func (w *world) states(id string) (list [parties]vault.ReservationState) {
+func (w *world) states(id string) (list [parties]stock.ReservationState) {
 	for i, p := range w.parties {
 		if r, err := p.vault().Reservation(id); err == nil {
 			list[i] = r.State
@@ -51,7 +51,7 @@ func (w *world) states(id string) (list [parties]vault.ReservationState) {
 func (w *world) everywhere() map[string]bool {
 	ids := map[string]bool{}
 	for _, p := range w.parties {
-		if err := p.vault().Reservations("", func(r *vault.Reservation) bool { ids[r.ID] = true; return true }); err != nil {
+		if err := p.vault().Reservations("", func(r *stock.Reservation) bool { ids[r.ID] = true; return true }); err != nil {
 			w.failed("listing reservations: %v", err)
 		}
 	}
@@ -61,7 +61,7 @@ func (w *world) everywhere() map[string]bool {
 // free checks that a client can reserve all tuples.
 func (w *world) free(t *testing.T) {
 	t.Helper()
-	if r, err := w.reserve(0, 40, time.Minute, "", nil, false); err != nil || w.states(r.GetId()) != [parties]vault.ReservationState{vault.Reserved, vault.Reserved, vault.Reserved} {
+	if r, err := w.reserve(0, 40, time.Minute, "", nil, false); err != nil || w.states(r.GetId()) != [parties]stock.ReservationState{stock.Reserved, stock.Reserved, stock.Reserved} {
 		t.Errorf("not everything can be reserved: %v", err)
 	}
 }
@@ -78,7 +78,7 @@ func TestGivenUp(t *testing.T) {
 		w.pass(3 * time.Second)
 		for id := range w.everywhere() {
 			for i, s := range w.states(id) {
-				if s == vault.Reserved || s == vault.Withdrawn {
+				if s == stock.Reserved || s == stock.Withdrawn {
 					t.Errorf("party %d: %s is %s", i, id, s)
 				}
 			}
@@ -99,7 +99,7 @@ func TestLateProposal(t *testing.T) {
 		w.pass(25 * time.Second)
 		held := 0
 		for id := range w.everywhere() {
-			if s := w.states(id)[2]; s == vault.Reserved || s == vault.Withdrawn { // the withdrawal may be late too
+			if s := w.states(id)[2]; s == stock.Reserved || s == stock.Withdrawn { // the withdrawal may be late too
 				held++
 			}
 		}
@@ -163,7 +163,7 @@ func TestLeaseEndsAfterOneDelivery(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.pass(20 * time.Second)
-		if s := w.states(r.GetId()); s != [parties]vault.ReservationState{vault.Erased, vault.Erased, vault.Erased} {
+		if s := w.states(r.GetId()); s != [parties]stock.ReservationState{stock.Erased, stock.Erased, stock.Erased} {
 			t.Errorf("states %v", s)
 		}
 		got, err := w.stock(w.clients[0]).GetReservation(t.Context(), &stockv1.GetReservationRequest{Id: r.GetId()})
@@ -227,7 +227,7 @@ func TestUnknownAfterACrash(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.pass(5 * time.Second)
-		if s := w.states(lost.GetId()); s != [parties]vault.ReservationState{vault.Reserved, vault.Reserved, vault.Reserved} {
+		if s := w.states(lost.GetId()); s != [parties]stock.ReservationState{stock.Reserved, stock.Reserved, stock.Reserved} {
 			t.Errorf("before the lease ends: %v", s)
 		}
 		w.pass(10 * time.Second)

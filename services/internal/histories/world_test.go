@@ -24,6 +24,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 const (
@@ -183,7 +185,7 @@ var quiet = slog.New(slog.DiscardHandler)
 func partyName(i int) string { return fmt.Sprintf("p%d", i) }
 
 func (p *party) serve(s store.Store, keys []ed25519.PublicKey) (any, func(context.Context), func() error, error) {
-	v, err := vault.OpenAt(s, &vault.Key{}, p.now)
+	v, err := vault.OpenAt(s, &seal.Key{}, p.now)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -195,7 +197,7 @@ func (p *party) serve(s store.Store, keys []ed25519.PublicKey) (any, func(contex
 	}
 	limits := map[string]quota.Limits{bounded: {Tuples: map[string]uint64{job.KindName(kind): dayLimit}}}
 	service := tuples.New(tuples.Config{Vault: v, Log: quiet, Peers: peers, Quota: quota.NewBook(limits, p.now),
-		MACKeyShare: func(k vault.MACKey) ([]byte, error) { return []byte(k.ID), macShare(v, k) },
+		MACKeyShare: func(k vaultkeys.MACKey) ([]byte, error) { return []byte(k.ID), macShare(v, k) },
 		MayRetire:   func(context.Context, uint64) error { return nil },
 		Retire:      func(_ context.Context, epoch uint64, reason string) (int, error) { return v.RetireEpoch(epoch, reason) }})
 	p.opened.Store(v)
@@ -203,7 +205,7 @@ func (p *party) serve(s store.Store, keys []ed25519.PublicKey) (any, func(contex
 }
 
 // macShare reads the stored MAC key share as a party does.
-func macShare(v *vault.Vault, k vault.MACKey) error {
+func macShare(v *vault.Vault, k vaultkeys.MACKey) error {
 	r, err := v.OpenMACKey(k.ID)
 	if err != nil {
 		return err

@@ -19,9 +19,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session/job"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const prefix = "/lodge.multikey.v1.KeysService/"
@@ -36,7 +36,7 @@ var Rules = rpc.Rules{
 
 // Config configures the service for a party's own keys.
 type Config struct {
-	Vault   *vault.Vault
+	Vault   Vault
 	Audit   *audit.Log
 	Gate    *job.Gate
 	Log     *slog.Logger
@@ -101,7 +101,7 @@ func (s *Store) measure() {
 	}
 	active := 0
 	for _, k := range all {
-		if k.State == vault.MultikeyActive {
+		if k.State == vaultkeys.MultikeyActive {
 			active++
 		}
 	}
@@ -112,7 +112,7 @@ func (s *Store) measure() {
 func (s *Store) Wait() { s.working.Wait() }
 
 // Own returns this party's keys by version, including retired ones.
-func (s *Store) Own() ([]vault.MultikeyKey, error) { return s.Vault.MultikeyKeys() }
+func (s *Store) Own() ([]vaultkeys.MultikeyKey, error) { return s.Vault.MultikeyKeys() }
 
 // name returns the name of a version of this party's keys for error messages.
 func (s *Store) name(version uint64) string {
@@ -120,7 +120,7 @@ func (s *Store) name(version uint64) string {
 }
 
 // Find returns this party's keys with the given identifier, including retired ones.
-func (s *Store) Find(id mk.KeyID) (k vault.MultikeyKey, found bool, err error) {
+func (s *Store) Find(id mk.KeyID) (k vaultkeys.MultikeyKey, found bool, err error) {
 	all, err := s.Own()
 	for _, x := range all {
 		if x.Key == id {
@@ -132,11 +132,11 @@ func (s *Store) Find(id mk.KeyID) (k vault.MultikeyKey, found bool, err error) {
 
 // Usable returns an error if keys are retired, if the other parties know that they were retired
 // before this store was restored, or if they are not of the pinned context.
-func (s *Store) Usable(k *vault.MultikeyKey) error {
+func (s *Store) Usable(k *vaultkeys.MultikeyKey) error {
 	switch {
 	case s.Context == nil:
 		return multikey.NotConfigured()
-	case k.State == vault.MultikeyRetired:
+	case k.State == vaultkeys.MultikeyRetired:
 		return rpc.Errorf(rpc.RetiredKey, "encrypt the inputs again under current keys", "%s (%.8x) is retired, and its secret is erased", s.name(k.Version), k.Key)
 	case s.Known.Revoked(k.Key):
 		return rpc.Errorf(rpc.RetiredKey, "destroy it again with `lodge mk keys destroy`, and encrypt the inputs again under current keys",
@@ -170,13 +170,13 @@ func (s *Store) Unknown(id mk.KeyID) *rpc.Error {
 	return rpc.Errorf(rpc.UnknownKey, "check whose keys these are; `lodge mk keys list` lists the keys of a party", "party %d has no multi-key keys %.8x", s.Party, id[:])
 }
 
-func (s *Store) load(k *vault.MultikeyKey) (*mk.Secret, error) {
+func (s *Store) load(k *vaultkeys.MultikeyKey) (*mk.Secret, error) {
 	if err := s.Usable(k); err != nil {
 		return nil, err
 	}
 	in, err := s.Vault.OpenMultikeySecret(k.Version)
 	if err != nil {
-		return nil, keyring.Refused(err, s.name(k.Version))
+		return nil, vaulterr.RPC(err, s.name(k.Version))
 	}
 	defer in.Close()
 	b := make([]byte, s.Context.SecretSize())
@@ -187,13 +187,13 @@ func (s *Store) load(k *vault.MultikeyKey) (*mk.Secret, error) {
 	secret, err := s.Context.DecodeSecret(b)
 	if err == nil && secret.ID() != k.Key {
 		secret.Wipe()
-		err = vault.ErrCorrupt
+		err = vaulterr.ErrCorrupt
 	}
 	return secret, err
 }
 
 // record returns the party's signed record of keys.
-func (s *Store) record(k *vault.MultikeyKey, when time.Time, revoked bool) []byte {
+func (s *Store) record(k *vaultkeys.MultikeyKey, when time.Time, revoked bool) []byte {
 	r := multikey.Record{
 		Version: k.Version, Set: k.ParamsHash, CRS: k.CRS, Key: k.Key, Size: k.Size, Created: when.UTC().Truncate(time.Second),
 		Revoked: revoked,
@@ -213,7 +213,7 @@ func (s *Store) changed() {
 }
 
 // note appends to the audit log.
-func (s *Store) note(caller rpc.Principal, event audit.Event, k *vault.MultikeyKey, note string) error {
+func (s *Store) note(caller rpc.Principal, event audit.Event, k *vaultkeys.MultikeyKey, note string) error {
 	_, err := s.Audit.Append(audit.Entry{
 		Event: event, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Digest: k.Key, Note: note, Objects: []string{fmt.Sprintf("multikey/%d", k.Version)},
 	})

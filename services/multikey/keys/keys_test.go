@@ -23,6 +23,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/multikey/keys"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 const (
@@ -183,7 +184,7 @@ func (w *world) stored(party int) *keys.Store {
 	if err != nil {
 		w.Fatal(err)
 	}
-	key, err := vault.LoadKey(f.Vault.KeyFile)
+	key, err := seal.LoadKey(f.Vault.KeyFile)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const requestIDSize = 16
@@ -28,7 +28,7 @@ type making struct {
 	caller  rpc.Principal
 	request []byte
 	done    chan struct{}
-	made    vault.MultikeyKey
+	made    vaultkeys.MultikeyKey
 	err     error
 }
 
@@ -117,14 +117,14 @@ func (s *Store) run(m *making, call *job.Call) {
 	}
 }
 
-func (s *Store) makeKeys(m *making) (k vault.MultikeyKey, err error) {
+func (s *Store) makeKeys(m *making) (k vaultkeys.MultikeyKey, err error) {
 	source, err := session.Source("multikey keys")
 	if err != nil {
 		return k, err
 	}
 	w, err := s.Vault.NewMultikey(s.Known.Latest())
 	if err != nil {
-		return k, keyring.Refused(err, "a version of the multi-key keys")
+		return k, vaulterr.RPC(err, "a version of the multi-key keys")
 	}
 	defer w.Abort()
 	var salt [32]byte
@@ -133,8 +133,8 @@ func (s *Store) makeKeys(m *making) (k vault.MultikeyKey, err error) {
 	secret, keys := s.Context.GenerateWithSeed(multikey.OwnerInSeed, seed, source, s.Workers)
 	defer secret.Wipe()
 	now := s.Vault.Now().UTC()
-	k = vault.MultikeyKey{
-		Version: w.Version(), State: vault.MultikeyActive, Owner: multikey.OwnerInSeed, Salt: salt[:], Params: s.Context.Name, ParamsHash: s.Context.Hash(), CRS: s.Context.CRS(),
+	k = vaultkeys.MultikeyKey{
+		Version: w.Version(), State: vaultkeys.MultikeyActive, Owner: multikey.OwnerInSeed, Salt: salt[:], Params: s.Context.Name, ParamsHash: s.Context.Hash(), CRS: s.Context.CRS(),
 		Key: secret.ID(), Size: uint64(s.Context.KeySize()), Created: now, Client: m.caller.Name, Request: m.request,
 	}
 	k.Record = s.record(&k, now, false)
@@ -147,7 +147,7 @@ func (s *Store) makeKeys(m *making) (k vault.MultikeyKey, err error) {
 		return k, err
 	}
 	if err := w.Commit(k); err != nil {
-		return k, keyring.Refused(err, s.name(k.Version))
+		return k, vaulterr.RPC(err, s.name(k.Version))
 	}
 	return k, s.note(m.caller, audit.MultikeyMade, &k, k.Params)
 }
@@ -184,14 +184,14 @@ type Public struct {
 func (s *Store) Published(version uint64) (*Public, error) {
 	k, err := s.Vault.MultikeyKey(version)
 	if err != nil {
-		return nil, keyring.Refused(err, s.name(version))
+		return nil, vaulterr.RPC(err, s.name(version))
 	}
 	if err := s.Usable(&k); err != nil {
 		return nil, err
 	}
 	in, err := s.Vault.OpenMultikeyPublic(version)
 	if err != nil {
-		return nil, keyring.Refused(err, s.name(version))
+		return nil, vaulterr.RPC(err, s.name(version))
 	}
 	p := &Public{
 		Header: make([]byte, mk.HeaderSize), ChunkDigests: make([][32]byte, s.Context.Chunks()),
@@ -204,7 +204,7 @@ func (s *Store) Published(version uint64) (*Public, error) {
 		}
 	}
 	if err == nil && mk.IDOf(p.Header, p.ChunkDigests) != k.Key {
-		err = vault.ErrCorrupt
+		err = vaulterr.ErrCorrupt
 	}
 	if err != nil {
 		in.Close()
@@ -229,7 +229,7 @@ func (p *Public) Close() error { return p.in.Close() }
 func readFull(in io.Reader, b []byte) error {
 	_, err := io.ReadFull(in, b)
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return vault.ErrCorrupt
+		return vaulterr.ErrCorrupt
 	}
 	return err
 }
@@ -241,7 +241,7 @@ func readAll(in io.Reader, b []byte) error {
 	}
 	var more [1]byte
 	if n, err := in.Read(more[:]); n > 0 || err != nil && err != io.EOF {
-		return vault.ErrCorrupt
+		return vaulterr.ErrCorrupt
 	}
 	return nil
 }

@@ -14,16 +14,18 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
 )
 
 // backup returns a backup of the store of a stopped party.
-func (w *world) backup(i int) (b *bytes.Buffer, key *vault.Key) {
+func (w *world) backup(i int) (b *bytes.Buffer, key *seal.Key) {
 	w.Helper()
 	f, err := config.LoadParty(w.net.Parties[i])
 	if err != nil {
 		w.Fatal(err)
 	}
-	if key, err = vault.LoadKey(f.Vault.KeyFile); err != nil {
+	if key, err = seal.LoadKey(f.Vault.KeyFile); err != nil {
 		w.Fatal(err)
 	}
 	v, err := vault.Open(f.Vault.Dir, key)
@@ -39,14 +41,14 @@ func (w *world) backup(i int) (b *bytes.Buffer, key *vault.Key) {
 }
 
 // restore restores a backup to a new directory and returns it.
-func (w *world) restore(b *bytes.Buffer, key *vault.Key) (dir string) {
+func (w *world) restore(b *bytes.Buffer, key *seal.Key) (dir string) {
 	w.Helper()
 	dir = filepath.Join(w.TempDir(), "restored")
-	place, err := vault.Place{Dir: dir}.OpenStore(w.Context())
+	place, err := seal.Place{Dir: dir}.OpenStore(w.Context())
 	if err != nil {
 		w.Fatal(err)
 	}
-	_, err = vault.Restore(place, b, key, vault.RestoreOptions{})
+	_, err = vault.Restore(place, b, key, upkeep.RestoreOptions{})
 	if err := errors.Join(err, place.Close()); err != nil {
 		w.Fatal(err)
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-func (s *Store) wire(k *vault.MultikeyKey) *multikeyv1.MultikeyKeys {
+func (s *Store) wire(k *vaultkeys.MultikeyKey) *multikeyv1.MultikeyKeys {
 	out := &multikeyv1.MultikeyKeys{
 		Version: k.Version, State: string(k.State), Owner: k.Owner, Params: k.Params, ParamsHash: k.ParamsHash[:], Crs: k.CRS[:], Key: k.Key[:],
 		KeyBytes: k.Size, Created: timestamppb.New(k.Created), Reason: k.Reason, Record: k.Record, Revocation: k.Revocation,
@@ -53,16 +53,16 @@ func (s *Store) DestroyKeys(ctx context.Context, r *multikeyv1.DestroyKeysReques
 	}
 	k, err := s.Vault.MultikeyKey(r.GetVersion())
 	if err != nil {
-		return nil, keyring.Refused(err, s.name(r.GetVersion()))
+		return nil, vaulterr.RPC(err, s.name(r.GetVersion()))
 	}
 	before := k.State
 	if err := s.Vault.RetireMultikey(k.Version, r.GetReason(), s.record(&k, s.Vault.Now().Truncate(time.Second), true)); err != nil {
-		return nil, keyring.Refused(err, s.name(k.Version))
+		return nil, vaulterr.RPC(err, s.name(k.Version))
 	}
 	if k, err = s.Vault.MultikeyKey(k.Version); err != nil {
 		return nil, err
 	}
-	if before != vault.MultikeyRetired {
+	if before != vaultkeys.MultikeyRetired {
 		if err := s.note(caller, audit.MultikeyRetired, &k, r.GetReason()); err != nil {
 			return nil, err
 		}
@@ -114,21 +114,21 @@ const maxBits = 1 << 18
 const encryptedBit = 1 + 8 + 4 + 4 + 8
 
 // choose returns the keys of a version, or for 0 the newest usable keys.
-func (s *Store) choose(version uint64) (vault.MultikeyKey, error) {
+func (s *Store) choose(version uint64) (vaultkeys.MultikeyKey, error) {
 	if version > 0 {
 		k, err := s.Vault.MultikeyKey(version)
-		return k, keyring.Refused(err, s.name(version))
+		return k, vaulterr.RPC(err, s.name(version))
 	}
 	all, err := s.Own()
 	if err != nil {
-		return vault.MultikeyKey{}, err
+		return vaultkeys.MultikeyKey{}, err
 	}
 	for _, k := range slices.Backward(all) {
 		if s.Usable(&k) == nil {
 			return k, nil
 		}
 	}
-	return vault.MultikeyKey{}, rpc.Errorf(rpc.NotFound, "`lodge mk keys make` makes keys", "party %d has no multi-key keys in use for the context that the roster pins", s.Party)
+	return vaultkeys.MultikeyKey{}, rpc.Errorf(rpc.NotFound, "`lodge mk keys make` makes keys", "party %d has no multi-key keys in use for the context that the roster pins", s.Party)
 }
 
 // unpack returns the bits of a request, which have exactly one encoding.

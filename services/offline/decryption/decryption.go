@@ -30,7 +30,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const prefix = "/lodge.decryption.v1.DecryptionService/"
@@ -52,7 +53,7 @@ type Service struct {
 	decryptionv1.UnimplementedDecryptionServiceServer
 	Sessions *session.Registry
 	Ring     *keyring.Ring
-	Vault    *vault.Vault
+	Vault    Vault
 	Audit    *audit.Log
 	// Announced returns when the peers have recorded the state of this party's store.
 	Announced func(context.Context) error
@@ -181,16 +182,16 @@ func (q *request) add(m *decryptionv1.DecryptShareRequest) error {
 }
 
 // ledgerKey identifies the ring element that the key share multiplies.
-func (q *request) ledgerKey(doubled *gbfv.Ciphertext) vault.LedgerKey {
+func (q *request) ledgerKey(doubled *gbfv.Ciphertext) ledger.LedgerKey {
 	quorum := make([]int, len(q.header.GetQuorum()))
 	for i, p := range q.header.GetQuorum() {
 		quorum[i] = int(p)
 	}
-	return vault.LedgerKey{Epoch: q.header.GetEpoch(), Digest: ddec.ClientKey(q.scheme, q.client.Instance, doubled), Quorum: quorum}
+	return ledger.LedgerKey{Epoch: q.header.GetEpoch(), Digest: ddec.ClientKey(q.scheme, q.client.Instance, doubled), Quorum: quorum}
 }
 
 // answer gives the one answer for a ciphertext, making it if there is none.
-func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, held []byte, err error) {
+func (s *Service) answer(ctx context.Context, q *request) (key ledger.LedgerKey, held []byte, err error) {
 	doubled, err := popk.Verify(ctx, q.client, q.ciphertext, q.proof)
 	s.Sessions.Metrics.Proofs(metrics.ProofClient, err == nil, 1)
 	//lodge:check decryption/proof [tests=./services/party] [run=TestDecryption] a client can have a
@@ -209,7 +210,7 @@ func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, 
 	defer release()
 	var fresh []byte
 	switch _, err = s.Vault.Decryption(key); {
-	case errors.Is(err, vault.ErrNotFound):
+	case errors.Is(err, vaulterr.ErrNotFound):
 		if fresh, err = s.share(q, key, doubled[0]); err != nil {
 			return key, nil, err
 		}
@@ -221,7 +222,7 @@ func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, 
 	//  ledger
 	held, first, err := s.Vault.RecordDecryption(key, q.caller, fresh) // gives what is held to the client that it went to
 	if err != nil {
-		return key, nil, keyring.Refused(err, "this decryption")
+		return key, nil, vaulterr.RPC(err, "this decryption")
 	}
 	if !first {
 		entry.Note = "repeated"
@@ -234,7 +235,7 @@ func (s *Service) answer(ctx context.Context, q *request) (key vault.LedgerKey, 
 }
 
 // share makes this party's message. It leaves the party only if it is the first that is recorded.
-func (s *Service) share(q *request, key vault.LedgerKey, doubled *gbfv.Ciphertext) ([]byte, error) {
+func (s *Service) share(q *request, key ledger.LedgerKey, doubled *gbfv.Ciphertext) ([]byte, error) {
 	//lodge:check decryption/rate [tests=./services/party] [run=TestDecryption] a client gets more
 	//  answers than the policy allows
 	if err := s.Sessions.Gate.AdmitDecryption(); err != nil {
@@ -261,8 +262,8 @@ func (s *Service) GetDecryption(ctx context.Context, r *decryptionv1.GetDecrypti
 	for i, p := range r.GetQuorum() {
 		quorum[i] = int(p)
 	}
-	e, err := s.Vault.Decryption(vault.LedgerKey{Epoch: r.GetEpoch(), Digest: [32]byte(r.GetCiphertextDigest()), Quorum: quorum})
-	if errors.Is(err, vault.ErrNotFound) {
+	e, err := s.Vault.Decryption(ledger.LedgerKey{Epoch: r.GetEpoch(), Digest: [32]byte(r.GetCiphertextDigest()), Quorum: quorum})
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		return &decryptionv1.GetDecryptionResponse{}, nil
 	}
 	if err != nil {

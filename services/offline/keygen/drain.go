@@ -7,9 +7,9 @@ import (
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // DrainEpoch implements the service. It is recorded before the sessions under the epoch are ended, so that none starts
@@ -29,9 +29,9 @@ func (s *Service) DrainEpoch(ctx context.Context, r *keygenv1.DrainEpochRequest)
 	what := fmt.Sprintf("epoch %d", r.GetEpoch())
 	before, err := s.vault.Epoch(r.GetEpoch())
 	if err != nil {
-		return nil, keyring.Refused(err, what)
+		return nil, vaulterr.RPC(err, what)
 	}
-	if before.State != vault.EpochDraining || before.Successor == 0 {
+	if before.State != keys.EpochDraining || before.Successor == 0 {
 		if err := s.checkSuccessor(before, r.GetSuccessor(), caller.Role == rpc.Client); err != nil {
 			return nil, err
 		}
@@ -44,10 +44,10 @@ func (s *Service) DrainEpoch(ctx context.Context, r *keygenv1.DrainEpochRequest)
 		err = s.vault.DrainEpoch(r.GetEpoch(), r.GetSuccessor())
 	}
 	if err != nil {
-		return nil, keyring.Refused(err, what)
+		return nil, vaulterr.RPC(err, what)
 	}
 	end(ctx, r.GetEpoch(), what+" is draining")
-	if err := s.note(caller, r, before.State != vault.EpochDraining); err != nil {
+	if err := s.note(caller, r, before.State != keys.EpochDraining); err != nil {
 		return nil, err
 	}
 	e, err := s.vault.Epoch(r.GetEpoch())
@@ -60,7 +60,7 @@ func (s *Service) DrainEpoch(ctx context.Context, r *keygenv1.DrainEpochRequest)
 // checkSuccessor returns an error unless the successor can replace an epoch at this party: it must
 // be active, belong to the present roster, have the same purpose, and be proved unless passive keys
 // are allowed. Only the party's own client may name none.
-func (s *Service) checkSuccessor(e vault.Epoch, id uint64, none bool) error {
+func (s *Service) checkSuccessor(e keys.Epoch, id uint64, none bool) error {
 	if id == 0 && none {
 		return nil
 	}

@@ -21,7 +21,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Rules say who may call what.
@@ -37,13 +38,13 @@ type Service struct {
 	keygenv1.UnsafeKeygenServiceServer
 	session.Service
 	ring    *keyring.Ring
-	vault   *vault.Vault
+	vault   Vault
 	audit   *audit.Log
 	tenants []string // of the party's policy
 }
 
 // New serves key generation. tenants are those of the party's policy.
-func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, log *audit.Log, tenants []string) *Service {
+func New(sessions *session.Registry, ring *keyring.Ring, v Vault, log *audit.Log, tenants []string) *Service {
 	s := &Service{ring: ring, vault: v, audit: log, tenants: tenants}
 	s.Service = session.NewService(sessions, jobv1.Protocol_PROTOCOL_KEYGEN, func(spec *jobv1.SessionSpec) session.Protocol {
 		return &run{s, spec}
@@ -68,7 +69,7 @@ func (s *Service) ListEpochs(context.Context, *keygenv1.ListEpochsRequest) (*key
 func (s *Service) GetPublicKey(r *keygenv1.GetPublicKeyRequest, stream keygenv1.KeygenService_GetPublicKeyServer) error {
 	e, err := s.vault.Epoch(r.GetEpoch())
 	if err != nil {
-		return keyring.Refused(err, fmt.Sprintf("epoch %d", r.GetEpoch()))
+		return vaulterr.RPC(err, fmt.Sprintf("epoch %d", r.GetEpoch()))
 	}
 	if e.Purpose == job.PurposeName(jobv1.Purpose_PURPOSE_THRESHOLD) {
 		return rpc.Errorf(rpc.KeyPurpose, "`lodge keys fetch` gets them, `lodge keys encrypt` encrypts under them", "epoch %d has threshold keys", e.ID)
@@ -122,7 +123,7 @@ func (s *Service) MayEnd(ctx context.Context, epoch uint64) error {
 func (s *Service) Retire(ctx context.Context, epoch uint64, reason string) (batches int, err error) {
 	batches, err = s.vault.RetireEpoch(epoch, reason)
 	if err != nil {
-		return 0, keyring.Refused(err, fmt.Sprintf("epoch %d", epoch))
+		return 0, vaulterr.RPC(err, fmt.Sprintf("epoch %d", epoch))
 	}
 	s.Sessions.CancelEpoch(ctx, epoch, fmt.Sprintf("epoch %d is retired", epoch))
 	s.ring.Forget(epoch)
@@ -132,20 +133,20 @@ func (s *Service) Retire(ctx context.Context, epoch uint64, reason string) (batc
 	return batches, err
 }
 
-var states = map[vault.EpochState]keygenv1.EpochState{
-	vault.EpochLocked:   keygenv1.EpochState_EPOCH_STATE_LOCKED,
-	vault.EpochActive:   keygenv1.EpochState_EPOCH_STATE_ACTIVE,
-	vault.EpochDraining: keygenv1.EpochState_EPOCH_STATE_DRAINING,
-	vault.EpochRetired:  keygenv1.EpochState_EPOCH_STATE_RETIRED,
+var states = map[keys.EpochState]keygenv1.EpochState{
+	keys.EpochLocked:   keygenv1.EpochState_EPOCH_STATE_LOCKED,
+	keys.EpochActive:   keygenv1.EpochState_EPOCH_STATE_ACTIVE,
+	keys.EpochDraining: keygenv1.EpochState_EPOCH_STATE_DRAINING,
+	keys.EpochRetired:  keygenv1.EpochState_EPOCH_STATE_RETIRED,
 }
 
-var standings = map[vault.Standing]keygenv1.RosterStanding{
-	vault.SameRoster:   keygenv1.RosterStanding_ROSTER_STANDING_SAME,
-	vault.SameParties:  keygenv1.RosterStanding_ROSTER_STANDING_SAME_PARTIES,
-	vault.OtherParties: keygenv1.RosterStanding_ROSTER_STANDING_OTHER,
+var standings = map[keys.Standing]keygenv1.RosterStanding{
+	keys.SameRoster:   keygenv1.RosterStanding_ROSTER_STANDING_SAME,
+	keys.SameParties:  keygenv1.RosterStanding_ROSTER_STANDING_SAME_PARTIES,
+	keys.OtherParties: keygenv1.RosterStanding_ROSTER_STANDING_OTHER,
 }
 
-func (s *Service) wire(e vault.Epoch) *keygenv1.Epoch {
+func (s *Service) wire(e keys.Epoch) *keygenv1.Epoch {
 	purpose := jobv1.Purpose_PURPOSE_TRIPLES
 	for _, p := range []jobv1.Purpose{jobv1.Purpose_PURPOSE_DECRYPTION, jobv1.Purpose_PURPOSE_THRESHOLD} {
 		if e.Purpose == job.PurposeName(p) {
@@ -200,7 +201,7 @@ func (r *run) Run(ctx context.Context, s *session.Entry) (*session.Stored, error
 	}
 	defer result.Wipe()
 	s.Enter(jobv1.JobState_JOB_STATE_STORING)
-	e := vault.Epoch{
+	e := keys.Epoch{
 		ID: r.spec.GetEpoch(), Params: r.spec.GetParams(), ParamsHash: scheme.Set.Hash(), RosterHash: r.Sessions.Roster,
 		Purpose: job.PurposeName(r.spec.GetPurpose()), Digest: result.Keys.Digest(scheme, r.ring.Workers()), SessionID: id,
 		Session: session.Name(r.spec.GetRef()), KeygenSecurity: result.Security, Created: session.Now(),
@@ -208,23 +209,29 @@ func (r *run) Run(ctx context.Context, s *session.Entry) (*session.Stored, error
 	}
 	w, err := keyring.Store(r.vault, e, scheme, result)
 	if err != nil {
-		return nil, keyring.Refused(err, "this epoch")
+		return nil, vaulterr.RPC(err, "this epoch")
 	}
 	if err := w.Commit(); err != nil {
-		return nil, keyring.Refused(err, "this epoch")
+		return nil, vaulterr.RPC(err, "this epoch")
 	}
 	return Locked(r.vault, e), nil
 }
 
-// Locked is a stored epoch that waits for activation.
-func Locked(v *vault.Vault, e vault.Epoch) *session.Stored {
+// Stored is the part of the vault that activates a stored epoch, or erases it.
+type Stored interface {
+	ActivateEpoch(id uint64) error
+	RetireEpoch(id uint64, reason string) (batches int, err error)
+}
+
+// Locked returns a stored epoch that waits for activation.
+func Locked(v Stored, e keys.Epoch) *session.Stored {
 	bits := 0
 	if set, err := params.Lookup(e.Params); err == nil {
 		bits = set.StatSecurityBits()
 	}
 	return &session.Stored{
 		Digest: e.Digest, Epoch: e.ID, Security: e.KeygenSecurity, StatBits: bits,
-		Activate: func() error { return keyring.Refused(v.ActivateEpoch(e.ID), fmt.Sprintf("epoch %d", e.ID)) },
+		Activate: func() error { return vaulterr.RPC(v.ActivateEpoch(e.ID), fmt.Sprintf("epoch %d", e.ID)) },
 		Discard: func(reason string) error {
 			_, err := v.RetireEpoch(e.ID, reason)
 			return err

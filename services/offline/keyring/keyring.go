@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
@@ -17,12 +16,13 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Keys are the keys of an active epoch at this party. The caller must call Release.
 type Keys struct {
-	Epoch      vault.Epoch
+	Epoch      vaultkeys.Epoch
 	Public     *keygen.PublicKeys
 	PublicHash round.Digest
 	Secret     ring.NTT // this party's share
@@ -33,7 +33,7 @@ type Keys struct {
 // Ring loads keys and shares them among their users. It keeps the most recently used keys in
 // memory, and erases other keys after their last use. It keeps schemes by set and field.
 type Ring struct {
-	vault   *vault.Vault
+	vault   Vault
 	workers int
 	passive bool // whether keys may be used that are not proved
 
@@ -52,7 +52,7 @@ type loaded struct {
 }
 
 // New makes a ring over a vault; passive says whether keys may be used whose generation was only passively secure.
-func New(v *vault.Vault, workers int, passive bool) *Ring {
+func New(v Vault, workers int, passive bool) *Ring {
 	return &Ring{vault: v, workers: workers, passive: passive, loaded: map[uint64]*loaded{}, schemes: map[string]*gbfv.Scheme{}}
 }
 
@@ -94,7 +94,7 @@ func (r *Ring) scheme(set, field string) (*gbfv.Scheme, error) {
 
 // SetOf is the set that resolves instances under the keys of an epoch: where these were proved, with the bounds of their
 // proofs.
-func SetOf(e vault.Epoch, s *gbfv.Scheme) *params.Set {
+func SetOf(e vaultkeys.Epoch, s *gbfv.Scheme) *params.Set {
 	if e.KeygenSecurity == params.Proved {
 		return s.Set.Proved()
 	}
@@ -112,7 +112,9 @@ func (r *Ring) Workers() int { return r.workers }
 const maxFrame = round.MaxFrame
 
 // Store begins to store the result of key generation; the caller commits.
-func Store(v *vault.Vault, e vault.Epoch, s *gbfv.Scheme, result keygen.Result) (*vault.EpochWriter, error) {
+func Store(v interface {
+	NewEpoch(e vaultkeys.Epoch) (*vaultkeys.EpochWriter, error)
+}, e vaultkeys.Epoch, s *gbfv.Scheme, result keygen.Result) (*vaultkeys.EpochWriter, error) {
 	w, err := v.NewEpoch(e)
 	if err != nil {
 		return nil, err
@@ -124,7 +126,7 @@ func Store(v *vault.Vault, e vault.Epoch, s *gbfv.Scheme, result keygen.Result) 
 	return w, nil
 }
 
-func write(w *vault.EpochWriter, s *gbfv.Scheme, result keygen.Result) error {
+func write(w *vaultkeys.EpochWriter, s *gbfv.Scheme, result keygen.Result) error {
 	secret := make([]byte, 0, 2*len(result.Secret))
 	defer func() { clear(secret[:cap(secret)]) }()
 	for _, c := range result.Secret {
@@ -152,12 +154,12 @@ func write(w *vault.EpochWriter, s *gbfv.Scheme, result keygen.Result) error {
 }
 
 // Epoch gives the record of an epoch of this purpose under which something new may be made.
-func (r *Ring) Epoch(id uint64, purpose string) (vault.Epoch, error) {
+func (r *Ring) Epoch(id uint64, purpose string) (vaultkeys.Epoch, error) {
 	e, err := r.Held(id, purpose)
 	//lodge:check keyring/draining [tests=./services/party,./services/offline/keyring]
 	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
 	//  new tuples are made under an epoch that drains
-	if err == nil && e.State == vault.EpochDraining {
+	if err == nil && e.State == vaultkeys.EpochDraining {
 		next := "`lodge keys rotate` makes another epoch"
 		if e.Successor != 0 {
 			next = fmt.Sprintf("use epoch %d, which has taken its place", e.Successor)
@@ -173,11 +175,11 @@ func (r *Ring) Epoch(id uint64, purpose string) (vault.Epoch, error) {
 
 // Held returns the record of an epoch of this purpose whose keys may be used, at least for results
 // that were made under it earlier.
-func (r *Ring) Held(id uint64, purpose string) (vault.Epoch, error) {
+func (r *Ring) Held(id uint64, purpose string) (vaultkeys.Epoch, error) {
 	e, err := r.vault.Epoch(id)
 	switch {
 	case err != nil:
-		return e, Refused(err, fmt.Sprintf("epoch %d", id))
+		return e, vaulterr.RPC(err, fmt.Sprintf("epoch %d", id))
 	//lodge:check keyring/purpose [tests=./services/party,./services/offline/keyring]
 	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
 	//  keys serve a purpose they were not made for
@@ -186,17 +188,17 @@ func (r *Ring) Held(id uint64, purpose string) (vault.Epoch, error) {
 	//lodge:check keyring/retired [tests=./services/party,./services/offline/keyring]
 	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
 	//  a retired epoch is used
-	case e.State == vault.EpochRetired:
+	case e.State == vaultkeys.EpochRetired:
 		return e, rpc.Errorf(rpc.Burnt, "use another epoch", "epoch %d is retired", id)
 	//lodge:check keyring/locked [run=TestKeysThat] an epoch is used before it is active at every
 	//  party
-	case e.State == vault.EpochLocked:
+	case e.State == vaultkeys.EpochLocked:
 		return e, rpc.Errorf(rpc.Conflict, "wait until the job that makes it is complete", "epoch %d is not active", id)
 	//lodge:check keyring/roster [tests=./services/party,./services/offline/keyring]
 	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
 	//  keys of another roster are used
-	case r.vault.Standing(&e) != vault.SameRoster:
-		return e, Refused(fmt.Errorf("%w: epoch %d", vault.ErrRoster, id), "")
+	case r.vault.Standing(&e) != vaultkeys.SameRoster:
+		return e, vaulterr.RPC(fmt.Errorf("%w: epoch %d", vaulterr.ErrRoster, id), "")
 	//lodge:check keyring/passive [tests=./services/party,./services/offline/keyring]
 	//  [run=TestDecryption|TestRefusals|TestPassive|TestRetir|TestRoster|TestKeys|TestDrain|TestMixed]
 	//  unproved keys are used although the operator does not allow them
@@ -291,7 +293,7 @@ func (r *Ring) Forget(id uint64) {
 	r.drop(id)
 }
 
-func (r *Ring) load(e vault.Epoch) (*Keys, error) {
+func (r *Ring) load(e vaultkeys.Epoch) (*Keys, error) {
 	s, err := r.Scheme(e.Params, "")
 	if err != nil {
 		return nil, err
@@ -301,7 +303,7 @@ func (r *Ring) load(e vault.Epoch) (*Keys, error) {
 		return nil, err
 	}
 	if k.Public.Digest(s, r.workers) != round.Digest(e.Digest) {
-		return nil, fmt.Errorf("keyring: stored keys of epoch %d differ from their digest: %w", e.ID, vault.ErrCorrupt)
+		return nil, fmt.Errorf("keyring: stored keys of epoch %d differ from their digest: %w", e.ID, vaulterr.ErrCorrupt)
 	}
 	k.PublicHash = k.Public.PublicHash(s)
 	if k.Secret, err = r.loadSecret(e.ID, s); err != nil {
@@ -320,7 +322,7 @@ func (k *Keys) ProofKey() (seed, polynomial []byte) {
 }
 
 // MemoryBytes returns the memory that the keys of an epoch occupy.
-func (r *Ring) MemoryBytes(e vault.Epoch) (uint64, error) {
+func (r *Ring) MemoryBytes(e vaultkeys.Epoch) (uint64, error) {
 	s, err := r.Scheme(e.Params, "")
 	if err != nil {
 		return 0, err
@@ -329,7 +331,7 @@ func (r *Ring) MemoryBytes(e vault.Epoch) (uint64, error) {
 }
 
 // PublicKey reads an epoch's public key and its hash, without the keys that Load gives.
-func (r *Ring) PublicKey(e vault.Epoch) (*gbfv.PublicKey, round.Digest, error) {
+func (r *Ring) PublicKey(e vaultkeys.Epoch) (*gbfv.PublicKey, round.Digest, error) {
 	s, err := r.Scheme(e.Params, "")
 	if err != nil {
 		return nil, round.Digest{}, err
@@ -345,7 +347,7 @@ func (r *Ring) PublicKey(e vault.Epoch) (*gbfv.PublicKey, round.Digest, error) {
 func (r *Ring) PublicFrames(id uint64) (seed, polynomial []byte, err error) {
 	in, err := r.vault.OpenEpochPublic(id)
 	if err != nil {
-		return nil, nil, Refused(err, fmt.Sprintf("epoch %d", id))
+		return nil, nil, vaulterr.RPC(err, fmt.Sprintf("epoch %d", id))
 	}
 	defer in.Close()
 	frames, _, err := readFrames(in)
@@ -375,7 +377,7 @@ func readPublic(in io.Reader, s *gbfv.Scheme) (*keygen.PublicKeys, error) {
 		return nil, err
 	}
 	if dim < 1 || dim > s.N()/2 || dim&(dim-1) != 0 {
-		return nil, vault.ErrCorrupt
+		return nil, vaulterr.ErrCorrupt
 	}
 	return keygen.Decode(s, dim, frames)
 }
@@ -395,7 +397,7 @@ func readFrames(in io.Reader) (next func() ([]byte, error), dim int, err error) 
 		}
 		size := binary.LittleEndian.Uint32(n[:])
 		if size > maxFrame {
-			return nil, vault.ErrCorrupt
+			return nil, vaulterr.ErrCorrupt
 		}
 		if int(size) > cap(frame) {
 			frame = make([]byte, size)
@@ -425,44 +427,10 @@ func readSecret(in io.Reader, s *gbfv.Scheme) (ring.NTT, error) {
 		return ring.NTT{}, err
 	}
 	if n, err := in.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
-		return ring.NTT{}, vault.ErrCorrupt
+		return ring.NTT{}, vaulterr.ErrCorrupt
 	}
 	for i := range secret {
 		secret[i] = int64(int16(binary.LittleEndian.Uint16(b[2*i:])))
 	}
 	return keygen.Lift(s, secret), nil
-}
-
-// Refused turns a vault's refusal into an error for the caller.
-func Refused(err error, what string) error {
-	switch {
-	case errors.Is(err, vault.ErrNotFound):
-		return rpc.Errorf(rpc.NotFound, "", "no %s at this party", what)
-	case errors.Is(err, vault.ErrExists):
-		return rpc.Errorf(rpc.Conflict, "", "%s exists already", what)
-	case errors.Is(err, vault.ErrErased):
-		return rpc.Errorf(rpc.Burnt, "", "%s is erased", what)
-	case errors.Is(err, vault.ErrDelivered):
-		return rpc.Errorf(rpc.Delivered, "tuples go to one client, once", "%s went to another client", what)
-	case errors.Is(err, vault.ErrSpent):
-		return rpc.Errorf(rpc.Burnt, "generate new keys: `lodge jobs submit --kind keys`", "%s: %v", what, err)
-	case errors.Is(err, vault.ErrQuarantine):
-		return rpc.Errorf(rpc.Quarantined, "the operator runs `lodge store quarantine` at this party", "%v", err)
-	case errors.Is(err, vault.ErrRoster):
-		return rpc.Errorf(rpc.PinMismatch, "`lodge keys rotate` makes an epoch under the present roster", "%s",
-			strings.TrimPrefix(err.Error(), "vault: "))
-	case errors.Is(err, vault.ErrQuorum):
-		return rpc.Errorf(rpc.WrongQuorum, "ask those", "%s: %s", what, strings.TrimPrefix(err.Error(), "vault: "))
-	case errors.Is(err, vault.ErrReleased):
-		return rpc.Errorf(rpc.Conflict, "encrypt it anew", "%s: the answer to a ciphertext has left this party, and another party of the quorum has lost its own", what)
-	case errors.Is(err, vault.ErrApproval):
-		return rpc.Errorf(rpc.ApprovalNeeded, "other clients approve it first", "%s: %s", what, strings.TrimPrefix(err.Error(), "vault: "))
-	case errors.Is(err, vault.ErrOwn):
-		return rpc.Errorf(rpc.Forbidden, "another client approves it", "%s is this client's own", what)
-	case errors.Is(err, vault.ErrWaiting):
-		return rpc.Errorf(rpc.RateLimited, "have some approved, or let them expire", "%s", strings.TrimPrefix(err.Error(), "vault: "))
-	case errors.Is(err, vault.ErrState):
-		return rpc.Errorf(rpc.Conflict, "", "%s is not in the state for this", what)
-	}
-	return err
 }

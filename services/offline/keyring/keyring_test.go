@@ -16,6 +16,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 const set = "insecure-8"
@@ -24,10 +26,10 @@ const set = "insecure-8"
 func filled(t *testing.T, n int) (*vault.Vault, keygen.Result) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
-	if err := vault.WriteNewKey(path); err != nil {
+	if err := seal.WriteNewKey(path); err != nil {
 		t.Fatal(err)
 	}
-	key, err := vault.LoadKey(path)
+	key, err := seal.LoadKey(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +52,7 @@ func filled(t *testing.T, n int) (*vault.Vault, keygen.Result) {
 	}).OK(t)
 	r := out.Results[0]
 	for id := range uint64(n) {
-		e := vault.Epoch{ID: id + 1, Params: set, Purpose: "triples", Dim: 4, Digest: r.Keys.Digest(s, 1), Limit: 1}
+		e := keys.Epoch{ID: id + 1, Params: set, Purpose: "triples", Dim: 4, Digest: r.Keys.Digest(s, 1), Limit: 1}
 		w, err := Store(v, e, s, r)
 		if err != nil {
 			t.Fatal(err)
@@ -134,7 +136,7 @@ func TestKeysThatAreNotReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Store(v, vault.Epoch{ID: 2, Params: set, Purpose: "triples", Dim: 4, Limit: 1}, s, result)
+	w, err := Store(v, keys.Epoch{ID: 2, Params: set, Purpose: "triples", Dim: 4, Limit: 1}, s, result)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +150,7 @@ func TestKeysThatAreNotReady(t *testing.T) {
 		}
 	}
 	result.Secret[3] = 1 << 15
-	if _, err := Store(v, vault.Epoch{ID: 3, Params: set, Purpose: "triples", Dim: 4, Limit: 1}, s, result); err == nil {
+	if _, err := Store(v, keys.Epoch{ID: 3, Params: set, Purpose: "triples", Dim: 4, Limit: 1}, s, result); err == nil {
 		t.Error("a secret was cut short")
 	}
 }

@@ -25,7 +25,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Rules say who may call what.
@@ -49,12 +50,12 @@ type Service struct {
 	popkv1.UnsafePopkServiceServer
 	session.Service
 	ring    *keyring.Ring
-	vault   *vault.Vault
+	vault   Vault
 	parties int
 }
 
 // New serves the proofs of n parties.
-func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, n int) *Service {
+func New(sessions *session.Registry, ring *keyring.Ring, v Vault, n int) *Service {
 	s := &Service{ring: ring, vault: v, parties: n}
 	s.Service = session.NewService(sessions, jobv1.Protocol_PROTOCOL_POPK, func(spec *jobv1.SessionSpec) session.Protocol {
 		return &run{Service: s, spec: spec}
@@ -64,7 +65,7 @@ func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, n int) 
 
 // config checks a header and gives what prover and verifier agree on, for an epoch that usable gives. The prover is the
 // caller.
-func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader, usable func(uint64, string) (vault.Epoch, error)) (*protocol.ClientConfig, error) {
+func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader, usable func(uint64, string) (vaultkeys.Epoch, error)) (*protocol.ClientConfig, error) {
 	caller, _ := rpc.Caller(ctx)
 	switch {
 	case h == nil:
@@ -78,7 +79,7 @@ func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader, usable func
 	}
 	e, err := s.vault.Epoch(h.GetEpoch())
 	if err != nil {
-		return nil, keyring.Refused(err, fmt.Sprintf("epoch %d", h.GetEpoch()))
+		return nil, vaulterr.RPC(err, fmt.Sprintf("epoch %d", h.GetEpoch()))
 	}
 	if purpose := job.PurposeName(jobv1.Purpose_PURPOSE_DECRYPTION); e.Purpose != purpose {
 		return nil, rpc.Errorf(rpc.KeyPurpose, "use an epoch that was made for decryption", "epoch %d was made for %s: clients do not encrypt under it", e.ID, e.Purpose)

@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/runner"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // name is how the session appears in the records of MAC keys.
@@ -31,7 +32,7 @@ func (r *run) beginCheck() error {
 // recordBegin records durably that a check has begun, and audits a MAC key that this burns.
 func (r *run) recordBegin() error {
 	err := r.vault.BeginCheck(r.macID, r.name())
-	if errors.Is(err, vault.ErrCheckUnended) {
+	if errors.Is(err, vaulterr.ErrCheckUnended) {
 		r.note(audit.MACKeyBurnt, err.Error())
 	}
 	return err
@@ -49,7 +50,7 @@ func (r *run) endCheck(err error) error {
 		r.Sessions.Log.Error("recording the end of a MAC check", "mac_key", r.macID, "error", ended)
 		return ended
 	}
-	if result == vault.CheckPassed {
+	if result == keys.CheckPassed {
 		return nil
 	}
 	r.Sessions.Log.Warn("a MAC check failed or did not end", "mac_key", r.macID, "session", r.name(), "failed", k.Failed, "state", string(k.State))
@@ -58,9 +59,9 @@ func (r *run) endCheck(err error) error {
 		return nil
 	}
 	switch k.State {
-	case vault.MACRetired:
+	case keys.MACRetired:
 		r.note(audit.MACKeyRetired, k.Reason)
-	case vault.MACBurnt:
+	case keys.MACBurnt:
 		r.note(audit.MACKeyBurnt, k.Reason)
 	}
 	return nil
@@ -70,22 +71,22 @@ func (r *run) endCheck(err error) error {
 // openings and then ends the session knows as much as after a failure, so a check without a result
 // counts too. Once the own check has passed there is nothing more to learn under proved keys. Under
 // other keys, only a batch that all parties accept leaves the key unaffected.
-func (r *run) result(err error) vault.CheckResult {
+func (r *run) result(err error) keys.CheckResult {
 	switch {
 	case err == nil:
-		return vault.CheckPassed
+		return keys.CheckPassed
 	//lodge:check triples/check/rejected [drop=rejected(err)] [run=TestHowAnEnd] a peer's signed
 	//  rejection is not counted
 	case failedHere(err) || rejected(err):
-		return vault.CheckFailed
+		return keys.CheckFailed
 	//lodge:check triples/check/proved [drop=r.proved] [run=TestHowAnEnd|TestABatchIsReleased] under
 	//  unproved keys, a batch that not all parties accept leaves the MAC key unharmed
 	case r.passed && r.proved:
-		return vault.CheckPassed
+		return keys.CheckPassed
 	}
-	//lodge:check triples/check/unfinished [return=vault.CheckPassed]
+	//lodge:check triples/check/unfinished [return=keys.CheckPassed]
 	//  [run=TestHowAnEnd|TestAPeerThatWithholds] a check that does not end is not counted
-	return vault.CheckUnfinished
+	return keys.CheckUnfinished
 }
 
 // note writes an entry about the MAC key into the audit log. A failure to do so is logged: the record in the vault decides.
@@ -104,7 +105,7 @@ func (r *run) unlessGone(err error) error {
 	if err == nil || r.fresh {
 		return err
 	}
-	if k, found := r.vault.MACKey(r.macID); found == nil && (k.State == vault.MACBurnt || k.State == vault.MACRetired) {
+	if k, found := r.vault.MACKey(r.macID); found == nil && (k.State == keys.MACBurnt || k.State == keys.MACRetired) {
 		return session.Refuse(rpc.Errorf(rpc.Burnt, "submit the job again", "the MAC key was %s meanwhile: %s", k.State, k.Reason))
 	}
 	return err

@@ -5,7 +5,7 @@ import (
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
 )
 
 // slot identifies a combination that has one MAC key at a time.
@@ -20,7 +20,7 @@ func slotOf(s *jobv1.SessionSpec) slot { return slot{s.GetEpoch(), s.GetField(),
 // use a MAC key at the same time, because a failed check reveals nothing about it. Under keys that are not proved a failure may
 // reveal it, so that one session uses it at a time, and stores its batch only after its verdict.
 type claims struct {
-	vault *vault.Vault
+	vault Vault
 
 	mu      sync.Mutex
 	holders map[slot]*holders
@@ -32,7 +32,7 @@ type holders struct {
 	maker bool
 }
 
-func newClaims(v *vault.Vault) *claims {
+func newClaims(v Vault) *claims {
 	return &claims{vault: v, holders: map[slot]*holders{}}
 }
 
@@ -62,9 +62,9 @@ func (c *claims) enter(s slot, exclusive bool) (*claim, error) {
 		case slot{k.Epoch, k.Field, k.Tenant} != s:
 		//lodge:check triples/claim-locked [run=TestClaims] a MAC key is used before it is active at
 		//  every party
-		case k.State == vault.MACLocked:
+		case k.State == vaultkeys.MACLocked:
 			return nil, errMACKeyBusy
-		case k.State == vault.MACActive:
+		case k.State == vaultkeys.MACActive:
 			x.maker = false
 		}
 	}

@@ -9,6 +9,9 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 func must(t *testing.T, err error) {
@@ -21,8 +24,8 @@ func must(t *testing.T, err error) {
 func emptyVault(t *testing.T) *vault.Vault {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
-	must(t, vault.WriteNewKey(path))
-	k, err := vault.LoadKey(path)
+	must(t, seal.WriteNewKey(path))
+	k, err := seal.LoadKey(path)
 	must(t, err)
 	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"), k)
 	must(t, err)
@@ -34,7 +37,7 @@ func emptyVault(t *testing.T) *vault.Vault {
 func testVault(t *testing.T) *vault.Vault {
 	t.Helper()
 	v := emptyVault(t)
-	w, err := v.NewEpoch(vault.Epoch{ID: 1, Purpose: "triples", Limit: 3})
+	w, err := v.NewEpoch(keys.Epoch{ID: 1, Purpose: "triples", Limit: 3})
 	must(t, err)
 	must(t, w.Commit())
 	must(t, v.ActivateEpoch(1))
@@ -43,7 +46,7 @@ func testVault(t *testing.T) *vault.Vault {
 
 // addBatch stores a batch, locked; with fresh its MAC key comes into being with it.
 func addBatch(v *vault.Vault, id, key string, fresh bool) error {
-	w, err := v.NewBatch(vault.Batch{ID: id, Epoch: 1, MACKey: key, Field: "p128", Tenant: "dev", Count: 1, TupleBytes: 1})
+	w, err := v.NewBatch(stock.Batch{ID: id, Epoch: 1, MACKey: key, Field: "p128", Tenant: "dev", Count: 1, TupleBytes: 1})
 	if err != nil {
 		return err
 	}
@@ -52,7 +55,7 @@ func addBatch(v *vault.Vault, id, key string, fresh bool) error {
 		return err
 	}
 	if fresh {
-		return w.Commit(&vault.NewMACKey{MACKey: vault.MACKey{ID: key, Epoch: 1, Field: "p128", Tenant: "dev"}, Secret: []byte("alpha")})
+		return w.Commit(&keys.NewMACKey{MACKey: keys.MACKey{ID: key, Epoch: 1, Field: "p128", Tenant: "dev"}, Secret: []byte("alpha")})
 	}
 	return w.Commit(nil)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/gbfv/gbfvtest"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 // A stored MAC key is rejected unless it is the canonical encoding of the decoded key.
@@ -23,7 +23,7 @@ func FuzzStoredMACKey(f *testing.F) {
 	}
 	key := gbfvtest.New(s, 2, 1, bytes.Repeat([]byte{1}, 32))
 	r := &run{scheme: s, mac: triple.MACKey{Ciphertext: key.Encrypt(key.Random(1), 1), Share: key.Random(2).Slice(0, 1)}}
-	valid := newMACKey(r, vault.Batch{}).Secret
+	valid := newMACKey(r, stock.Batch{}).Secret
 	f.Add(valid)
 	f.Add(valid[:len(valid)-1])
 	f.Add(valid[:len(valid)-2])
@@ -36,7 +36,7 @@ func FuzzStoredMACKey(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again := newMACKey(&run{scheme: s, mac: m}, vault.Batch{}).Secret; !bytes.Equal(again, b) {
+		if again := newMACKey(&run{scheme: s, mac: m}, stock.Batch{}).Secret; !bytes.Equal(again, b) {
 			t.Error("another encoding was accepted")
 		}
 	})

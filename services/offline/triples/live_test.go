@@ -31,6 +31,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/session/runner"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const (
@@ -70,7 +73,7 @@ func newLive(t *testing.T, security string) *live {
 	net := testnet.New(t, 2, testnet.Options{})
 	for i, p := range net.Parties {
 		v := emptyVault(t)
-		e := vault.Epoch{
+		e := vaultkeys.Epoch{
 			ID: 1, Params: liveSet, ParamsHash: hash, Purpose: "triples", Digest: keys[i].Keys.Digest(scheme, 1), Dim: 1, Limit: params.MaxDecryptions,
 			KeygenSecurity: security,
 		}
@@ -95,12 +98,12 @@ func newLive(t *testing.T, security string) *live {
 		st := n.ends(i, first)
 		_, err := s.Activate(t.Context(), &jobv1.ActivateRequest{Ref: first.GetRef(), Digest: st.GetDigest()})
 		must(t, err)
-		b, err := s.vault.Batch(st.GetBatchId())
+		b, err := s.whole().Batch(st.GetBatchId())
 		must(t, err)
 		n.macKey = b.MACKey
-		_, err = s.vault.Reserve(vault.Reservation{
-			ID: "r", Class: vault.Class{Tenant: b.Tenant, Kind: b.Kind, Params: b.Params, Field: b.Field}, Epoch: 1, MACKey: b.MACKey, Owner: "client",
-			Ranges: []vault.Range{{Batch: b.ID, Span: vault.Span{Count: b.Count}}}, Lease: time.Now().Add(time.Hour),
+		_, err = s.whole().Reserve(stock.Reservation{
+			ID: "r", Class: stock.Class{Tenant: b.Tenant, Kind: b.Kind, Params: b.Params, Field: b.Field}, Epoch: 1, MACKey: b.MACKey, Owner: "client",
+			Ranges: []stock.Range{{Batch: b.ID, Span: stock.Span{Count: b.Count}}}, Lease: time.Now().Add(time.Hour),
 		})
 		must(t, err)
 	}
@@ -156,9 +159,9 @@ func (n *live) until(what string, done func() bool) {
 }
 
 // key is a party's record of the MAC key.
-func (n *live) key(party int) vault.MACKey {
+func (n *live) key(party int) vaultkeys.MACKey {
 	n.t.Helper()
-	k, err := n.services[party].vault.MACKey(n.macKey)
+	k, err := n.services[party].whole().MACKey(n.macKey)
 	must(n.t, err)
 	return k
 }
@@ -166,7 +169,7 @@ func (n *live) key(party int) vault.MACKey {
 // batches counts the stored batches of a party.
 func (n *live) batches(party int) int {
 	n.t.Helper()
-	all, err := n.services[party].vault.Batches()
+	all, err := n.services[party].whole().Batches()
 	must(n.t, err)
 	return len(all)
 }
@@ -234,7 +237,7 @@ func TestAPeerThatWithholdsItsOpening(t *testing.T) {
 			n := newLive(t, security)
 			s, before := n.services[0], n.batches(0)
 			spec, give := n.holds(errors.New("it keeps its opening"), nil)
-			if _, _, err := s.vault.Deliver("r", "client", 0); err != nil {
+			if _, _, err := s.whole().Deliver("r", "client", 0); err != nil {
 				t.Errorf("while the check is under way: %v", err)
 			}
 			give()
@@ -243,10 +246,10 @@ func TestAPeerThatWithholdsItsOpening(t *testing.T) {
 				t.Errorf("%v", st)
 			}
 			k := n.key(0)
-			_, _, err := s.vault.Deliver("r", "client", 0)
-			if proved := security == params.Proved; proved && (err != nil || k.State != vault.MACActive || k.Failed != 1 || len(k.Checks) > 0) {
+			_, _, err := s.whole().Deliver("r", "client", 0)
+			if proved := security == params.Proved; proved && (err != nil || k.State != vaultkeys.MACActive || k.Failed != 1 || len(k.Checks) > 0) {
 				t.Errorf("%+v, %v", k, err)
-			} else if !proved && (!errors.Is(err, vault.ErrErased) || k.State != vault.MACBurnt) {
+			} else if !proved && (!errors.Is(err, vaulterr.ErrErased) || k.State != vaultkeys.MACBurnt) {
 				t.Errorf("%+v, %v", k, err)
 			}
 			if n.batches(0) != before {
@@ -272,7 +275,7 @@ func TestSessionsUnderOneMACKey(t *testing.T) {
 	}
 	give()
 	n.until("the end of the session", func() bool { return job.Final(n.status(0, held).GetState()) })
-	if k := n.key(0); k.State != vault.MACActive || k.Failed != 1 || k.InARow != 0 {
+	if k := n.key(0); k.State != vaultkeys.MACActive || k.Failed != 1 || k.InARow != 0 {
 		t.Errorf("%+v", k)
 	}
 
@@ -295,7 +298,7 @@ func TestADrainKeepsTheMACKey(t *testing.T) {
 		return round.Map(verdict.Accept(rs, result.Digest), func(round.Digest) (triple.Result, error) { return result, nil }), nil
 	})
 	before := n.batches(0)
-	must(t, s.vault.DrainEpoch(1, 0))
+	must(t, s.whole().DrainEpoch(1, 0))
 	s.Sessions.DrainEpoch(soon(t), 1, "epoch 1 is draining")
 	if st := n.status(0, begun); st.GetState() != jobv1.JobState_JOB_STATE_CANCELLED {
 		t.Errorf("what had begun: %v", st)
@@ -308,10 +311,10 @@ func TestADrainKeepsTheMACKey(t *testing.T) {
 	if f := n.status(0, checking).GetFailure(); f.GetOutcome() != string(session.Refused) || !strings.Contains(f.GetReason(), "epoch 1 is draining") {
 		t.Errorf("%v", f)
 	}
-	if k := n.key(0); k.State != vault.MACActive || len(k.Checks) != 0 || k.Failed != 0 || n.batches(0) != before {
+	if k := n.key(0); k.State != vaultkeys.MACActive || len(k.Checks) != 0 || k.Failed != 0 || n.batches(0) != before {
 		t.Errorf("%+v, %d batches of %d", k, n.batches(0), before)
 	}
-	if _, _, err := s.vault.Deliver("r", "client", 0); err != nil {
+	if _, _, err := s.whole().Deliver("r", "client", 0); err != nil {
 		t.Errorf("what there was: %v", err)
 	}
 }
@@ -323,14 +326,14 @@ func TestActivationOfWhatIsErased(t *testing.T) {
 	n.start(0, spec)
 	n.start(1, spec)
 	st := n.ends(0, spec)
-	must(t, s.vault.DrainEpoch(1, 0))
+	must(t, s.whole().DrainEpoch(1, 0))
 	s.Sessions.DrainEpoch(soon(t), 1, "epoch 1 is draining")
 	_, err := s.Activate(t.Context(), &jobv1.ActivateRequest{Ref: spec.GetRef(), Digest: st.GetDigest()})
 	must(t, err) // it was there before
 
 	other := n.services[1]
 	st = n.ends(1, spec)
-	_, err = other.vault.RetireEpoch(1, "test")
+	_, err = other.whole().RetireEpoch(1, "test")
 	must(t, err)
 	other.Sessions.CancelEpoch(soon(t), 1, "epoch 1 is retired")
 	_, err = other.Activate(t.Context(), &jobv1.ActivateRequest{Ref: spec.GetRef(), Digest: st.GetDigest()})
@@ -342,7 +345,7 @@ func TestActivationOfWhatIsErased(t *testing.T) {
 // A MAC key that is given up for a new one is erased in memory before the new one takes its place.
 func TestAMACKeyThatIsGivenUpIsErased(t *testing.T) {
 	n := newLive(t, params.Proved)
-	_, err := n.services[1].vault.BurnMACKey(n.macKey, "test")
+	_, err := n.services[1].whole().BurnMACKey(n.macKey, "test")
 	must(t, err)
 	spec, runs := n.spec(), make([]*run, 2)
 	for i, s := range n.services {
@@ -370,13 +373,16 @@ func TestAMACKeyThatIsGivenUpIsErased(t *testing.T) {
 	if !f.IsZero(old.At(0)) {
 		t.Error("the share of the old key is still there")
 	}
-	if k := n.key(0); k.State != vault.MACRetired {
+	if k := n.key(0); k.State != vaultkeys.MACRetired {
 		t.Errorf("the old key: %+v", k)
 	}
-	if _, _, err := n.services[0].vault.Deliver("r", "client", 0); err != nil {
+	if _, _, err := n.services[0].whole().Deliver("r", "client", 0); err != nil {
 		t.Errorf("batches released under the old key: %v", err)
 	}
 	if f.IsZero(runs[0].mac.Share.At(0)) {
 		t.Error("the share of the new key was erased")
 	}
 }
+
+// whole returns the whole vault of a service, of which the service knows a part.
+func (s *Service) whole() *vault.Vault { return s.vault.(*vault.Vault) }

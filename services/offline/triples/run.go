@@ -24,7 +24,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/session/runner"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // run is one session: a batch, and the MAC key that it needs if there is none.
@@ -41,7 +43,7 @@ type run struct {
 	plan   *triple.Plan
 	macKey *params.Instance
 	macID  string // of the MAC key that was used
-	held   vault.MACKey
+	held   vaultkeys.MACKey
 	fresh  bool // whether it was made in this session
 	mac    triple.MACKey
 	id     round.Digest
@@ -105,7 +107,7 @@ func (r *run) Run(ctx context.Context, s *session.Entry) (*session.Stored, error
 	defer r.keys.Release()
 	s.ProvedUnder(r.keys.ProofKey)
 	if err := r.vault.SpendDecryptions(r.spec.GetEpoch(), uint64(r.plan.Decryptions())); err != nil {
-		return nil, keyring.Refused(err, "this batch")
+		return nil, vaulterr.RPC(err, "this batch")
 	}
 	defer func() { r.mac.Share.Wipe() }()
 	held, err := r.findMACKey()
@@ -149,7 +151,7 @@ func (r *run) terms() round.Digest {
 func (r *run) findMACKey() (round.Digest, error) {
 	var err error
 	r.held, err = r.vault.FindMACKey(r.spec.GetEpoch(), r.spec.GetField(), r.spec.GetTenant())
-	if errors.Is(err, vault.ErrNotFound) {
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		return round.Digest{}, nil
 	}
 	if err != nil {
@@ -209,7 +211,7 @@ func (r *run) turn(ctx context.Context) (leave func(), err error) {
 
 // store writes the batch, and the MAC key if it is new, locked.
 func (r *run) store(result *triple.Result, accepted []runner.Broadcast) (*session.Stored, error) {
-	b := vault.Batch{
+	b := stock.Batch{
 		ID: session.Name(r.spec.GetRef()), Epoch: r.spec.GetEpoch(), MACKey: r.macID,
 		Params: r.spec.GetParams(), Field: r.spec.GetField(), Kind: r.plan.Kind.String(), Dim: uint32(r.plan.Dim),
 		InputParty: r.spec.GetInputParty(), NoSacrifice: r.spec.GetNoSacrifice(), Count: uint64(result.Count), TupleBytes: uint64(tupleBytes(r.scheme.Field, r.plan, result)),
@@ -221,28 +223,28 @@ func (r *run) store(result *triple.Result, accepted []runner.Broadcast) (*sessio
 	}
 	w, err := r.vault.NewBatch(b)
 	if err != nil {
-		return nil, keyring.Refused(err, "this batch")
+		return nil, vaulterr.RPC(err, "this batch")
 	}
 	if err := writeShares(w, r.scheme.Field, r.plan, result); err != nil {
 		w.Abort()
 		return nil, err
 	}
-	var fresh *vault.NewMACKey
+	var fresh *vaultkeys.NewMACKey
 	if r.fresh {
 		fresh = newMACKey(r, b)
 		defer clear(fresh.Secret)
 	}
 	if err := w.Commit(fresh); err != nil {
-		if _, gone := r.ring.Epoch(b.Epoch, job.PurposeName(r.spec.GetPurpose())); errors.Is(err, vault.ErrState) && gone != nil {
+		if _, gone := r.ring.Epoch(b.Epoch, job.PurposeName(r.spec.GetPurpose())); errors.Is(err, vaulterr.ErrState) && gone != nil {
 			return nil, session.Refuse(rpc.FromError(gone)) // it drains since the session began
 		}
-		return nil, keyring.Refused(r.unlessGone(err), "this batch")
+		return nil, vaulterr.RPC(r.unlessGone(err), "this batch")
 	}
 	return Locked(r.vault, b, r.Sessions), nil
 }
 
 // Locked is a stored batch that waits for activation, which takes the signed verdicts of all parties.
-func Locked(v *vault.Vault, b vault.Batch, of *session.Registry) *session.Stored {
+func Locked(v Vault, b stock.Batch, of *session.Registry) *session.Stored {
 	bits, security := 0, ""
 	if set, err := params.Lookup(b.Params); err == nil {
 		bits = set.StatSecurityBits()
@@ -258,7 +260,7 @@ func Locked(v *vault.Vault, b vault.Batch, of *session.Registry) *session.Stored
 			if err := accepted(&b, of.Keys); err != nil {
 				return errors.Join(err, v.RevokeBatch(b.ID, "not all parties of this roster have signed that they accept it"))
 			}
-			return keyring.Refused(v.ActivateBatch(b.ID), "batch "+b.ID)
+			return vaulterr.RPC(v.ActivateBatch(b.ID), "batch "+b.ID)
 		},
 		Discard:    func(reason string) error { return v.RevokeBatch(b.ID, reason) },
 		OnActivate: func() { of.Metrics.Stored(b.Kind, b.Field, b.Count) },
@@ -312,13 +314,13 @@ func writeShares(w io.Writer, f *field.Field, p *triple.Plan, r *triple.Result) 
 
 // A stored MAC key is its share and the two polynomials of its ciphertext.
 
-func newMACKey(r *run, b vault.Batch) *vault.NewMACKey {
+func newMACKey(r *run, b stock.Batch) *vaultkeys.NewMACKey {
 	frames := triple.EncodeCiphertext(r.scheme, r.mac.Ciphertext)
 	secret := make([]byte, r.scheme.Field.Size(), r.scheme.Field.Size()+len(frames[0])+len(frames[1]))
 	r.scheme.Field.Encode(secret, r.mac.Share.At(0))
 	secret = append(append(secret, frames[0]...), frames[1]...)
-	return &vault.NewMACKey{
-		MACKey: vault.MACKey{
+	return &vaultkeys.NewMACKey{
+		MACKey: vaultkeys.MACKey{
 			ID: b.MACKey, Epoch: b.Epoch, Params: b.Params, Field: b.Field, Tenant: b.Tenant,
 			Digest: evaluator.MACKeyDigest(frames), Created: b.Created,
 		},
@@ -326,10 +328,10 @@ func newMACKey(r *run, b vault.Batch) *vault.NewMACKey {
 	}
 }
 
-func loadMACKey(v *vault.Vault, id string, s *gbfv.Scheme) (triple.MACKey, error) {
+func loadMACKey(v Vault, id string, s *gbfv.Scheme) (triple.MACKey, error) {
 	in, err := v.OpenMACKey(id)
 	if err != nil {
-		return triple.MACKey{}, keyring.Refused(err, "such MAC key")
+		return triple.MACKey{}, vaulterr.RPC(err, "such MAC key")
 	}
 	defer in.Close()
 	b, err := io.ReadAll(in)
@@ -346,13 +348,13 @@ func decodeMACKey(b []byte, s *gbfv.Scheme) (m triple.MACKey, err error) {
 	//  decoder of the polynomials after the share checks their length] a stored MAC key of the
 	//  wrong length is loaded
 	if len(b) < size || (len(b)-size)%2 != 0 {
-		return m, vault.ErrCorrupt
+		return m, vaulterr.ErrCorrupt
 	}
 	m.Share = s.Field.NewVec(1)
 	//lodge:check triples/stored-share [run=Fuzz] a stored MAC key share that is not canonical is
 	//  loaded
 	if err := s.Field.DecodeVec(m.Share, b[:size]); err != nil {
-		return m, vault.ErrCorrupt
+		return m, vaulterr.ErrCorrupt
 	}
 	half := (len(b) - size) / 2
 	m.Ciphertext, err = triple.DecodeCiphertext(s, [2][]byte{b[size : size+half], b[size+half:]})

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/offline/evaluator"
 	"github.com/lodge-mpc/lodge/services/offline/keyring"
 	"github.com/lodge-mpc/lodge/services/session"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
 )
 
 // Rules say who may call what.
@@ -21,7 +21,7 @@ type Service struct {
 	triplesv1.UnsafeTriplesServiceServer
 	session.Service
 	ring    *keyring.Ring
-	vault   *vault.Vault
+	vault   Vault
 	claims  *claims
 	turns   *turns
 	parties int
@@ -32,7 +32,7 @@ type Service struct {
 }
 
 // New serves the triples of n parties, with these evaluators and this audit log, if any.
-func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, n int, evaluators *evaluator.Pool, log *audit.Log) *Service {
+func New(sessions *session.Registry, ring *keyring.Ring, v Vault, n int, evaluators *evaluator.Pool, log *audit.Log) *Service {
 	s := &Service{audit: log, ring: ring, vault: v, claims: newClaims(v), turns: newTurns(sessions.Limits.Compute / 2), parties: n, evaluators: evaluators}
 	s.Service = session.NewService(sessions, jobv1.Protocol_PROTOCOL_TRIPLES, func(spec *jobv1.SessionSpec) session.Protocol {
 		return &run{Service: s, spec: spec}
@@ -41,7 +41,7 @@ func New(sessions *session.Registry, ring *keyring.Ring, v *vault.Vault, n int, 
 }
 
 // MACKeyShare is the canonical encoding of this party's share of an active MAC key.
-func (s *Service) MACKeyShare(k vault.MACKey) ([]byte, error) {
+func (s *Service) MACKeyShare(k keys.MACKey) ([]byte, error) {
 	scheme, err := s.ring.Scheme(k.Params, k.Field)
 	if err != nil {
 		return nil, err

@@ -25,6 +25,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const oldSet = "insecure-6"
@@ -61,7 +64,7 @@ func openOld(t *testing.T, dir string) *vault.Vault {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(path, []byte(strings.Repeat("0", 64)), 0o600))
-	k, err := vault.LoadKey(path)
+	k, err := seal.LoadKey(path)
 	must(t, err)
 	s, err := store.OpenDir(dir)
 	must(t, err)
@@ -80,10 +83,10 @@ func TestUpgradeFromVersion12(t *testing.T) {
 	exposed := openOld(t, filepath.Join(dir, "exposed"))
 	keys, err := exposed.MACKeys()
 	must(t, err)
-	if len(keys) != 1 || keys[0].State != vault.MACBurnt {
+	if len(keys) != 1 || keys[0].State != vaultkeys.MACBurnt {
 		t.Errorf("an exposed key: %+v", keys)
 	}
-	if _, _, err := exposed.Deliver("kept", "client", 0); !errors.Is(err, vault.ErrErased) {
+	if _, _, err := exposed.Deliver("kept", "client", 0); !errors.Is(err, vaulterr.ErrErased) {
 		t.Errorf("a tuple under an exposed key is given: %v", err)
 	}
 
@@ -92,9 +95,9 @@ func TestUpgradeFromVersion12(t *testing.T) {
 	var macs []field.Vec
 	f := n.services[0].scheme(t)
 	for i, s := range n.services {
-		r, _, err := s.vault.Deliver("kept", "client", i)
+		r, _, err := s.whole().Deliver("kept", "client", i)
 		must(t, err)
-		in, _, err := s.vault.Shares(&r, 0)
+		in, _, err := s.whole().Shares(&r, 0)
 		must(t, err)
 		b, err := io.ReadAll(in)
 		must(t, err)
@@ -114,7 +117,7 @@ func TestUpgradeFromVersion12(t *testing.T) {
 	n.start(1, spec)
 	for i := range n.services {
 		n.ends(i, spec)
-		if k := n.key(i); n.batches(i) != before+1 || k.State != vault.MACActive || len(k.Checks) > 0 || k.Failed > 0 {
+		if k := n.key(i); n.batches(i) != before+1 || k.State != vaultkeys.MACActive || len(k.Checks) > 0 || k.Failed > 0 {
 			t.Errorf("party %d: %+v", i, k)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/exchange"
 	"github.com/lodge-mpc/lodge/services/session/runner"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 // accept says to the others that this party's checks have passed, and gives the result when all have said so.
@@ -36,8 +36,8 @@ func (u *unreleased) Wipe() {
 }
 
 // verdictOf collects the parties' signed verdicts for the record of the batch.
-func verdictOf(signed []runner.Broadcast, parties int) (vault.Verdict, error) {
-	v := vault.Verdict{Signatures: make([][]byte, parties)}
+func verdictOf(signed []runner.Broadcast, parties int) (stock.Verdict, error) {
+	v := stock.Verdict{Signatures: make([][]byte, parties)}
 	for _, b := range signed {
 		e := b.Envelope
 		v.Version, v.Round, v.Transcript = e.Version, e.Round, e.Transcript
@@ -52,7 +52,7 @@ func verdictOf(signed []runner.Broadcast, parties int) (vault.Verdict, error) {
 }
 
 // accepted checks that every party of the roster has signed that it accepts a batch.
-func accepted(b *vault.Batch, keys []ed25519.PublicKey) error {
+func accepted(b *stock.Batch, keys []ed25519.PublicKey) error {
 	//lodge:check triples/verdict/batch [swap=b.Digest[:]=>nil] [run=TestActivation] a verdict of
 	//  another batch counts
 	digest, err := round.DigestOf(verdict.Name, round.Bytes(b.Digest[:]))

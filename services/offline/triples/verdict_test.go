@@ -20,7 +20,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/exchange"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/session/runner"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 // A party that has accepted reacts to a party that does not accept.
@@ -62,10 +63,10 @@ func TestABatchIsReleasedOnlyWithAllVerdicts(t *testing.T) {
 					t.Errorf("%v", st)
 				}
 				k := n.key(0)
-				if security == params.Proved && (k.State != vault.MACActive || k.Failed != test.failed || len(k.Checks) > 0) {
+				if security == params.Proved && (k.State != vaultkeys.MACActive || k.Failed != test.failed || len(k.Checks) > 0) {
 					t.Errorf("%+v, want %d failed checks", k, test.failed)
 				}
-				if security == params.Passive && k.State != vault.MACBurnt {
+				if security == params.Passive && k.State != vaultkeys.MACBurnt {
 					t.Errorf("%+v", k)
 				}
 				if n.batches(0) != before {
@@ -85,23 +86,23 @@ func TestHowAnEndCounts(t *testing.T) {
 	for name, test := range map[string]struct {
 		passed           bool
 		failure          *runner.Failure
-		proved, unproved vault.CheckResult
+		proved, unproved vaultkeys.CheckResult
 	}{
-		"a batch":                       {true, nil, vault.CheckPassed, vault.CheckPassed},
-		"timeout":                       {false, &runner.Failure{Outcome: runner.Timeout}, vault.CheckUnfinished, vault.CheckUnfinished},
-		"the peer is blamed":            {false, &runner.Failure{Outcome: runner.Blamed, Check: "commitment"}, vault.CheckUnfinished, vault.CheckUnfinished},
-		"the own check fails":           {false, &runner.Failure{Outcome: runner.Aborted, Check: "mac"}, vault.CheckFailed, vault.CheckFailed},
-		"the peer rejects":              {false, &runner.Failure{Outcome: runner.PeerAbort, Words: rejects}, vault.CheckFailed, vault.CheckFailed},
-		"passed, timeout":               {true, &runner.Failure{Outcome: runner.Timeout}, vault.CheckPassed, vault.CheckUnfinished},
-		"passed, the peer rejects":      {true, &runner.Failure{Outcome: runner.PeerAbort, Words: rejects}, vault.CheckFailed, vault.CheckFailed},
-		"passed, an unsigned rejection": {true, &runner.Failure{Outcome: runner.PeerAbort, Check: "mac"}, vault.CheckPassed, vault.CheckUnfinished},
-		"passed, an echo conflict":      {true, &runner.Failure{Outcome: runner.PeerAbort, Words: word(runner.Aborted, round.CheckEcho)}, vault.CheckPassed, vault.CheckUnfinished},
+		"a batch":                       {true, nil, vaultkeys.CheckPassed, vaultkeys.CheckPassed},
+		"timeout":                       {false, &runner.Failure{Outcome: runner.Timeout}, vaultkeys.CheckUnfinished, vaultkeys.CheckUnfinished},
+		"the peer is blamed":            {false, &runner.Failure{Outcome: runner.Blamed, Check: "commitment"}, vaultkeys.CheckUnfinished, vaultkeys.CheckUnfinished},
+		"the own check fails":           {false, &runner.Failure{Outcome: runner.Aborted, Check: "mac"}, vaultkeys.CheckFailed, vaultkeys.CheckFailed},
+		"the peer rejects":              {false, &runner.Failure{Outcome: runner.PeerAbort, Words: rejects}, vaultkeys.CheckFailed, vaultkeys.CheckFailed},
+		"passed, timeout":               {true, &runner.Failure{Outcome: runner.Timeout}, vaultkeys.CheckPassed, vaultkeys.CheckUnfinished},
+		"passed, the peer rejects":      {true, &runner.Failure{Outcome: runner.PeerAbort, Words: rejects}, vaultkeys.CheckFailed, vaultkeys.CheckFailed},
+		"passed, an unsigned rejection": {true, &runner.Failure{Outcome: runner.PeerAbort, Check: "mac"}, vaultkeys.CheckPassed, vaultkeys.CheckUnfinished},
+		"passed, an echo conflict":      {true, &runner.Failure{Outcome: runner.PeerAbort, Words: word(runner.Aborted, round.CheckEcho)}, vaultkeys.CheckPassed, vaultkeys.CheckUnfinished},
 	} {
 		var err error
 		if test.failure != nil {
 			err = test.failure
 		}
-		for proved, want := range map[bool]vault.CheckResult{true: test.proved, false: test.unproved} {
+		for proved, want := range map[bool]vaultkeys.CheckResult{true: test.proved, false: test.unproved} {
 			if got := (&run{passed: test.passed, proved: proved}).result(err); got != want {
 				t.Errorf("%s, proved %v: %d, want %d", name, proved, got, want)
 			}
@@ -120,14 +121,14 @@ func TestAnEndBeforeTheOpeningCountsNothing(t *testing.T) {
 	for _, r := range []*run{{}, {opened: true, fresh: true}} {
 		r.Service, r.spec, r.macID = service, &jobv1.SessionSpec{}, "mac-1"
 		must(t, r.endCheck(failure))
-		if k, err := v.MACKey("mac-1"); err != nil || k.State != vault.MACActive || k.Failed != 0 {
+		if k, err := v.MACKey("mac-1"); err != nil || k.State != vaultkeys.MACActive || k.Failed != 0 {
 			t.Errorf("%+v, %v", k, err)
 		}
 	}
 	r := &run{Service: service, spec: &jobv1.SessionSpec{}, macID: "mac-1"}
 	must(t, r.beginCheck())
 	must(t, r.endCheck(failure))
-	if k, err := v.MACKey("mac-1"); err != nil || k.State != vault.MACBurnt { // the keys of this epoch are not proved
+	if k, err := v.MACKey("mac-1"); err != nil || k.State != vaultkeys.MACBurnt { // the keys of this epoch are not proved
 		t.Errorf("%+v, %v", k, err)
 	}
 	if err := r.beginCheck(); !goneRefusal(err) {
@@ -177,17 +178,17 @@ func TestActivationTakesAllSignatures(t *testing.T) {
 		t.Error("two of three verdicts are enough")
 	}
 	must(t, Locked(v, b, session.NewRegistry(session.Config{Keys: keys})).Activate())
-	for name, change := range map[string]func(b *vault.Batch, keys []ed25519.PublicKey){
-		"another digest":     func(b *vault.Batch, _ []ed25519.PublicKey) { b.Digest[0]++ },
-		"another session":    func(b *vault.Batch, _ []ed25519.PublicKey) { b.SessionID[0]++ },
-		"another transcript": func(b *vault.Batch, _ []ed25519.PublicKey) { b.Verdict.Transcript[0]++ },
-		"another round":      func(b *vault.Batch, _ []ed25519.PublicKey) { b.Verdict.Round++ },
-		"another version":    func(b *vault.Batch, _ []ed25519.PublicKey) { b.Verdict.Version++ },
-		"another roster":     func(_ *vault.Batch, keys []ed25519.PublicKey) { keys[2] = keys[1] },
-		"one is missing":     func(b *vault.Batch, _ []ed25519.PublicKey) { b.Verdict.Signatures = b.Verdict.Signatures[:2] },
-		"one is empty":       func(b *vault.Batch, _ []ed25519.PublicKey) { b.Verdict.Signatures[0] = nil },
-		"one twice":          func(b *vault.Batch, _ []ed25519.PublicKey) { b.Verdict.Signatures[0] = b.Verdict.Signatures[1] },
-		"none":               func(b *vault.Batch, _ []ed25519.PublicKey) { b.Verdict = vault.Verdict{} },
+	for name, change := range map[string]func(b *stock.Batch, keys []ed25519.PublicKey){
+		"another digest":     func(b *stock.Batch, _ []ed25519.PublicKey) { b.Digest[0]++ },
+		"another session":    func(b *stock.Batch, _ []ed25519.PublicKey) { b.SessionID[0]++ },
+		"another transcript": func(b *stock.Batch, _ []ed25519.PublicKey) { b.Verdict.Transcript[0]++ },
+		"another round":      func(b *stock.Batch, _ []ed25519.PublicKey) { b.Verdict.Round++ },
+		"another version":    func(b *stock.Batch, _ []ed25519.PublicKey) { b.Verdict.Version++ },
+		"another roster":     func(_ *stock.Batch, keys []ed25519.PublicKey) { keys[2] = keys[1] },
+		"one is missing":     func(b *stock.Batch, _ []ed25519.PublicKey) { b.Verdict.Signatures = b.Verdict.Signatures[:2] },
+		"one is empty":       func(b *stock.Batch, _ []ed25519.PublicKey) { b.Verdict.Signatures[0] = nil },
+		"one twice":          func(b *stock.Batch, _ []ed25519.PublicKey) { b.Verdict.Signatures[0] = b.Verdict.Signatures[1] },
+		"none":               func(b *stock.Batch, _ []ed25519.PublicKey) { b.Verdict = stock.Verdict{} },
 	} {
 		other, others := b, append([]ed25519.PublicKey{}, keys...)
 		other.Verdict.Signatures = append([][]byte{}, b.Verdict.Signatures...)
@@ -200,7 +201,7 @@ func TestActivationTakesAllSignatures(t *testing.T) {
 			t.Errorf("%s: activated: %v", name, err)
 		}
 	}
-	if left, err := v.Batch("b"); err != nil || left.State != vault.BatchRevoked {
+	if left, err := v.Batch("b"); err != nil || left.State != stock.BatchRevoked {
 		t.Errorf("a batch that nobody can activate: %s, %v", left.State, err)
 	}
 }

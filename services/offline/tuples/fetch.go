@@ -10,7 +10,8 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const (
@@ -44,12 +45,12 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 		return rpc.Errorf(rpc.Invalid, "begin before its end", "%s has %d tuples", what, x.Count())
 	}
 	//lodge:check tuples/erased run=TestFetchErased a client that discarded its tuples is told that their lease has ended
-	if x.State == vault.Erased && s.Vault.Now().Before(x.Lease) {
-		return refused(vault.ErrGone, what)
+	if x.State == stock.Erased && s.Vault.Now().Before(x.Lease) {
+		return vaulterr.RPC(vaulterr.ErrGone, what)
 	}
 	//lodge:check tuples/fetch/confirmed [run=TestFetch] shares leave before every peer has recorded
 	//  the reservation
-	if x.State == vault.Reserved {
+	if x.State == stock.Reserved {
 		wait, cancel := context.WithTimeout(ctx, confirmTime)
 		err := s.Peers.confirmed(wait, x.ID, x.Digest)
 		cancel()
@@ -70,7 +71,7 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 	//  the delivery could not be recorded
 	x, first, err := s.Vault.DeliverCharged(x.ID, p.Name, s.Peers.Self, s.Quota)
 	if err != nil {
-		return refused(err, what)
+		return vaulterr.RPC(err, what)
 	}
 	if first {
 		s.Metrics.Delivered(x.Class.Kind, x.Class.Field, x.Count())
@@ -80,7 +81,7 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 	}
 	in, size, err := s.Vault.Shares(&x, r.GetFrom())
 	if err != nil {
-		return refused(err, what)
+		return vaulterr.RPC(err, what)
 	}
 	defer in.Close()
 	if err := stream.Send(&tuplesv1.FetchResponse{Reservation: s.wire(&x), TupleBytes: size}); err != nil {
@@ -90,7 +91,7 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 }
 
 // settle has a delivery in the audit log, and the peers remember how far the store is, at the same time.
-func (s *Service) settle(ctx context.Context, p rpc.Principal, x *vault.Reservation, first bool) error {
+func (s *Service) settle(ctx context.Context, p rpc.Principal, x *stock.Reservation, first bool) error {
 	ctx, cancel := context.WithTimeout(ctx, confirmTime)
 	defer cancel()
 	told := make(chan error, 1)
@@ -107,13 +108,13 @@ func (s *Service) settle(ctx context.Context, p rpc.Principal, x *vault.Reservat
 }
 
 // note writes a delivery into the audit log, before the first byte leaves.
-func (s *Service) note(p rpc.Principal, x *vault.Reservation, first bool) error {
+func (s *Service) note(p rpc.Principal, x *stock.Reservation, first bool) error {
 	_, err := s.Audit.Append(deliveryEntry(p, x, first))
 	return err
 }
 
 // deliveryEntry returns the audit log's entry for a delivery.
-func deliveryEntry(p rpc.Principal, x *vault.Reservation, first bool) audit.Entry {
+func deliveryEntry(p rpc.Principal, x *stock.Reservation, first bool) audit.Entry {
 	e := entry(audit.Replayed, p, x.Class.Tenant, "reservation/"+x.ID)
 	if first {
 		e.Event = audit.Delivered
@@ -126,15 +127,15 @@ func deliveryEntry(p rpc.Principal, x *vault.Reservation, first bool) audit.Entr
 }
 
 // find gives a reservation that the caller may know of.
-func (s *Service) find(p rpc.Principal, id string) (vault.Reservation, error) {
+func (s *Service) find(p rpc.Principal, id string) (stock.Reservation, error) {
 	x, err := s.Vault.Reservation(id)
 	//lodge:check tuples/fetch/tenant
 	//  [run=TestFetch|TestNamedClients|TestLease|TestConfirm|TestNonsense] a client sees the
 	//  reservations of other tenants
 	if err == nil && !sees(p, x.Class.Tenant) {
-		err = vault.ErrNotFound
+		err = vaulterr.ErrNotFound
 	}
-	if errors.Is(err, vault.ErrNotFound) {
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		return x, rpc.Errorf(rpc.NotFound, "reserve at the coordinator first, and ask the parties' clients of the same tenant",
 			"no reservation %q at this party", id)
 	}
@@ -148,7 +149,7 @@ func (s *Service) send(in io.Reader, stream tuplesv1.TuplesService_FetchServer, 
 	for left > 0 {
 		piece = piece[:min(uint64(len(piece)), left)]
 		if _, err := io.ReadFull(in, piece); err != nil {
-			return refused(err, "the reservation's data")
+			return vaulterr.RPC(err, "the reservation's data")
 		}
 		//lodge:check tuples/fetch/lease [run=TestLease] [redundant=the vault stops reading when the
 		//  lease ends; this checks again before sending] shares leave after the lease has expired

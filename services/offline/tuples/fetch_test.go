@@ -11,7 +11,7 @@ import (
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 func writeFile(path string, b []byte) error { return os.WriteFile(path, b, 0o600) }
@@ -99,7 +99,7 @@ func TestFetchWaitsForPeers(t *testing.T) {
 		t.Fatalf("before party 2 has recorded it: %v", err)
 	case <-time.After(300 * time.Millisecond):
 	}
-	if x, err := n.nodes[0].vault.Reservation("r"); err != nil || x.State != vault.Reserved {
+	if x, err := n.nodes[0].vault.Reservation("r"); err != nil || x.State != stock.Reserved {
 		t.Errorf("%+v, %v", x, err)
 	}
 	n.propose(r, 2)

@@ -9,21 +9,23 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // maxReason bounds a client's reason for the log, in bytes.
 const maxReason = 1000
 
 // macKey gives a MAC key that the caller may know of.
-func (s *Service) macKey(p rpc.Principal, id string) (vault.MACKey, error) {
+func (s *Service) macKey(p rpc.Principal, id string) (keys.MACKey, error) {
 	k, err := s.Vault.MACKey(id)
 	//lodge:check tuples/mac-key/tenant [run=TestDrawMacKey|TestReport] a client sees the MAC keys
 	//  of other tenants
 	if err == nil && !sees(p, k.Tenant) {
-		err = vault.ErrNotFound
+		err = vaulterr.ErrNotFound
 	}
-	if errors.Is(err, vault.ErrNotFound) {
+	if errors.Is(err, vaulterr.ErrNotFound) {
 		return k, rpc.Errorf(rpc.NotFound, "`lodge mac-keys list` names those of the tenants that this client serves", "no MAC key %q at this party", id)
 	}
 	return k, err
@@ -71,7 +73,7 @@ func (s *Service) DrawMacKey(ctx context.Context, r *tuplesv1.DrawMacKeyRequest)
 	}
 	share, err := s.MACKeyShare(k)
 	if err != nil {
-		return nil, refused(err, "MAC key "+k.ID)
+		return nil, vaulterr.RPC(err, "MAC key "+k.ID)
 	}
 	e := entry(audit.MACKeyDrawn, p, k.Tenant, "mac_key/"+k.ID)
 	if r.GetPurpose() == tuplesv1.Purpose_PURPOSE_VERIFY {
@@ -123,7 +125,7 @@ func (s *Service) ReportFailedCheck(ctx context.Context, r *tuplesv1.ReportFaile
 	}
 	n, err := s.Vault.BurnMACKey(k.ID, fmt.Sprintf("client %s reports a failed online check: %s", p.Name, r.GetReason()))
 	if err != nil {
-		return nil, refused(err, "MAC key "+k.ID)
+		return nil, vaulterr.RPC(err, "MAC key "+k.ID)
 	}
 	s.Metrics.MACCheckFailed(true)
 	s.Log.Warn("a client reports a failed online check: MAC key burnt", "mac_key", k.ID, "client", p.Name, "batches", n)
@@ -176,7 +178,7 @@ func (s *Service) Revoke(ctx context.Context, r *tuplesv1.RevokeRequest) (*tuple
 		}
 		found[b.ID] = true
 		delete(asked, b.ID)
-		if b.State != vault.BatchRevoked && b.State != vault.BatchConsumed {
+		if b.State != stock.BatchRevoked && b.State != stock.BatchConsumed {
 			out.Batches++
 			out.Tuples += b.Count - b.Gone.Count()
 		}
@@ -197,14 +199,14 @@ func (s *Service) revoke(r *tuplesv1.RevokeRequest, p rpc.Principal, batches []s
 	reason := fmt.Sprintf("revoked by %s: %s", p.Name, r.GetReason())
 	if r.GetMacKeyId() != "" {
 		if _, err := s.Vault.BurnMACKey(r.GetMacKeyId(), reason); err != nil {
-			return refused(err, "MAC key "+r.GetMacKeyId())
+			return vaulterr.RPC(err, "MAC key "+r.GetMacKeyId())
 		}
 		_, err := s.Audit.Append(entry(audit.MACKeyBurnt, p, "", "mac_key/"+r.GetMacKeyId()))
 		return err
 	}
 	for _, id := range batches {
 		if err := s.Vault.RevokeBatch(id, reason); err != nil {
-			return refused(err, "batch "+id)
+			return vaulterr.RPC(err, "batch "+id)
 		}
 		if _, err := s.Audit.Append(entry(audit.Revoked, p, "", "batch/"+id)); err != nil {
 			return err

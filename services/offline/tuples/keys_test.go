@@ -11,7 +11,8 @@ import (
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 const (
@@ -54,17 +55,17 @@ func TestDrawMacKey(t *testing.T) {
 			t.Errorf("%v: a share", c)
 		}
 	}
-	if k, err := n.nodes[0].vault.MACKey("mac"); err != nil || k.State != vault.MACActive {
+	if k, err := n.nodes[0].vault.MACKey("mac"); err != nil || k.State != keys.MACActive {
 		t.Errorf("refusals leave %+v, %v", k, err)
 	}
 	if got, err := draw("alice", "mac", verify); err != nil || got != "key share" {
 		t.Errorf("%q, %v", got, err)
 	}
 	k, err := n.nodes[0].vault.MACKey("mac")
-	if err != nil || k.State != vault.MACBurnt {
+	if err != nil || k.State != keys.MACBurnt {
 		t.Errorf("after it was pooled: %+v, %v", k, err)
 	}
-	if e, err := n.nodes[0].vault.Epoch(1); err != nil || e.State != vault.EpochRetired {
+	if e, err := n.nodes[0].vault.Epoch(1); err != nil || e.State != keys.EpochRetired {
 		t.Errorf("after its key was pooled: %+v, %v", e, err)
 	}
 	for _, p := range []tuplesv1.Purpose{online, verify} {
@@ -177,7 +178,7 @@ func TestRevoke(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	state := func(id string, want vault.BatchState) {
+	state := func(id string, want stock.BatchState) {
 		t.Helper()
 		if b, err := n.nodes[0].vault.Batch(id); err != nil || b.State != want {
 			t.Errorf("%s: %s, %v", id, b.State, err)
@@ -193,18 +194,18 @@ func TestRevoke(t *testing.T) {
 	check(r, err, 1, 10)
 	r, err = revoke("alice", &tuplesv1.RevokeRequest{MacKeyId: "mac", DryRun: true})
 	check(r, err, 2, 110)
-	state("b", vault.BatchAvailable)
-	state("c", vault.BatchAvailable)
+	state("b", stock.BatchAvailable)
+	state("c", stock.BatchAvailable)
 	r, err = revoke("alice", &tuplesv1.RevokeRequest{BatchIds: []string{"c"}})
 	check(r, err, 1, 10)
-	state("b", vault.BatchAvailable)
-	state("c", vault.BatchRevoked)
+	state("b", stock.BatchAvailable)
+	state("c", stock.BatchRevoked)
 	for _, left := range []uint32{1, 0} {
 		r, err = revoke("alice", &tuplesv1.RevokeRequest{MacKeyId: "mac"})
 		check(r, err, left, 100*uint64(left))
 	}
-	state("b", vault.BatchRevoked)
-	if k, err := n.nodes[0].vault.MACKey("mac"); err != nil || k.State != vault.MACBurnt {
+	state("b", stock.BatchRevoked)
+	if k, err := n.nodes[0].vault.MACKey("mac"); err != nil || k.State != keys.MACBurnt {
 		t.Errorf("%+v, %v", k, err)
 	}
 }
@@ -253,10 +254,10 @@ func TestLimits(t *testing.T) {
 		"no lease":     func(r *tuplesv1.Reservation) { r.Lease = nil },
 		"nanoseconds":  func(r *tuplesv1.Reservation) { r.Lease.Nanos = -1 },
 		"far":          func(r *tuplesv1.Reservation) { r.Lease = &timestamppb.Timestamp{Seconds: 1 << 60} },
-		"next month":   func(r *tuplesv1.Reservation) { r.Lease = timestamppb.New(time.Now().Add(vault.MaxLease + 2*time.Hour)) },
+		"next month":   func(r *tuplesv1.Reservation) { r.Lease = timestamppb.New(time.Now().Add(stock.MaxLease + 2*time.Hour)) },
 		"no ranges":    func(r *tuplesv1.Reservation) { r.Ranges = nil },
 		"nil range":    func(r *tuplesv1.Reservation) { r.Ranges = []*tuplesv1.Range{nil} },
-		"many ranges":  func(r *tuplesv1.Reservation) { r.Ranges = make([]*tuplesv1.Range, vault.MaxRanges+1) },
+		"many ranges":  func(r *tuplesv1.Reservation) { r.Ranges = make([]*tuplesv1.Range, stock.MaxRanges+1) },
 		"beyond":       func(r *tuplesv1.Reservation) { r.Ranges[0].First = 100 },
 		"around":       func(r *tuplesv1.Reservation) { r.Ranges[0].First, r.Ranges[0].Count = 99, ^uint64(0) },
 		"other class":  func(r *tuplesv1.Reservation) { r.Class.Tenant = "other" },
@@ -312,18 +313,18 @@ func TestLimits(t *testing.T) {
 func TestPoolNeedsEveryTenant(t *testing.T) {
 	n := newNet(t)
 	x := n.nodes[0]
-	w, err := x.vault.NewBatch(vault.Batch{ID: "theirs", Epoch: 1, MACKey: "theirs", Params: "set", Field: "p128", Kind: "scalar", Dim: 1,
+	w, err := x.vault.NewBatch(stock.Batch{ID: "theirs", Epoch: 1, MACKey: "theirs", Params: "set", Field: "p128", Kind: "scalar", Dim: 1,
 		Count: 1, Tenant: "other", TupleBytes: 8})
 	must(t, err)
 	defer w.Abort()
 	_, err = w.Write(make([]byte, 8))
 	must(t, err)
-	must(t, w.Commit(&vault.NewMACKey{MACKey: vault.MACKey{ID: "theirs", Epoch: 1, Params: "set", Field: "p128", Tenant: "other"}, Secret: []byte("x")}))
+	must(t, w.Commit(&keys.NewMACKey{MACKey: keys.MACKey{ID: "theirs", Epoch: 1, Params: "set", Field: "p128", Tenant: "other"}, Secret: []byte("x")}))
 	r, err := n.as("alice", 0).DrawMacKey(n.context(20*time.Second), &tuplesv1.DrawMacKeyRequest{MacKeyId: "mac", Purpose: verify})
 	if refusal(t, err, rpc.Forbidden); len(r.GetShare()) > 0 {
 		t.Error("a share left the party")
 	}
-	if e, err := x.vault.Epoch(1); err != nil || e.State != vault.EpochActive {
+	if e, err := x.vault.Epoch(1); err != nil || e.State != keys.EpochActive {
 		t.Errorf("epoch 1 is %s, %v", e.State, err)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 const (
@@ -93,7 +94,7 @@ func (s *Service) ListReservations(ctx context.Context, r *tuplesv1.ListReservat
 func (s *Service) reservations(ctx context.Context, p rpc.Principal, r *tuplesv1.ListReservationsRequest, rest *page) (
 	*tuplesv1.ListReservationsResponse, error) {
 	out := &tuplesv1.ListReservationsResponse{}
-	err := s.Vault.Reservations(r.GetAfter(), func(x *vault.Reservation) bool {
+	err := s.Vault.Reservations(r.GetAfter(), func(x *stock.Reservation) bool {
 		asked := sees(p, x.Class.Tenant) && selected(r.GetStates(), reservationStates[x.State])
 		if ctx.Err() != nil || !rest.look(x.ID, asked) {
 			return false
@@ -131,8 +132,8 @@ func (s *Service) batches(ctx context.Context, p rpc.Principal, r *tuplesv1.List
 		return nil, err
 	}
 	out := &tuplesv1.ListBatchesResponse{}
-	err = s.Vault.BatchesAfter(r.GetAfter(), func(b *vault.Batch) bool {
-		asked := (sees(p, b.Tenant) || b.Kind == vault.KindMasks) && (r.GetEpoch() == 0 || b.Epoch == r.GetEpoch()) && selected(r.GetStates(), batchStates[b.State])
+	err = s.Vault.BatchesAfter(r.GetAfter(), func(b *stock.Batch) bool {
+		asked := (sees(p, b.Tenant) || b.Kind == stock.KindMasks) && (r.GetEpoch() == 0 || b.Epoch == r.GetEpoch()) && selected(r.GetStates(), batchStates[b.State])
 		if ctx.Err() != nil || !rest.look(b.ID, asked) {
 			return false
 		}
@@ -148,9 +149,9 @@ func (s *Service) batches(ctx context.Context, p rpc.Principal, r *tuplesv1.List
 }
 
 // listed is a batch under its epoch. Masks are of no use to anybody once a member of their quorum has left the roster.
-func (s *Service) listed(b *vault.Batch, e *vault.Epoch) *tuplesv1.Batch {
-	stranded := s.Vault.Standing(e) == vault.OtherParties
-	if b.Kind != vault.KindMasks {
+func (s *Service) listed(b *stock.Batch, e *vaultkeys.Epoch) *tuplesv1.Batch {
+	stranded := s.Vault.Standing(e) == vaultkeys.OtherParties
+	if b.Kind != stock.KindMasks {
 		return wireBatch(b, e.KeygenSecurity, stranded)
 	}
 	var quorum []uint32
@@ -167,9 +168,9 @@ func (s *Service) listed(b *vault.Batch, e *vault.Epoch) *tuplesv1.Batch {
 }
 
 // epochs of this party by number.
-func (s *Service) epochs() (map[uint64]vault.Epoch, error) {
+func (s *Service) epochs() (map[uint64]vaultkeys.Epoch, error) {
 	list, err := s.Vault.Epochs()
-	out := make(map[uint64]vault.Epoch, len(list))
+	out := make(map[uint64]vaultkeys.Epoch, len(list))
 	for _, e := range list {
 		out[e.ID] = e
 	}

@@ -8,7 +8,7 @@ import (
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 // reserved records reservations r-00, r-01 and so on at a party, of one tuple of batch b each.
@@ -85,13 +85,13 @@ func TestPagesFitMessages(t *testing.T) {
 	const pieces = maxFree + 10
 	x.fill(t, "c", 2*pieces, 32)
 	c := n.as("alice", 0)
-	var ranges []vault.Range
+	var ranges []stock.Range
 	for i := range uint64(pieces) {
-		ranges = append(ranges, vault.Range{Batch: "c", Span: vault.Span{First: 2 * i, Count: 1}})
+		ranges = append(ranges, stock.Range{Batch: "c", Span: stock.Span{First: 2 * i, Count: 1}})
 	}
 	body := reservationOf(reservation("", 0, 1))
 	for i := 0; len(ranges) > 0; i++ {
-		k := min(len(ranges), vault.MaxRanges)
+		k := min(len(ranges), stock.MaxRanges)
 		body.ID, body.Ranges, ranges = fmt.Sprintf("r-%02d", i), ranges[:k], ranges[k:]
 		body.Clients = nil
 		for j := range 1000 { // with the longest names there may be
@@ -116,7 +116,7 @@ func TestPagesFitMessages(t *testing.T) {
 			break
 		}
 	}
-	if want := pieces/vault.MaxRanges + 1; found != want || pages < 2 {
+	if want := pieces/stock.MaxRanges + 1; found != want || pages < 2 {
 		t.Errorf("%d reservations on %d pages, want %d", found, pages, want)
 	}
 }

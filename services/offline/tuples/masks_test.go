@@ -11,6 +11,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
 // Lists name the quorum of masks by the places that its parties have now, and without a member that has left nothing of
@@ -18,30 +21,30 @@ import (
 func TestMasksAreListed(t *testing.T) {
 	in, err := store.OpenDir(t.TempDir())
 	must(t, err)
-	v, err := vault.OpenAt(in, &vault.Key{}, time.Now)
+	v, err := vault.OpenAt(in, &seal.Key{}, time.Now)
 	must(t, err)
 	defer v.Close()
 	key := func(name string) []byte { sum := sha256.Sum256([]byte(name)); return sum[:] }
 	pin := func(self int, names ...string) {
 		t.Helper()
-		r := vault.Roster{Hash: sha256.Sum256([]byte(names[0] + names[1])), Self: self}
+		r := keys.Roster{Hash: sha256.Sum256([]byte(names[0] + names[1])), Self: self}
 		for _, n := range names {
 			r.Keys = append(r.Keys, key(n))
 		}
 		must(t, v.Pin(r))
 	}
 	pin(2, "a", "b", "c", "d")
-	e, err := v.NewEpoch(vault.Epoch{ID: 1, Purpose: vault.PurposeThreshold, Threshold: 1, Members: [][]byte{key("a"), key("d"), key("c")}})
+	e, err := v.NewEpoch(keys.Epoch{ID: 1, Purpose: keys.PurposeThreshold, Threshold: 1, Members: [][]byte{key("a"), key("d"), key("c")}})
 	must(t, err)
 	must(t, e.Commit())
 	must(t, v.ActivateEpoch(1))
-	w, err := v.NewBatch(vault.Batch{ID: "m", Epoch: 1, Params: "params", Kind: vault.KindMasks, Form: vault.MasksPaper, Quorum: []uint32{1, 2}, Count: 4, TupleBytes: 2})
+	w, err := v.NewBatch(stock.Batch{ID: "m", Epoch: 1, Params: "params", Kind: stock.KindMasks, Form: stock.MasksPaper, Quorum: []uint32{1, 2}, Count: 4, TupleBytes: 2})
 	must(t, err)
 	_, err = w.Write(make([]byte, 8))
 	must(t, err)
 	must(t, w.Commit(nil))
 	must(t, v.ActivateBatch("m"))
-	_, err = v.SpendMasks("m", vault.Span{First: 1, Count: 1})
+	_, err = v.SpendMasks("m", stock.Span{First: 1, Count: 1})
 	must(t, err)
 
 	s := &Service{Config: Config{Vault: v}}

@@ -27,6 +27,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const parties = 3
@@ -182,7 +186,7 @@ func (n *net3) start(x *node, l net.Listener) {
 	}
 	s, err := store.OpenDir(x.dir)
 	must(n.t, err)
-	x.vault, err = vault.OpenAt(s, &vault.Key{}, x.now)
+	x.vault, err = vault.OpenAt(s, &seal.Key{}, x.now)
 	must(n.t, err)
 	directory := rpc.NewDirectory()
 	for name, p := range whose {
@@ -204,7 +208,7 @@ func (n *net3) start(x *node, l net.Listener) {
 	must(n.t, err)
 	limits := map[string]quota.Limits{"poor": {Tuples: map[string]uint64{"scalar": 5}}}
 	x.service = New(Config{Vault: x.vault, Log: slog.New(slog.DiscardHandler), Peers: peers, Quota: quota.NewBook(limits, x.now),
-		MACKeyShare: func(k vault.MACKey) ([]byte, error) { return x.macShare(k) },
+		MACKeyShare: func(k vaultkeys.MACKey) ([]byte, error) { return x.macShare(k) },
 		MayRetire: func(ctx context.Context, epoch uint64) error {
 			tenants, err := x.vault.Tenants(epoch)
 			if err != nil {
@@ -238,7 +242,7 @@ func (n *net3) start(x *node, l net.Listener) {
 	})
 }
 
-func (x *node) macShare(k vault.MACKey) ([]byte, error) {
+func (x *node) macShare(k vaultkeys.MACKey) ([]byte, error) {
 	r, err := x.vault.OpenMACKey(k.ID)
 	if err != nil {
 		return nil, err
@@ -256,15 +260,15 @@ func (x *node) share(batch string, tuple, size uint64) []byte {
 // fill stores and activates a batch.
 func (x *node) fill(t testing.TB, id string, count, size uint64) {
 	t.Helper()
-	var fresh *vault.NewMACKey
-	if _, err := x.vault.Epoch(1); errors.Is(err, vault.ErrNotFound) {
-		e, err := x.vault.NewEpoch(vault.Epoch{ID: 1, Purpose: "triples"})
+	var fresh *vaultkeys.NewMACKey
+	if _, err := x.vault.Epoch(1); errors.Is(err, vaulterr.ErrNotFound) {
+		e, err := x.vault.NewEpoch(vaultkeys.Epoch{ID: 1, Purpose: "triples"})
 		must(t, err)
 		must(t, e.Commit())
 		must(t, x.vault.ActivateEpoch(1))
-		fresh = &vault.NewMACKey{MACKey: vault.MACKey{ID: "mac", Epoch: 1, Params: "params", Field: "p128", Tenant: "t"}, Secret: []byte("key share")}
+		fresh = &vaultkeys.NewMACKey{MACKey: vaultkeys.MACKey{ID: "mac", Epoch: 1, Params: "params", Field: "p128", Tenant: "t"}, Secret: []byte("key share")}
 	}
-	w, err := x.vault.NewBatch(vault.Batch{ID: id, Epoch: 1, MACKey: "mac", Params: "params", Field: "p128", Kind: "scalar", Dim: 1, Count: count,
+	w, err := x.vault.NewBatch(stock.Batch{ID: id, Epoch: 1, MACKey: "mac", Params: "params", Field: "p128", Kind: "scalar", Dim: 1, Count: count,
 		Tenant: "t", Digest: sha256.Sum256([]byte(id)), TupleBytes: size})
 	must(t, err)
 	for i := range count {

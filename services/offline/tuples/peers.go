@@ -13,7 +13,8 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Peers are the other parties as far as tuples go: they confirm reservations, and they remember how far this party's
@@ -23,7 +24,7 @@ type Peers struct {
 	List   []rpc.PeerConn // by index; its own entry is not used
 	Keys   []ed25519.PublicKey
 	Signer ed25519.PrivateKey
-	Vault  *vault.Vault
+	Vault  Vault
 	Audit  *audit.Log
 	Log    *slog.Logger
 
@@ -394,17 +395,17 @@ func (s *Service) Confirm(ctx context.Context, r *tuplesv1.ConfirmRequest) (*tup
 		answer := tuplesv1.Answer_ANSWER_UNKNOWN
 		x, err := s.Vault.Reservation(item.GetId())
 		switch {
-		case errors.Is(err, vault.ErrNotFound):
+		case errors.Is(err, vaulterr.ErrNotFound):
 		case err != nil:
 			return nil, err
 		//lodge:check tuples/confirm/digest [run=TestConfirm|TestFetchNeeds] a peer confirms another
 		//  reservation than it recorded
 		case !bytes.Equal(x.Digest[:], item.GetDigest()):
 			answer = tuplesv1.Answer_ANSWER_OTHER
-		//lodge:check tuples/confirm/ended [swap=x.State == vault.Reserved || x.State ==
-		//  vault.Consumed=>true] [run=TestConfirm|TestFetchNeeds|TestNonsense] a peer whose
+		//lodge:check tuples/confirm/ended [swap=x.State == stock.Reserved || x.State ==
+		//  stock.Consumed=>true] [run=TestConfirm|TestFetchNeeds|TestNonsense] a peer whose
 		//  reservation has ended does not stop the delivery
-		case x.State == vault.Reserved || x.State == vault.Consumed:
+		case x.State == stock.Reserved || x.State == stock.Consumed:
 			answer = tuplesv1.Answer_ANSWER_SAME
 		default:
 			answer = tuplesv1.Answer_ANSWER_ENDED

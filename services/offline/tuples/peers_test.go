@@ -14,7 +14,7 @@ import (
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/peers"
 )
 
 // known waits until a party is acknowledged by a peer.
@@ -47,7 +47,7 @@ func TestForgedVersions(t *testing.T) {
 	must(t, err)
 	resigned := func(v *tuplesv1.StoreVersion, key ed25519.PrivateKey) *tuplesv1.StoreVersion {
 		p := n.nodes[1].service.Peers
-		x := vault.Version{ID: v.GetStoreId(), Incarnation: v.GetIncarnation(), Started: v.GetStarted().AsTime(), First: v.GetFirst(), Generation: v.GetGeneration()}
+		x := peers.Version{ID: v.GetStoreId(), Incarnation: v.GetIncarnation(), Started: v.GetStarted().AsTime(), First: v.GetFirst(), Generation: v.GetGeneration()}
 		v.Signature = ed25519.Sign(key, p.statement(1, 0, x))
 		return v
 	}
@@ -103,18 +103,18 @@ func TestForgedVersions(t *testing.T) {
 // The signature of a store's version binds both parties' signing keys and every field of the
 // version. It does not depend on other properties of the roster.
 func TestStatementsBindEverything(t *testing.T) {
-	v := vault.Version{ID: make([]byte, 16), Incarnation: make([]byte, 16), Started: time.Unix(1, 0), First: 3, Generation: 5}
+	v := peers.Version{ID: make([]byte, 16), Incarnation: make([]byte, 16), Started: time.Unix(1, 0), First: 3, Generation: 5}
 	base := Peers{Keys: []ed25519.PublicKey{bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32), bytes.Repeat([]byte{3}, 32)}}
 	seen := map[string]string{string(base.statement(0, 1, v)): "nothing"}
-	for name, change := range map[string]func(party, peer *int, v *vault.Version){
-		"party":       func(party, _ *int, _ *vault.Version) { *party = 2 },
-		"peer":        func(_, peer *int, _ *vault.Version) { *peer = 2 },
-		"both":        func(party, peer *int, _ *vault.Version) { *party, *peer = 1, 0 },
-		"first":       func(_, _ *int, v *vault.Version) { v.First++ },
-		"generation":  func(_, _ *int, v *vault.Version) { v.Generation++ },
-		"started":     func(_, _ *int, v *vault.Version) { v.Started = v.Started.Add(1) },
-		"store":       func(_, _ *int, v *vault.Version) { v.ID = append(make([]byte, 15), 1) },
-		"incarnation": func(_, _ *int, v *vault.Version) { v.Incarnation = append(make([]byte, 15), 1) },
+	for name, change := range map[string]func(party, peer *int, v *peers.Version){
+		"party":       func(party, _ *int, _ *peers.Version) { *party = 2 },
+		"peer":        func(_, peer *int, _ *peers.Version) { *peer = 2 },
+		"both":        func(party, peer *int, _ *peers.Version) { *party, *peer = 1, 0 },
+		"first":       func(_, _ *int, v *peers.Version) { v.First++ },
+		"generation":  func(_, _ *int, v *peers.Version) { v.Generation++ },
+		"started":     func(_, _ *int, v *peers.Version) { v.Started = v.Started.Add(1) },
+		"store":       func(_, _ *int, v *peers.Version) { v.ID = append(make([]byte, 15), 1) },
+		"incarnation": func(_, _ *int, v *peers.Version) { v.Incarnation = append(make([]byte, 15), 1) },
 	} {
 		party, peer, x := 0, 1, v
 		change(&party, &peer, &x)

@@ -8,14 +8,15 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // maxItems bounds the items in one call of the coordinator or of a peer.
 const maxItems = 256
 
 // each does something about many reservations at the same time, so that the store commits them together.
-func each(n int, do func(i int) (vault.Reservation, error), name func(i int) string) ([]*tuplesv1.Outcome, error) {
+func each(n int, do func(i int) (stock.Reservation, error), name func(i int) string) ([]*tuplesv1.Outcome, error) {
 	//lodge:check tuples/propose/number [run=TestLimits] the coordinator proposes any number of
 	//  reservations
 	if n > maxItems {
@@ -29,7 +30,7 @@ func each(n int, do func(i int) (vault.Reservation, error), name func(i int) str
 			out[i] = o
 			r, err := do(i)
 			if err != nil {
-				e := rpc.FromError(refused(err, "reservation "+name(i)))
+				e := rpc.FromError(vaulterr.RPC(err, "reservation "+name(i)))
 				o.Code, o.What = string(e.Code), e.What
 			}
 			if r.State != "" && o.Code != string(rpc.Internal) { // which leaves it in doubt
@@ -44,15 +45,15 @@ func each(n int, do func(i int) (vault.Reservation, error), name func(i int) str
 // Propose implements the service.
 func (s *Service) Propose(_ context.Context, r *tuplesv1.ProposeRequest) (*tuplesv1.ProposeResponse, error) {
 	list := r.GetReservations()
-	out, err := each(len(list), func(i int) (vault.Reservation, error) {
+	out, err := each(len(list), func(i int) (stock.Reservation, error) {
 		//lodge:check tuples/propose/names [run=TestPropose|TestLimits|TestConfirm|TestReserv] a
 		//  reservation with invalid names or times is proposed
 		if err := checkNames(list[i]); err != nil {
-			return vault.Reservation{}, err
+			return stock.Reservation{}, err
 		}
 		x, err := s.Vault.Reserve(reservationOf(list[i]))
-		if err != nil && !errors.Is(err, vault.ErrExists) {
-			return vault.Reservation{}, err // nothing is recorded
+		if err != nil && !errors.Is(err, vaulterr.ErrExists) {
+			return stock.Reservation{}, err // nothing is recorded
 		}
 		return x, err
 	}, func(i int) string { return list[i].GetId() })
@@ -81,7 +82,7 @@ func checkNames(r *tuplesv1.Reservation) error {
 // Withdraw implements the service.
 func (s *Service) Withdraw(_ context.Context, r *tuplesv1.WithdrawRequest) (*tuplesv1.WithdrawResponse, error) {
 	list := r.GetIds()
-	out, err := each(len(list), func(i int) (vault.Reservation, error) { return s.Vault.Withdraw(list[i]) },
+	out, err := each(len(list), func(i int) (stock.Reservation, error) { return s.Vault.Withdraw(list[i]) },
 		func(i int) string { return list[i] })
 	return &tuplesv1.WithdrawResponse{Outcomes: out}, err
 }
@@ -89,7 +90,7 @@ func (s *Service) Withdraw(_ context.Context, r *tuplesv1.WithdrawRequest) (*tup
 // Release implements the service.
 func (s *Service) Release(_ context.Context, r *tuplesv1.ReleaseRequest) (*tuplesv1.ReleaseResponse, error) {
 	list := r.GetIds()
-	out, err := each(len(list), func(i int) (vault.Reservation, error) { return s.Vault.Release(list[i], r.GetDiscard()) },
+	out, err := each(len(list), func(i int) (stock.Reservation, error) { return s.Vault.Release(list[i], r.GetDiscard()) },
 		func(i int) string { return list[i] })
 	return &tuplesv1.ReleaseResponse{Outcomes: out}, err
 }

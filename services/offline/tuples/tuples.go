@@ -6,7 +6,6 @@ package tuples
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -16,8 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/quota"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/offline/keyring"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
 )
 
 const prefix = "/lodge.tuples.v1.TuplesService/"
@@ -41,14 +39,14 @@ var Rules = rpc.Rules{
 
 // Config of the service.
 type Config struct {
-	Vault   *vault.Vault
+	Vault   Vault
 	Audit   *audit.Log
 	Quota   *quota.Book
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
 	Peers   *Peers
 	// MACKeyShare gives the canonical encoding of this party's share of an active MAC key.
-	MACKeyShare func(vault.MACKey) ([]byte, error)
+	MACKeyShare func(keys.MACKey) ([]byte, error)
 	// MayRetire returns an error if the caller may not retire the epoch.
 	MayRetire func(ctx context.Context, epoch uint64) error
 	// Retire erases an epoch, also in memory, and returns when that is in the audit log.
@@ -100,25 +98,6 @@ func (s *Service) rememberAudit() {
 // entry of the audit log about something that a caller did.
 func entry(e audit.Event, p rpc.Principal, tenant string, objects ...string) audit.Entry {
 	return audit.Entry{Event: e, Actor: p.Name, Auth: audit.Auth(p.Auth), Tenant: tenant, Objects: objects}
-}
-
-// refused turns a vault's refusal into an error for the caller.
-func refused(err error, what string) error {
-	switch {
-	case errors.Is(err, vault.ErrTaken):
-		return rpc.Errorf(rpc.Taken, "reserve others", "%s asks for tuples of another reservation", what)
-	case errors.Is(err, vault.ErrRange) || errors.Is(err, vault.ErrMasks):
-		return rpc.Errorf(rpc.Invalid, "", "%s: %v", what, err)
-	case errors.Is(err, vault.ErrGone): // before ErrErased, which it is, too
-		return rpc.Errorf(rpc.Erased, "reserve again", "the tuples of %s were used, discarded or revoked, and are erased", what)
-	case errors.Is(err, vault.ErrExpired):
-		return rpc.Errorf(rpc.Expired, "reserve again", "the lease of %s has ended", what)
-	case errors.Is(err, vault.ErrWithdrawn):
-		return rpc.Errorf(rpc.Conflict, "reserve again", "%s was withdrawn before it was fetched", what)
-	case errors.Is(err, vault.ErrQuarantine):
-		return rpc.Errorf(rpc.Quarantined, "the operator runs `lodge store quarantine` at this party", "%v", err)
-	}
-	return keyring.Refused(err, what)
 }
 
 // caller of a handler.

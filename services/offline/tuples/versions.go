@@ -13,7 +13,8 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/peers"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // version is that of this party's store now, signed for a peer.
@@ -25,14 +26,14 @@ func (p *Peers) version(peer int) (*tuplesv1.StoreVersion, error) {
 	return p.sign(peer, v), nil
 }
 
-func (p *Peers) sign(peer int, v vault.Version) *tuplesv1.StoreVersion {
+func (p *Peers) sign(peer int, v peers.Version) *tuplesv1.StoreVersion {
 	v.Signature = ed25519.Sign(p.Signer, p.statement(p.Self, peer, v))
 	return wireVersion(v)
 }
 
 // statement returns the bytes that a party signs about its store for a peer. It names both parties
 // by their signing keys, and no roster, so that a statement stays a proof under the next roster.
-func (p *Peers) statement(party, peer int, v vault.Version) []byte {
+func (p *Peers) statement(party, peer int, v peers.Version) []byte {
 	//lodge:check tuples/version/party [swap=append(append([]byte("lodge store version v2\x00"),
 	//  p.Keys[party]...), p.Keys[peer]...)=>append(append([]byte("lodge store version v2\x00"),
 	//  p.Keys[peer]...))] [run=TestStatements] a signed version does not bind its party
@@ -57,14 +58,14 @@ func (p *Peers) statement(party, peer int, v vault.Version) []byte {
 	return append(append(b, v.ID...), v.Incarnation...)
 }
 
-func wireVersion(v vault.Version) *tuplesv1.StoreVersion {
+func wireVersion(v peers.Version) *tuplesv1.StoreVersion {
 	return &tuplesv1.StoreVersion{StoreId: v.ID, Incarnation: v.Incarnation, Started: timestamppb.New(v.Started), First: v.First,
 		Generation: v.Generation, Signature: v.Signature}
 }
 
 // read checks the signature of a party under a version of its store that is for a peer.
-func (p *Peers) read(party, peer int, w *tuplesv1.StoreVersion) (vault.Version, error) {
-	v := vault.Version{ID: w.GetStoreId(), Incarnation: w.GetIncarnation(), Started: w.GetStarted().AsTime(), First: w.GetFirst(),
+func (p *Peers) read(party, peer int, w *tuplesv1.StoreVersion) (peers.Version, error) {
+	v := peers.Version{ID: w.GetStoreId(), Incarnation: w.GetIncarnation(), Started: w.GetStarted().AsTime(), First: w.GetFirst(),
 		Generation: w.GetGeneration(), Signature: w.GetSignature()}
 	if party < 0 || party >= len(p.Keys) || len(v.ID) != 16 || len(v.Incarnation) != 16 || w.GetStarted().CheckValid() != nil ||
 		//lodge:check tuples/version/signature [drop=!ed25519.Verify(p.Keys[party],
@@ -87,11 +88,11 @@ func (s *Service) Acknowledge(ctx context.Context, r *tuplesv1.AcknowledgeReques
 		return nil, err
 	}
 	seen, err := s.Vault.Acknowledge(p.Party, version)
-	if errors.Is(err, vault.ErrRolledBack) {
+	if errors.Is(err, vaulterr.ErrRolledBack) {
 		s.Log.Error("a peer's store was put back", "peer", p.Name, "error", err)
 		return &tuplesv1.AcknowledgeResponse{Reason: err.Error(), Seen: wireVersion(seen)}, nil
 	}
-	return &tuplesv1.AcknowledgeResponse{Accepted: err == nil}, refused(err, "the version of a store")
+	return &tuplesv1.AcknowledgeResponse{Accepted: err == nil}, vaulterr.RPC(err, "the version of a store")
 }
 
 // hello introduces this party's store to a peer until it is acknowledged.

@@ -8,40 +8,41 @@ import (
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/proto/wire"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
-var batchStates = map[vault.BatchState]tuplesv1.BatchState{
-	vault.BatchLocked:    tuplesv1.BatchState_BATCH_STATE_LOCKED,
-	vault.BatchAvailable: tuplesv1.BatchState_BATCH_STATE_AVAILABLE,
-	vault.BatchConsumed:  tuplesv1.BatchState_BATCH_STATE_CONSUMED,
-	vault.BatchRevoked:   tuplesv1.BatchState_BATCH_STATE_REVOKED,
+var batchStates = map[stock.BatchState]tuplesv1.BatchState{
+	stock.BatchLocked:    tuplesv1.BatchState_BATCH_STATE_LOCKED,
+	stock.BatchAvailable: tuplesv1.BatchState_BATCH_STATE_AVAILABLE,
+	stock.BatchConsumed:  tuplesv1.BatchState_BATCH_STATE_CONSUMED,
+	stock.BatchRevoked:   tuplesv1.BatchState_BATCH_STATE_REVOKED,
 }
 
-var reservationStates = map[vault.ReservationState]tuplesv1.ReservationState{
-	vault.Reserved:  tuplesv1.ReservationState_RESERVATION_STATE_RESERVED,
-	vault.Consumed:  tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED,
-	vault.Withdrawn: tuplesv1.ReservationState_RESERVATION_STATE_WITHDRAWN,
-	vault.Released:  tuplesv1.ReservationState_RESERVATION_STATE_RELEASED,
-	vault.Erased:    tuplesv1.ReservationState_RESERVATION_STATE_ERASED,
+var reservationStates = map[stock.ReservationState]tuplesv1.ReservationState{
+	stock.Reserved:  tuplesv1.ReservationState_RESERVATION_STATE_RESERVED,
+	stock.Consumed:  tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED,
+	stock.Withdrawn: tuplesv1.ReservationState_RESERVATION_STATE_WITHDRAWN,
+	stock.Released:  tuplesv1.ReservationState_RESERVATION_STATE_RELEASED,
+	stock.Erased:    tuplesv1.ReservationState_RESERVATION_STATE_ERASED,
 }
 
-var macStates = map[vault.MACState]tuplesv1.MacKeyState{
-	vault.MACLocked:  tuplesv1.MacKeyState_MAC_KEY_STATE_LOCKED,
-	vault.MACActive:  tuplesv1.MacKeyState_MAC_KEY_STATE_ACTIVE,
-	vault.MACRetired: tuplesv1.MacKeyState_MAC_KEY_STATE_RETIRED,
-	vault.MACBurnt:   tuplesv1.MacKeyState_MAC_KEY_STATE_BURNT,
+var macStates = map[keys.MACState]tuplesv1.MacKeyState{
+	keys.MACLocked:  tuplesv1.MacKeyState_MAC_KEY_STATE_LOCKED,
+	keys.MACActive:  tuplesv1.MacKeyState_MAC_KEY_STATE_ACTIVE,
+	keys.MACRetired: tuplesv1.MacKeyState_MAC_KEY_STATE_RETIRED,
+	keys.MACBurnt:   tuplesv1.MacKeyState_MAC_KEY_STATE_BURNT,
 }
 
-func wireClass(c vault.Class) *tuplesv1.Class {
+func wireClass(c stock.Class) *tuplesv1.Class {
 	return &tuplesv1.Class{
 		Tenant: c.Tenant, Kind: wire.Of(c.Kind), Params: c.Params, Field: c.Field, Shape: wire.ShapeOf(c.Shape()),
 		InputParty: c.InputParty, NoSacrifice: c.NoSacrifice,
 	}
 }
 
-func classOf(c *tuplesv1.Class) vault.Class {
-	return vault.Class{
+func classOf(c *tuplesv1.Class) stock.Class {
+	return stock.Class{
 		Tenant: c.GetTenant(), Kind: wire.Name(c.GetKind()), Params: c.GetParams(), Field: c.GetField(),
 		InputParty: c.GetInputParty(), NoSacrifice: c.GetNoSacrifice(),
 	}.Shaped(wire.Shape(c.GetShape()))
@@ -49,10 +50,10 @@ func classOf(c *tuplesv1.Class) vault.Class {
 
 // maxFree spans of a batch are listed, in at most 24 bytes each: enough for sixteen reservations of
 // as many ranges as there may be. Later free spans are listed once these are taken.
-const maxFree = 16 * vault.MaxRanges
+const maxFree = 16 * stock.MaxRanges
 
 // wireBatch is a batch under an epoch; stranded says that its shares must not leave.
-func wireBatch(b *vault.Batch, security string, stranded bool) *tuplesv1.Batch {
+func wireBatch(b *stock.Batch, security string, stranded bool) *tuplesv1.Batch {
 	out := &tuplesv1.Batch{
 		Id: b.ID, State: batchStates[b.State], Epoch: b.Epoch, MacKeyId: b.MACKey, Class: wireClass(b.Class()), Dim: b.Dim, Count: b.Count,
 		Digest: b.Digest[:], Created: timestamppb.New(b.Created), TupleBytes: b.TupleBytes, Erased: b.Gone.Count(), Lost: b.Lost, Reason: b.Reason,
@@ -68,7 +69,7 @@ func wireBatch(b *vault.Batch, security string, stranded bool) *tuplesv1.Batch {
 	return out
 }
 
-func (s *Service) wire(r *vault.Reservation) *tuplesv1.Reservation {
+func (s *Service) wire(r *stock.Reservation) *tuplesv1.Reservation {
 	out := &tuplesv1.Reservation{
 		Id: r.ID, Class: wireClass(r.Class), Epoch: r.Epoch, MacKeyId: r.MACKey, Count: r.Count(), Owner: r.Owner, Clients: r.Clients,
 		Lease: timestamppb.New(r.Lease), Digest: r.Digest[:], State: reservationStates[r.State], Client: r.Client,
@@ -83,18 +84,18 @@ func (s *Service) wire(r *vault.Reservation) *tuplesv1.Reservation {
 }
 
 // reservationOf reads the coordinator's proposal.
-func reservationOf(r *tuplesv1.Reservation) vault.Reservation {
-	out := vault.Reservation{
+func reservationOf(r *tuplesv1.Reservation) stock.Reservation {
+	out := stock.Reservation{
 		ID: r.GetId(), Class: classOf(r.GetClass()), Epoch: r.GetEpoch(), MACKey: r.GetMacKeyId(), Owner: r.GetOwner(),
 		Clients: slices.Clone(r.GetClients()), Lease: r.GetLease().AsTime(),
 	}
 	for _, x := range r.GetRanges() {
-		out.Ranges = append(out.Ranges, vault.Range{Batch: x.GetBatchId(), Span: vault.Span{First: x.GetFirst(), Count: x.GetCount()}})
+		out.Ranges = append(out.Ranges, stock.Range{Batch: x.GetBatchId(), Span: stock.Span{First: x.GetFirst(), Count: x.GetCount()}})
 	}
 	return out
 }
 
-func wireMACKey(k *vault.MACKey) *tuplesv1.MacKey {
+func wireMACKey(k *keys.MACKey) *tuplesv1.MacKey {
 	return &tuplesv1.MacKey{Id: k.ID, State: macStates[k.State], Epoch: k.Epoch, Field: k.Field, Tenant: k.Tenant,
 		Created: timestamppb.New(k.Created), Reason: k.Reason, FailedChecks: uint32(k.Failed)}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/pki"
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 // lifetime is the validity of development certificates.
@@ -341,7 +341,7 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 	m := c.Roster.Parties[i]
 	at := o.at(m.Name, m.Address)
 	w.leaf(m.Name+"/tls", m.Identity, at.hosts...)
-	w.do(func() error { return vault.WriteNewKey(filepath.Join(w.dir, m.Name, "vault.key")) })
+	w.do(func() error { return seal.WriteNewKey(filepath.Join(w.dir, m.Name, "vault.key")) })
 	if o.Metrics {
 		at.metrics = c.Metrics[i]
 	}

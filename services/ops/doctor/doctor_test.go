@@ -22,6 +22,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/disk"
 	"github.com/lodge-mpc/lodge/services/store/storetest"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 // findings runs a check and returns its findings.
@@ -288,11 +289,11 @@ func otherAuthority(_ *testing.T, c *devnet.Cluster) error {
 // withVault modifies the vault of p0 as the party would.
 func withVault(c *devnet.Cluster, f func(*vault.Vault) error) error {
 	dir := filepath.Dir(c.Parties[0])
-	key, err := vault.LoadKey(filepath.Join(dir, "vault.key"))
+	key, err := seal.LoadKey(filepath.Join(dir, "vault.key"))
 	if err != nil {
 		return err
 	}
-	v, err := vault.OpenPlace(context.Background(), vault.Place{Dir: filepath.Join(dir, "vault")}, key)
+	v, err := vault.OpenPlace(context.Background(), seal.Place{Dir: filepath.Join(dir, "vault")}, key)
 	if err != nil {
 		return err
 	}

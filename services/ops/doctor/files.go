@@ -22,6 +22,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/disk"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 const (
@@ -360,12 +361,12 @@ func (e *examination) vault(ctx context.Context, p *Process) {
 // remembers.
 func (e *examination) open(ctx context.Context, p *Process) (known []audit.Hash) {
 	f := p.Party
-	key, err := vault.LoadKey(f.Vault.KeyFile)
+	key, err := seal.LoadKey(f.Vault.KeyFile)
 	if err != nil {
 		e.fail(p.Name, "vault", "install the operator's key", "%s", oneLine(err))
 		return nil
 	}
-	place := vault.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}
+	place := seal.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}
 	if place.Dir != "" {
 		if _, err := os.Stat(filepath.Join(place.Dir, "records.db")); errors.Is(err, fs.ErrNotExist) {
 			e.ok(p.Name, "vault", "the vault does not exist yet; the party creates it when it starts")

@@ -15,7 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/pki"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 // Roles that can be enrolled.
@@ -103,7 +103,7 @@ func Write(dir string, o Options) (secrets []string, err error) {
 		if files[SigningFile], entry.SigningKey, err = pki.NewSigningKey(); err != nil {
 			return nil, err
 		}
-		if err := vault.WriteNewKey(filepath.Join(dir, VaultFile)); err != nil {
+		if err := seal.WriteNewKey(filepath.Join(dir, VaultFile)); err != nil {
 			return nil, err
 		}
 		secrets = append(secrets, SigningFile, VaultFile)

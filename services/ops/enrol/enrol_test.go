@@ -11,7 +11,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/pki"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 func TestWrite(t *testing.T) {
@@ -23,7 +23,7 @@ func TestWrite(t *testing.T) {
 		if err != nil || !slices.Equal(secrets, []string{KeyFile, SigningFile, VaultFile}) {
 			t.Fatal(secrets, err)
 		}
-		if _, err := vault.LoadKey(filepath.Join(dir, VaultFile)); err != nil {
+		if _, err := seal.LoadKey(filepath.Join(dir, VaultFile)); err != nil {
 			t.Error(err)
 		}
 		request(t, dir, "spiffe://lodge/party/"+name, name+".example", 1)

@@ -19,7 +19,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store/disk"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
 // Rules are the access rules: every authenticated caller may request the status.
@@ -46,8 +46,8 @@ type Service struct {
 	Disks       *disk.Watch
 
 	// Only set for parties.
-	Vault     *vault.Vault
-	Place     vault.Place // location of the vault
+	Vault     Vault
+	Place     seal.Place // location of the vault
 	Audit     *audit.Log
 	MaxMemory uint64                                  // limit for all sessions
 	Conduct   func() (*accusationsv1.Standing, error) // conduct of the roster's parties

@@ -41,7 +41,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/evidence"
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/session/runner"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/conduct"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Verify returns the finding that a file proves to a reader who has only the roster;
@@ -50,7 +51,7 @@ type Verify func(ctx context.Context, file io.Reader, r *config.Roster) (*eviden
 
 // Config configures a book.
 type Config struct {
-	Vault   *vault.Vault
+	Vault   Vault
 	Audit   *audit.Log
 	Metrics *metrics.Metrics
 	Log     *slog.Logger
@@ -70,7 +71,7 @@ type Book struct {
 	Config
 	roster [32]byte
 
-	excluded atomic.Pointer[map[round.Party]vault.Accusation]
+	excluded atomic.Pointer[map[round.Party]conduct.Accusation]
 	reading  sync.Mutex // serialises readers of the accusations
 	limits   []*limits  // for the peers' offers
 	wake     chan struct{}
@@ -78,7 +79,7 @@ type Book struct {
 	receiving chan struct{}
 
 	mu   sync.Mutex
-	late []vault.Unnamed // not recorded yet
+	late []conduct.Unnamed // not recorded yet
 }
 
 // perCulprit limits the accusations of one signing key: one is enough to exclude its holder.
@@ -118,7 +119,7 @@ func (b *Book) peers() (list []round.Party) {
 
 // convicts returns the party of the present roster that holds the accused key. It returns false if
 // there is none or the accusation was pardoned.
-func (b *Book) convicts(a *vault.Accusation) (round.Party, bool) {
+func (b *Book) convicts(a *conduct.Accusation) (round.Party, bool) {
 	for i, m := range b.Roster.Parties {
 		//lodge:check accusations/convicts/key [swap=m.SigningKey == a.Key=>m.Name == a.Culprit]
 		//  [run=TestAccusationFollows] a conviction follows a name instead of a signing key
@@ -139,7 +140,7 @@ func (b *Book) read() error {
 	if err != nil {
 		return err
 	}
-	proven, out := 0, map[round.Party]vault.Accusation{}
+	proven, out := 0, map[round.Party]conduct.Accusation{}
 	for _, a := range all {
 		p, convicted := b.convicts(&a)
 		if !convicted {
@@ -171,8 +172,8 @@ func (b *Book) counted() (int, error) {
 	return b.tolerance().Counted(all, b.Vault.Now()), err
 }
 
-func (b *Book) tolerance() vault.Tolerance {
-	return vault.Tolerance{Most: b.Policy.MaxUnnamedFailures, Within: time.Duration(b.Policy.Within)}
+func (b *Book) tolerance() conduct.Tolerance {
+	return conduct.Tolerance{Most: b.Policy.MaxUnnamedFailures, Within: time.Duration(b.Policy.Within)}
 }
 
 // reread calls read after a recorded change; if it fails, the next start loads the change.
@@ -223,7 +224,7 @@ func (b *Book) Admit(spec *jobv1.SessionSpec) error {
 }
 
 // stopped returns the error for sessions after too many failures, or nil.
-func (b *Book) stopped(c vault.Conduct) error {
+func (b *Book) stopped(c conduct.Conduct) error {
 	s := c.Stopped
 	if s == nil {
 		return nil
@@ -252,7 +253,7 @@ func (b *Book) Ended(spec *jobv1.SessionSpec, id round.Digest, f *runner.Failure
 		}
 	}
 	others := slices.DeleteFunc(slices.Clone(f.Suspects), func(p round.Party) bool { return p == b.Self }) // this party does not suspect itself
-	u := vault.Unnamed{
+	u := conduct.Unnamed{
 		Roster: b.roster, Job: session.Name(spec.GetRef()), Session: hex.EncodeToString(id[:]), Epoch: spec.GetEpoch(),
 		Check: check, Reason: f.Reason, Suspects: b.names(others),
 	}
@@ -285,7 +286,7 @@ func (b *Book) catchUp() error {
 	return nil
 }
 
-func (b *Book) note(u vault.Unnamed) error {
+func (b *Book) note(u conduct.Unnamed) error {
 	before, err := b.Vault.Conduct(b.roster)
 	if err != nil {
 		return err
@@ -323,7 +324,7 @@ func (b *Book) audit(e audit.Entry) {
 func (b *Book) Found(found *evidence.Finding, file io.Reader) {
 	_, _, err := b.Accuse(context.Background(), file)
 	switch {
-	case errors.Is(err, vault.ErrFull):
+	case errors.Is(err, vaulterr.ErrFull):
 		b.Log.Warn("more evidence is not kept", "party", found.Culprit.Name, "session", found.Job.String(), "error", err)
 	case err != nil:
 		b.Log.Error("keeping evidence", "party", found.Culprit.Name, "session", found.Job.String(), "error", err)
@@ -333,7 +334,7 @@ func (b *Book) Found(found *evidence.Finding, file io.Reader) {
 // Accuse stores a file of evidence if it proves a cheat of a party of the roster, and enforces the
 // consequences. It reports whether the accusation is new; its error is an *evidence.Error if the
 // file proves nothing.
-func (b *Book) Accuse(ctx context.Context, file io.Reader) (a vault.Accusation, fresh bool, err error) {
+func (b *Book) Accuse(ctx context.Context, file io.Reader) (a conduct.Accusation, fresh bool, err error) {
 	e, err := b.Vault.NewEvidence()
 	if err != nil {
 		return a, false, err
@@ -346,7 +347,7 @@ func (b *Book) Accuse(ctx context.Context, file io.Reader) (a vault.Accusation, 
 }
 
 // convict verifies stored evidence from a peer or from this party itself.
-func (b *Book) convict(ctx context.Context, e *vault.Evidence, from string) (a vault.Accusation, fresh bool, err error) {
+func (b *Book) convict(ctx context.Context, e *conduct.Evidence, from string) (a conduct.Accusation, fresh bool, err error) {
 	if a, err = b.Vault.Accusation(e.ID()); err == nil {
 		return a, false, nil
 	}
@@ -358,11 +359,11 @@ func (b *Book) convict(ctx context.Context, e *vault.Evidence, from string) (a v
 		return a, false, err
 	}
 	culprit := f.Culprit.Index
-	a = vault.Accusation{
+	a = conduct.Accusation{
 		Roster: b.roster, Culprit: b.name(culprit), Key: b.Roster.Parties[culprit].SigningKey, Kind: string(f.Kind), Check: f.Check,
 		Reason: f.Reason, Session: hex.EncodeToString(f.Session[:]), Job: session.Name(f.Job.Proto()), From: from,
 	}
-	fresh, err = b.Vault.Accuse(a, e, vault.EvidenceRoom{Bytes: uint64(b.Policy.MaxEvidence), PerCulprit: perCulprit})
+	fresh, err = b.Vault.Accuse(a, e, conduct.EvidenceRoom{Bytes: uint64(b.Policy.MaxEvidence), PerCulprit: perCulprit})
 	if err != nil {
 		return a, false, err
 	}
@@ -388,7 +389,7 @@ func (b *Book) convict(ctx context.Context, e *vault.Evidence, from string) (a v
 }
 
 // verified commits evidence and returns the finding.
-func (b *Book) verified(ctx context.Context, e *vault.Evidence) (*evidence.Finding, error) {
+func (b *Book) verified(ctx context.Context, e *conduct.Evidence) (*evidence.Finding, error) {
 	if err := e.Commit(); err != nil {
 		return nil, err
 	}

@@ -22,6 +22,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/exchange"
 	"github.com/lodge-mpc/lodge/services/session/runner"
 	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/conduct"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 func must(t testing.TB, err error) {
@@ -44,7 +48,7 @@ func newParty(t *testing.T, policy config.Accusations) *party {
 	t.Helper()
 	cluster, err := devnet.Write(filepath.Join(t.TempDir(), "net"), devnet.Options{Parties: 3, Params: []string{"insecure-8"}, Dev: true, Insecure: true})
 	must(t, err)
-	key, err := vault.LoadKey(filepath.Join(cluster.Dir, "p0", "vault.key"))
+	key, err := seal.LoadKey(filepath.Join(cluster.Dir, "p0", "vault.key"))
 	must(t, err)
 	v, err := vault.Open(filepath.Join(t.TempDir(), "vault"), key)
 	must(t, err)
@@ -73,7 +77,7 @@ func (p *party) accuses(t *testing.T, number uint32) []byte {
 	return file
 }
 
-func (p *party) find(file []byte) (vault.Accusation, bool, error) {
+func (p *party) find(file []byte) (conduct.Accusation, bool, error) {
 	return p.Accuse(context.Background(), bytes.NewReader(file))
 }
 
@@ -149,18 +153,18 @@ func TestWhatCounts(t *testing.T) {
 func TestSacrificeMakesKeysSuspect(t *testing.T) {
 	p := newParty(t, config.Accusations{MaxUnnamedFailures: 100, Within: strict.Within, OnProvenCheat: config.Exclude})
 	for id := uint64(1); id <= 3; id++ {
-		w, err := p.Vault.NewEpoch(vault.Epoch{ID: id, RosterHash: p.roster, Purpose: "triples"})
+		w, err := p.Vault.(*vault.Vault).NewEpoch(keys.Epoch{ID: id, RosterHash: p.roster, Purpose: "triples"})
 		must(t, err)
 		must(t, w.Commit())
-		must(t, p.Vault.ActivateEpoch(id))
+		must(t, p.Vault.(*vault.Vault).ActivateEpoch(id))
 	}
 	p.Ended(spec(1), round.Digest{}, &runner.Failure{Outcome: runner.Aborted, Check: "sacrifice"})
 	p.Ended(spec(2), round.Digest{}, &runner.Failure{Outcome: runner.PeerAbort, Words: []runner.Word{word(runner.Aborted, "sacrifice")}})
 	p.Ended(spec(3), round.Digest{}, &runner.Failure{Outcome: runner.Aborted, Check: "mac"})
-	for id, want := range map[uint64]vault.EpochState{1: vault.EpochDraining, 2: vault.EpochActive, 3: vault.EpochActive} {
-		e, err := p.Vault.Epoch(id)
+	for id, want := range map[uint64]keys.EpochState{1: keys.EpochDraining, 2: keys.EpochActive, 3: keys.EpochActive} {
+		e, err := p.Vault.(*vault.Vault).Epoch(id)
 		must(t, err)
-		if e.State != want || (want == vault.EpochDraining) != strings.Contains(e.Reason, "sacrifice failed in session j-1") {
+		if e.State != want || (want == keys.EpochDraining) != strings.Contains(e.Reason, "sacrifice failed in session j-1") {
 			t.Fatalf("epoch %d is %s: %q", id, e.State, e.Reason)
 		}
 	}
@@ -182,7 +186,7 @@ func TestMuchEvidence(t *testing.T) {
 			t.Errorf("file %d is known", i)
 		}
 	}
-	if _, _, err := p.find(p.accuses(t, 100)); !errors.Is(err, vault.ErrFull) {
+	if _, _, err := p.find(p.accuses(t, 100)); !errors.Is(err, vaulterr.ErrFull) {
 		t.Errorf("one more file: %v", err)
 	}
 	if a, fresh, err := p.find(file); err != nil || fresh || a.When.IsZero() {
@@ -268,7 +272,7 @@ func asError(e *rpc.Error) error {
 // If a failure cannot be recorded, no session begins until it is recorded.
 func TestFailureThatIsNotRecorded(t *testing.T) {
 	p := newParty(t, strict)
-	must(t, p.Vault.Close())
+	must(t, p.Vault.(*vault.Vault).Close())
 	p.Ended(spec(1), round.Digest{}, &runner.Failure{Outcome: runner.Aborted, Check: "mac"})
 	if err := p.Admit(nil); !errors.Is(err, &rpc.Error{Code: rpc.Unavailable}) {
 		t.Errorf("a session begins: %v", err)

@@ -16,7 +16,8 @@ import (
 	accusationsv1 "github.com/lodge-mpc/lodge/proto/lodge/accusations/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/evidence"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/conduct"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Limits of the exchange of evidence.
@@ -125,11 +126,11 @@ func (s *Service) offer(stream accusationsv1.AccusationsService_OfferServer) (kn
 	if err := checkOffer(first); err != nil {
 		return false, err
 	}
-	_, err = b.Vault.Accusation(vault.EvidenceID([sha256.Size]byte(first.GetDigest())))
+	_, err = b.Vault.Accusation(conduct.EvidenceID([sha256.Size]byte(first.GetDigest())))
 	if err == nil {
 		return true, nil
 	}
-	if !errors.Is(err, vault.ErrNotFound) {
+	if !errors.Is(err, vaulterr.ErrNotFound) {
 		return false, err
 	}
 	l := b.limits[caller.Party]
@@ -148,7 +149,7 @@ func (s *Service) offer(stream accusationsv1.AccusationsService_OfferServer) (kn
 	err = b.take(stream, first, caller.Name)
 	var nothing *evidence.Error
 	switch {
-	case errors.Is(err, vault.ErrFull): // the file is proof, but more evidence against its accused party is not kept
+	case errors.Is(err, vaulterr.ErrFull): // the file is proof, but more evidence against its accused party is not kept
 		proof = true
 		return true, nil
 	case errors.As(err, &nothing):
@@ -194,7 +195,7 @@ func checkOffer(r *accusationsv1.OfferRequest) error {
 }
 
 // receive receives the file.
-func receive(stream accusationsv1.AccusationsService_OfferServer, first *accusationsv1.OfferRequest, e *vault.Evidence) error {
+func receive(stream accusationsv1.AccusationsService_OfferServer, first *accusationsv1.OfferRequest, e *conduct.Evidence) error {
 	left := first.GetSize()
 	take := func(m *accusationsv1.OfferRequest) error {
 		n := uint64(len(m.GetChunk()))
@@ -294,7 +295,7 @@ func (b *Book) tell(ctx context.Context, p rpc.PeerConn, wake chan struct{}) {
 }
 
 // show offers the evidence of an accusation to a peer, and records that the peer has it.
-func (b *Book) show(ctx context.Context, p rpc.PeerConn, a vault.Accusation) error {
+func (b *Book) show(ctx context.Context, p rpc.PeerConn, a conduct.Accusation) error {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
 	sum := sha256.New()
@@ -320,7 +321,7 @@ func (b *Book) show(ctx context.Context, p rpc.PeerConn, a vault.Accusation) err
 
 // pieces calls each with the evidence of an accusation in chunks. A chunk is valid until each
 // returns.
-func (b *Book) pieces(a vault.Accusation, each func([]byte) error) error {
+func (b *Book) pieces(a conduct.Accusation, each func([]byte) error) error {
 	in, err := b.Vault.OpenEvidence(a.ID)
 	if err != nil {
 		return err

@@ -13,7 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
-	"github.com/lodge-mpc/lodge/services/store/vault"
+	"github.com/lodge-mpc/lodge/services/store/vault/conduct"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 const prefix = "/lodge.accusations.v1.AccusationsService/"
@@ -125,16 +126,16 @@ func (s *Service) GetEvidence(r *accusationsv1.GetEvidenceRequest, stream accusa
 // refused translates an error of the vault for the caller.
 func refused(err error) error {
 	switch {
-	case errors.Is(err, vault.ErrNotFound) || errors.Is(err, vault.ErrErased):
+	case errors.Is(err, vaulterr.ErrNotFound) || errors.Is(err, vaulterr.ErrErased):
 		return rpc.Errorf(rpc.NotFound, "`lodge accusations list` lists the accusations", "no such accusation at this party")
-	case errors.Is(err, vault.ErrState):
+	case errors.Is(err, vaulterr.ErrState):
 		return rpc.Errorf(rpc.Conflict, "review them with `lodge accusations list`, and clear again", "there are later failures than the given ones")
 	}
-	return err
+	return vaulterr.RPC(err, "this accusation")
 }
 
 // acting returns the audit record of an operator's action, which requires a reason.
-func (s *Service) acting(ctx context.Context, reason string) (a vault.Act, e audit.Entry, err error) {
+func (s *Service) acting(ctx context.Context, reason string) (a conduct.Act, e audit.Entry, err error) {
 	if err := session.CheckReason(reason); err != nil {
 		return a, e, err
 	}
@@ -146,7 +147,7 @@ func (s *Service) acting(ctx context.Context, reason string) (a vault.Act, e aud
 	if !ok {
 		return a, e, rpc.Errorf(rpc.Unauthenticated, "", "no caller")
 	}
-	return vault.Act{When: s.Book.Vault.Now().UTC(), By: p.Name, Reason: reason},
+	return conduct.Act{When: s.Book.Vault.Now().UTC(), By: p.Name, Reason: reason},
 		audit.Entry{Actor: p.Name, Auth: audit.Auth(p.Auth), Note: audit.Printable(reason)}, nil
 }
 
@@ -208,7 +209,7 @@ func (s *Service) Pardon(ctx context.Context, r *accusationsv1.PardonRequest) (*
 	return out, err
 }
 
-func (b *Book) wire(a *vault.Accusation) *accusationsv1.Accusation {
+func (b *Book) wire(a *conduct.Accusation) *accusationsv1.Accusation {
 	p, convicted := b.convicts(a)
 	return &accusationsv1.Accusation{
 		Id: a.ID, Culprit: a.Culprit, Kind: a.Kind, Check: a.Check, Reason: a.Reason, SessionId: a.Session, Session: a.Job, RosterHash: a.Roster[:],
@@ -217,7 +218,7 @@ func (b *Book) wire(a *vault.Accusation) *accusationsv1.Accusation {
 	}
 }
 
-func wireAct(a *vault.Act) *accusationsv1.Act {
+func wireAct(a *conduct.Act) *accusationsv1.Act {
 	if a == nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
-// Package disk watches the free space on the file systems that a process writes to. When one has less than a minimum, the
-// process refuses new work with the code disk_low and is not ready, so that what runs can finish and be recorded. Work is
-// accepted again by itself when there is space.
+// Package disk watches the free space on the file systems that a process writes to. When a volume
+// has less than a minimum, the process rejects new work with the code disk_low and is not ready, so
+// that running work can finish and be recorded. Work is accepted again by itself when there is
+// space.
 package disk
 
 import (
@@ -19,7 +20,7 @@ import (
 // Space on a file system, in bytes.
 type Space struct{ Free, Total uint64 }
 
-// Volume is a directory that a process writes to, and what operators call it.
+// Volume is a directory that a process writes to, and its name for operators.
 type Volume struct{ Name, Dir string }
 
 // The names of volumes.
@@ -29,7 +30,8 @@ const (
 	Data  = "data"  // of the coordinator
 )
 
-// State of a volume. MinFree is how many bytes must be free; once Low, a quarter more must be until it is not.
+// State of a volume. MinFree is how many bytes must be free; once Low, a quarter more must be until
+// it is not.
 type State struct {
 	Volume
 	Space
@@ -46,7 +48,7 @@ const (
 // lookEvery is how long a look at the file systems is believed.
 const lookEvery = time.Second
 
-// Watch is the state of some volumes. A nil one has none. It is safe for concurrent use.
+// Watch is the state of some volumes. A nil Watch has no volumes. It is safe for concurrent use.
 type Watch struct {
 	minFree uint64 // 0: the default
 	spaceOf func(dir string) (Space, error)
@@ -57,7 +59,8 @@ type Watch struct {
 	states []State
 }
 
-// New watches volumes, of which each must have minFree bytes free; 0 means 256 MiB, or 5 % of a smaller file system.
+// New watches volumes, of which each must have minFree bytes free; 0 means 256 MiB, or 5 % of a
+// smaller file system.
 func New(minFree uint64, volumes ...Volume) *Watch {
 	w := &Watch{minFree: minFree, spaceOf: SpaceOf, now: time.Now}
 	for _, v := range volumes {
@@ -66,7 +69,8 @@ func New(minFree uint64, volumes ...Volume) *Watch {
 	return w
 }
 
-// Volumes returns the state of all, at most a second old. A volume whose space is unknown is not low.
+// Volumes returns the state of all, at most a second old. A volume whose space is unknown is not
+// low.
 func (w *Watch) Volumes() []State {
 	if w == nil {
 		return nil
@@ -109,10 +113,12 @@ func (w *Watch) Low() error {
 	return nil
 }
 
-// Inner refuses the methods that begin new work while a volume is low, and gives errors of the storage their codes.
+// Inner refuses the methods that begin new work while a volume is low, and gives errors of the
+// storage their codes.
 func (w *Watch) Inner(stops map[string]bool) rpc.Inner {
 	refuse := func(method string) error {
-		//lodge:check disk/refuse run=TestInner a process whose disk fills accepts work until it can record nothing more
+		//lodge:check disk/refuse run=TestInner a process whose disk fills accepts work until it can
+		//  record nothing more
 		if stops[method] {
 			return w.Low()
 		}

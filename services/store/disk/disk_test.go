@@ -14,7 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
-// A volume is low below its minimum, and is not any more when a quarter more is free. A look holds for a second.
+// A volume is low below its minimum, and is not any more when a quarter more is free. A look holds
+// for a second.
 func TestLow(t *testing.T) {
 	const mega = 1 << 20
 	space, now := Space{Total: 100 << 30}, time.Unix(1000, 0)
@@ -50,7 +51,8 @@ func TestLow(t *testing.T) {
 	}
 }
 
-// While a volume is low the methods that begin new work are refused, and others are not; errors of the storage have codes.
+// While a volume is low the methods that begin new work are refused, and others are not; errors of
+// the storage have codes.
 func TestInner(t *testing.T) {
 	w := New(0, Volume{Data, "d"})
 	free := uint64(0)

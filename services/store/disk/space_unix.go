@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SpaceOf returns the space on the file system of a directory, as far as this process may use it.
+// SpaceOf returns the space on the file system of a directory that this process may use.
 func SpaceOf(dir string) (Space, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

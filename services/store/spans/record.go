@@ -12,9 +12,9 @@ import (
 // ErrMalformed is the error for a record that does not encode a set.
 var ErrMalformed = errors.New("spans: malformed record")
 
-// A set is recorded in base64 as pairs of varints: the gap before a span and its length. The format is
-// compact because every update of a batch rewrites the record, and a batch may have a hundred thousand
-// spans.
+// A set is recorded in base64 as pairs of varints: the gap before a span and its length. The format
+// is compact because every update of a batch rewrites the record, and a batch may have a hundred
+// thousand spans.
 
 // MarshalJSON encodes a set.
 func (s Set) MarshalJSON() ([]byte, error) {

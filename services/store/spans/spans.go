@@ -1,5 +1,5 @@
-// Package spans represents sets of integers as spans, so a million consecutive tuples need one span. A set
-// is recorded as varints.
+// Package spans represents sets of integers as spans, so a million consecutive tuples need one
+// span. A set is recorded as varints.
 package spans
 
 import (
@@ -16,11 +16,12 @@ type Span struct {
 // End returns the number after the last one of the span.
 func (s Span) End() uint64 { return s.First + s.Count }
 
-// Set is a sorted list of nonempty spans that neither overlap nor touch. Its methods do not modify it.
+// Set is a sorted list of nonempty spans that neither overlap nor touch. Its methods do not modify
+// it.
 type Set []Span
 
-// Of returns the set of the numbers in spans, in any order. For many spans it is faster than With, which
-// copies the set for each.
+// Of returns the set of the numbers in spans, in any order. For many spans it is faster than With,
+// which copies the set for each.
 func Of(spans ...Span) Set {
 	sorted := slices.Clone(spans)
 	slices.SortFunc(sorted, func(a, b Span) int { return cmp.Compare(a.First, b.First) })
@@ -192,7 +193,8 @@ func (s Set) AndNot(t Set) Set {
 	return out
 }
 
-// WellFormed reports whether the spans are sorted, disjoint, not touching, nonempty and within the batch.
+// WellFormed reports whether the spans are sorted, disjoint, not touching, nonempty and within the
+// batch.
 func (s Set) WellFormed(count uint64) bool {
 	end := uint64(0)
 	for i, x := range s {

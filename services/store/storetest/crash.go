@@ -22,7 +22,8 @@ const (
 	fields   = 5 // records of one update
 )
 
-// Main runs a package's tests, or, in a child process of one, what the test of crashes kills.
+// Main runs a package's tests, or, in a child process of a test, the program that the crash test
+// kills.
 func Main(m *testing.M, open func(address string) (store.Store, error)) {
 	if address := os.Getenv(childVar); address != "" {
 		if err := child(address, open); err != nil {
@@ -35,8 +36,8 @@ func Main(m *testing.M, open func(address string) (store.Store, error)) {
 	os.Exit(code)
 }
 
-// child writes records and blobs from several goroutines, and says on standard output what was acknowledged:
-// "update WORKER N", "blob WORKER N" and "erased WORKER N".
+// child writes records and blobs from several goroutines, and prints acknowledged operations on
+// standard output: "update WORKER N", "blob WORKER N" and "erased WORKER N".
 func child(address string, open func(string) (store.Store, error)) error {
 	s, err := open(address)
 	if err != nil {
@@ -120,7 +121,7 @@ func childStep(s store.Store, w, n int) error {
 	return nil
 }
 
-// acknowledged is what a child said.
+// acknowledged holds the operations that a child printed.
 type acknowledged struct {
 	update        [workers]int
 	blobs, erased map[string]bool
@@ -191,7 +192,7 @@ func killChild(t *testing.T, address string, said *acknowledged) {
 	}
 }
 
-// inspectCrash: what was acknowledged is there, and nothing is torn.
+// inspectCrash verifies that acknowledged data is stored, and that nothing is torn.
 func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 	t.Helper()
 	var now [workers]int

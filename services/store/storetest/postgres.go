@@ -22,8 +22,9 @@ import (
 // requireVar makes a missing PostgreSQL a failure.
 const requireVar = "LODGE_REQUIRE_POSTGRES"
 
-// Server is a PostgreSQL server that a test runs in a temporary directory, reached by a socket there. Its superuser is
-// postgres; stores are to use the role lodge, which may do nothing special, in the database lodge.
+// Server is a PostgreSQL server that a test runs in a temporary directory, reached by a socket
+// there. Its superuser is postgres; stores are to use the role lodge, which may do nothing special,
+// in the database lodge.
 type Server struct {
 	dir     string // data/, socket and log
 	bin     string
@@ -40,8 +41,9 @@ var (
 	schemas atomic.Int64
 )
 
-// Postgres gives the DSN of a store that nothing is in, on a server that all tests of the package share until Main ends
-// it. Without PostgreSQL on the machine the test is skipped, or fails when LODGE_REQUIRE_POSTGRES is 1.
+// Postgres gives the DSN of a store that nothing is in, on a server that all tests of the package
+// share until Main ends it. Without PostgreSQL on the machine the test is skipped, or fails when
+// LODGE_REQUIRE_POSTGRES is 1.
 func Postgres(t testing.TB) (dsn string, server *Server) {
 	t.Helper()
 	shared.Lock()
@@ -189,7 +191,7 @@ func (s *Server) Start(t testing.TB) {
 
 func (s *Server) kill(signal syscall.Signal) {
 	if s.process != nil {
-		_ = s.process.Process.Signal(signal) // one that ended by itself
+		_ = s.process.Process.Signal(signal) // a server that ended by itself
 		if s.held != 0 {
 			_ = syscall.Kill(s.held, syscall.SIGKILL) // stopped, it hears nothing else
 			s.held = 0
@@ -205,8 +207,9 @@ func (s *Server) Stop() { s.kill(syscall.SIGINT) }
 // Crash ends all at once; the next start has to recover.
 func (s *Server) Crash() { s.kill(syscall.SIGQUIT) }
 
-// HoldWAL makes that the next Crash, like one of the machine, forgets all that no commit waited for: it stops the
-// process that writes WAL in the background. The server needs the settings Forgetful.
+// HoldWAL makes that the next Crash, like one of the machine, forgets all that no commit waited
+// for: it stops the process that writes WAL in the background. The server needs the settings
+// Forgetful.
 func (s *Server) HoldWAL(t testing.TB) {
 	t.Helper()
 	const waits = "SELECT coalesce(wait_event, '') FROM pg_stat_activity WHERE backend_type = 'walwriter'"
@@ -223,8 +226,8 @@ func (s *Server) HoldWAL(t testing.TB) {
 	}
 }
 
-// Forgetful are settings under which nothing but a commit and the walwriter writes WAL, as long as it is less than
-// 32 MB.
+// Forgetful are settings under which only a commit and the walwriter write WAL, as long as it is
+// less than 32 MB.
 var Forgetful = []string{"wal_buffers=32MB", "bgwriter_lru_maxpages=0", "autovacuum=off"}
 
 func (s *Server) remove() {
@@ -311,7 +314,8 @@ func (s *Server) BaseBackup(t testing.TB, name string) *Server {
 	return standby
 }
 
-// Backup runs pg_basebackup, with further arguments, until end: so slowly that it does not end by itself.
+// Backup runs pg_basebackup, with further arguments, until end: so slowly that it does not end by
+// itself.
 func (s *Server) Backup(t testing.TB, args ...string) (end func()) {
 	t.Helper()
 	dir := directory(t)
@@ -322,7 +326,7 @@ func (s *Server) Backup(t testing.TB, args ...string) (end func()) {
 	cmd.Stdout, cmd.Stderr = &log, &log
 	check(t, cmd.Start())
 	return sync.OnceFunc(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // one that ended by itself
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // a server that ended by itself
 		_ = cmd.Wait()                                      // killed
 		_ = os.RemoveAll(dir)
 		if log.Len() > 0 {
@@ -351,7 +355,7 @@ func (s *Server) Freeze(t testing.TB) (thaw func()) {
 	}
 	signal := func(to syscall.Signal) {
 		for _, pid := range pids {
-			_ = syscall.Kill(pid, to) // one that ended meanwhile
+			_ = syscall.Kill(pid, to) // a process that ended meanwhile
 		}
 	}
 	signal(syscall.SIGSTOP)

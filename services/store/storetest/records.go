@@ -105,7 +105,7 @@ func ownWrites(t *testing.T, k Kind) {
 			}
 			inner, innerErr := dump(tx, "k/a")
 			if len(inner) == 0 {
-				t.Error("a scan within a scan finds nothing")
+				t.Error("a nested scan returns no records")
 			}
 			return errors.Join(err, innerErr, tx.Put(key+"/seen", nil), tx.Delete(key))
 		}))
@@ -114,7 +114,7 @@ func ownWrites(t *testing.T, k Kind) {
 	want(t, s, "k/", "k/a/seen=", "k/b/seen=", "k/c/seen=", "k/f/seen=")
 }
 
-// getAll gives the values of many keys in their order, with what the transaction itself has written.
+// getAll returns the values of many keys in their order, including writes of the transaction.
 func getAll(t *testing.T, k Kind) {
 	s := k.fresh(t)
 	const many = 12_000
@@ -342,7 +342,8 @@ func values(t *testing.T, k Kind) {
 	check(t, s.Update(inspect))
 }
 
-// concurrent runs updates of which some fail, at every point of their writes. None is lost, and none leaves a trace.
+// concurrent runs updates of which some fail, at every point of their writes. No update is lost,
+// and a failed one leaves no trace.
 func concurrent(t *testing.T, k Kind) {
 	s := k.fresh(t)
 	const workers, each = 16, 12
@@ -381,7 +382,7 @@ func concurrent(t *testing.T, k Kind) {
 	want(t, s, "r/", wanted...)
 }
 
-// counter: updates read what those before them wrote, also within a group.
+// counter: updates read the writes of earlier updates, also within a group.
 func counter(t *testing.T, k Kind) {
 	s := k.fresh(t)
 	const workers, each = 20, 10
@@ -424,7 +425,7 @@ func counter(t *testing.T, k Kind) {
 	}))
 }
 
-// panics: a function that panics or ends its goroutine is dropped, and holds nobody up.
+// panics: a function that panics or ends its goroutine is dropped, and blocks no other.
 func panics(t *testing.T, k Kind) {
 	s := k.fresh(t)
 	var wg sync.WaitGroup

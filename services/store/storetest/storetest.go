@@ -17,7 +17,7 @@ type Kind struct {
 	Open  func(address string) (store.Store, error)
 }
 
-// Run runs all tests: first the one that measures memory, then the others beside each other.
+// Run runs all tests: first the test that measures memory, then the others concurrently.
 func Run(t *testing.T, k Kind) {
 	t.Run("BlobStream", func(t *testing.T) { blobStream(t, k) })
 	for _, c := range []struct {

@@ -12,10 +12,15 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/storetest"
+	"github.com/lodge-mpc/lodge/services/store/vault/conduct"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // accuse records evidence against a culprit, and gives the accusation's id.
-func accuse(v *Vault, culprit string, file []byte, room EvidenceRoom) (id string, fresh bool, err error) {
+func accuse(v *Vault, culprit string, file []byte, room conduct.EvidenceRoom) (id string, fresh bool, err error) {
 	e, err := v.NewEvidence()
 	if err != nil {
 		return "", false, err
@@ -27,16 +32,16 @@ func accuse(v *Vault, culprit string, file []byte, room EvidenceRoom) (id string
 	if err != nil {
 		return "", false, err
 	}
-	a := Accusation{Roster: [32]byte{1}, Culprit: culprit, Key: "key of " + culprit, Check: "popk-equation", Reason: "test"}
+	a := conduct.Accusation{Roster: [32]byte{1}, Culprit: culprit, Key: "key of " + culprit, Check: "popk-equation", Reason: "test"}
 	fresh, err = v.Accuse(a, e, room)
 	return e.ID(), fresh, err
 }
 
-func unnamedOfCheck(roster byte, check string, suspects ...string) Unnamed {
-	return Unnamed{Roster: [32]byte{roster}, Job: "j-1", Check: check, Reason: "test", Suspects: suspects}
+func unnamedOfCheck(roster byte, check string, suspects ...string) conduct.Unnamed {
+	return conduct.Unnamed{Roster: [32]byte{roster}, Job: "j-1", Check: check, Reason: "test", Suspects: suspects}
 }
 
-var lax = EvidenceRoom{Bytes: 1 << 20, PerCulprit: 10}
+var lax = conduct.EvidenceRoom{Bytes: 1 << 20, PerCulprit: 10}
 
 func evidenceIn(t *testing.T, v *Vault, id string) []byte {
 	t.Helper()
@@ -96,14 +101,14 @@ func conductIn(t *testing.T, open func() (store.Store, error)) {
 		}
 		must(t, v.ToldOf(id, "p2"))
 		must(t, v.ToldOf(id, "p2"))
-		_, err := v.Pardon(id, Act{By: "op", Reason: "replaced"})
+		_, err := v.Pardon(id, conduct.Act{By: "op", Reason: "replaced"})
 		must(t, err)
-		_, err = v.Pardon(id, Act{By: "op", Reason: "again"})
+		_, err = v.Pardon(id, conduct.Act{By: "op", Reason: "again"})
 		must(t, err)
-		_, err = v.Pardon("b", Act{})
-		refused(t, err, ErrNotFound)
+		_, err = v.Pardon("b", conduct.Act{})
+		refused(t, err, vaulterr.ErrNotFound)
 	})
-	few := Tolerance{Most: 2, Within: time.Hour}
+	few := conduct.Tolerance{Most: 2, Within: time.Hour}
 	for i, check := range []string{"mac", "sacrifice", "mac"} {
 		with(func(v *Vault) {
 			c, _, err := v.NoteUnnamed(unnamedOfCheck(1, check, "p2", "p1"), few)
@@ -126,9 +131,9 @@ func conductIn(t *testing.T, open func() (store.Store, error)) {
 		if other.Stopped != nil || c.Stopped == nil || strings.Join(c.Stopped.Suspects, " ") != "p1 p2" || strings.Join(c.Stopped.Checks, " ") != "mac sacrifice" {
 			t.Errorf("%+v of one roster, %+v of another", c.Stopped, other.Stopped)
 		}
-		_, err = v.ClearUnnamed([32]byte{1}, 2, Act{})
-		refused(t, err, ErrState)
-		n, err := v.ClearUnnamed([32]byte{1}, 3, Act{By: "op", Reason: "found"})
+		_, err = v.ClearUnnamed([32]byte{1}, 2, conduct.Act{})
+		refused(t, err, vaulterr.ErrState)
+		n, err := v.ClearUnnamed([32]byte{1}, 3, conduct.Act{By: "op", Reason: "found"})
 		must(t, err)
 		if n != 3 {
 			t.Errorf("%d cleared", n)
@@ -150,13 +155,13 @@ func conductIn(t *testing.T, open func() (store.Store, error)) {
 	})
 }
 
-// Failures that lie far apart stop nothing; what has stopped does not start again with time.
+// Failures that lie far apart stop nothing; a stopped roster does not start again with time.
 func TestFailuresCountWithinATime(t *testing.T) {
 	t.Parallel()
 	v := inMemory(t)
 	defer v.Close()
 	now := setClock(v)
-	few := Tolerance{Most: 2, Within: time.Hour}
+	few := conduct.Tolerance{Most: 2, Within: time.Hour}
 	for range 3 {
 		c, _, err := v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), few)
 		must(t, err)
@@ -182,13 +187,14 @@ func TestFailuresCountWithinATime(t *testing.T) {
 	}
 }
 
-// Failures are forgotten before accusations, which they cannot push out, and the first of a culprit always has a place.
+// Failures are forgotten before accusations, which they cannot push out, and the first of a culprit
+// always has a place.
 func TestRoomForEvidence(t *testing.T) {
 	t.Parallel()
 	v := inMemory(t)
 	defer v.Close()
 	now := setClock(v)
-	room := EvidenceRoom{Bytes: 100, PerCulprit: 2}
+	room := conduct.EvidenceRoom{Bytes: 100, PerCulprit: 2}
 	names := map[string]string{}
 	add := func(name, culprit string, size int) error {
 		now.pass(time.Second)
@@ -198,12 +204,12 @@ func TestRoomForEvidence(t *testing.T) {
 	}
 	must(t, add("a", "p1", 50))
 	must(t, add("b", "p1", 40))
-	refused(t, add("c", "p1", 1), ErrFull)  // of one culprit
-	must(t, add("d", "p2", 30))             // which b makes room for
-	refused(t, add("e", "p2", 30), ErrFull) // in all
+	refused(t, add("c", "p1", 1), vaulterr.ErrFull)  // of one culprit
+	must(t, add("d", "p2", 30))                      // which b makes room for
+	refused(t, add("e", "p2", 30), vaulterr.ErrFull) // in all
 	must(t, add("f", "p3", 100))
-	for range maxUnnamed + 3 {
-		_, _, err := v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), Tolerance{Most: 1, Within: time.Hour})
+	for range conduct.MaxUnnamed + 3 {
+		_, _, err := v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), conduct.Tolerance{Most: 1, Within: time.Hour})
 		must(t, err)
 	}
 	kept, err := v.Accusations()
@@ -218,7 +224,7 @@ func TestRoomForEvidence(t *testing.T) {
 	all, err := v.UnnamedFailures([32]byte{1})
 	must(t, err)
 	slices.Sort(ids)
-	if !slices.Equal(ids, []string{"a", "d", "f"}) || len(all) != maxUnnamed || all[0].Seq != 4 {
+	if !slices.Equal(ids, []string{"a", "d", "f"}) || len(all) != conduct.MaxUnnamed || all[0].Seq != 4 {
 		t.Errorf("kept are %s, and %d failures from %d on", ids, len(all), all[0].Seq)
 	}
 	if n := objects(t, v); n != 3 {
@@ -227,17 +233,17 @@ func TestRoomForEvidence(t *testing.T) {
 	noFindings(t, v)
 }
 
-// A restore brings back what is held against peers.
+// A restore brings back accusations of peers.
 func TestRestoreKeepsAccusations(t *testing.T) {
 	t.Parallel()
 	_, k, v := furnished(t)
 	id, _, err := accuse(v, "p1", []byte("evidence"), lax)
 	must(t, err)
-	_, _, err = v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), Tolerance{Most: 1, Within: time.Hour})
+	_, _, err = v.NoteUnnamed(unnamedOfCheck(1, "mac", "p1"), conduct.Tolerance{Most: 1, Within: time.Hour})
 	must(t, err)
 	stream := backupOf(t, v)
 	s := &memory{disk: newDisk()}
-	_, err = Restore(s, bytes.NewReader(stream), k, RestoreOptions{})
+	_, err = Restore(s, bytes.NewReader(stream), k, upkeep.RestoreOptions{})
 	must(t, err)
 	r, err := OpenIn(s, k)
 	must(t, err)
@@ -250,16 +256,16 @@ func TestRestoreKeepsAccusations(t *testing.T) {
 	noFindings(t, r)
 }
 
-// A failure that makes an epoch's keys suspect drains the epoch in the same write, and says why, also of one that drains
-// already: a crash leaves both or neither.
+// A failure that makes an epoch's keys suspect drains the epoch in the same write and records why,
+// also if the epoch drains already: a crash leaves both or neither.
 func TestSuspectEpoch(t *testing.T) {
 	t.Parallel()
-	suspicious := func(epoch uint64) Unnamed {
+	suspicious := func(epoch uint64) conduct.Unnamed {
 		u := unnamedOfCheck(1, "sacrifice", "p1")
 		u.Epoch, u.Drains = epoch, "a sacrifice failed"
 		return u
 	}
-	lax := Tolerance{Most: 100, Within: time.Hour}
+	lax := conduct.Tolerance{Most: 100, Within: time.Hour}
 	note := func(v *Vault, epoch uint64, want bool) {
 		t.Helper()
 		_, fresh, err := v.NoteUnnamed(suspicious(epoch), lax)
@@ -282,10 +288,10 @@ func TestSuspectEpoch(t *testing.T) {
 	note(v, 2, false) // nothing was made under it
 	note(v, 3, true)
 	note(v, 99, false)
-	for id, want := range map[uint64]Epoch{1: {State: EpochDraining}, 2: {State: EpochLocked}, 3: {State: EpochDraining, Successor: 1}} {
+	for id, want := range map[uint64]keys.Epoch{1: {State: keys.EpochDraining}, 2: {State: keys.EpochLocked}, 3: {State: keys.EpochDraining, Successor: 1}} {
 		e, err := v.Epoch(id)
 		must(t, err)
-		if e.State != want.State || e.Successor != want.Successor || (e.Reason != "") != (e.State == EpochDraining) {
+		if e.State != want.State || e.Successor != want.Successor || (e.Reason != "") != (e.State == keys.EpochDraining) {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -302,7 +308,7 @@ func TestSuspectEpoch(t *testing.T) {
 	}
 
 	for f, name := range map[fault]string{fails: "fails", unwritten: "in doubt", doubtful: "takes place in doubt", before: "crash before", after: "crash after"} {
-		d, k := newDisk(), &Key{}
+		d, k := newDisk(), &seal.Key{}
 		v := d.open(t, k)
 		stocked(t, v, 10)
 		at := d.writes
@@ -320,7 +326,7 @@ func TestSuspectEpoch(t *testing.T) {
 		e, err := v.Epoch(1)
 		must(t, err)
 		all, err := v.UnnamedFailures([32]byte{1})
-		if must(t, err); len(all) > 0 != (e.State == EpochDraining) {
+		if must(t, err); len(all) > 0 != (e.State == keys.EpochDraining) {
 			t.Errorf("%s: %d failures, and the epoch is %s", name, len(all), e.State)
 		}
 	}

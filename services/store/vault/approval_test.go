@@ -11,11 +11,16 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // wish is a request of alice's that two others must approve within an hour.
-func wish(v *Vault, i int) Approval {
-	return Approval{Digest: digestOf(i), Epoch: 1, Client: "alice", Messages: 7, Note: "circuit", Needs: 2, Expires: v.now().Add(time.Hour)}
+func wish(v *Vault, i int) ledger.Approval {
+	return ledger.Approval{Digest: digestOf(i), Epoch: 1, Client: "alice", Messages: 7, Note: "circuit", Needs: 2, Expires: v.Clock().Add(time.Hour)}
 }
 
 // allowed is a vault with a threshold epoch and a request that bob and carol have approved.
@@ -32,16 +37,16 @@ func allowed(t testing.TB, v *Vault) {
 
 // use has a run use an approval up.
 func use(v *Vault, run byte, client string) error {
-	return v.RecordThreshold(runOf(run, int(run)*100, 3), UseApproval(digestOf(0), client))
+	return v.RecordThreshold(runOf(run, int(run)*100, 3), v.UseApproval(digestOf(0), client))
 }
 
 // A request waits for as many others as it needs, and is used once.
 func TestApproval(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	addThreshold(t, v, 1)
-	refused(t, use(v, 1, "alice"), ErrApproval)
+	refused(t, use(v, 1, "alice"), vaulterr.ErrApproval)
 	bold := wish(v, 0)
 	bold.By = []string{"bob", "carol"}
 	asked, err := v.RequestApproval(bold)
@@ -55,13 +60,13 @@ func TestApproval(t *testing.T) {
 	}
 	again.Client = "bob"
 	_, err = v.RequestApproval(again)
-	refused(t, err, ErrExists)
+	refused(t, err, vaulterr.ErrExists)
 	_, err = v.Approve(digestOf(0), "alice")
-	refused(t, err, ErrOwn)
+	refused(t, err, vaulterr.ErrOwn)
 	_, err = v.Approve(digestOf(0), "")
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	_, err = v.Approve(digestOf(1), "bob")
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 	is := func(ok bool, names ...string) {
 		t.Helper()
 		got, yes, err := v.Approved(digestOf(0))
@@ -75,7 +80,7 @@ func TestApproval(t *testing.T) {
 		must(t, err)
 	}
 	is(false, "bob")
-	refused(t, use(v, 1, "alice"), ErrApproval)
+	refused(t, use(v, 1, "alice"), vaulterr.ErrApproval)
 	must(t, v.Close())
 	v = d.open(t, k)
 	out, err := v.Approve(digestOf(0), "carol")
@@ -84,17 +89,17 @@ func TestApproval(t *testing.T) {
 	}
 	is(true, "bob", "carol")
 	noFindings(t, v)
-	refused(t, use(v, 1, "bob"), ErrApproval)
+	refused(t, use(v, 1, "bob"), vaulterr.ErrApproval)
 	if n, err := v.ThresholdCount(1); n != 0 || err != nil {
 		t.Errorf("%d are answered, %v", n, err)
 	}
 	must(t, use(v, 1, "alice"))
 	holds(t, v, 1, 100, 3)
 	is(false, "bob", "carol")
-	refused(t, use(v, 2, "alice"), ErrApproval)
+	refused(t, use(v, 2, "alice"), vaulterr.ErrApproval)
 	holds(t, v, 0, 200, 3)
 	_, err = v.Approve(digestOf(0), "dora")
-	refused(t, err, ErrState)
+	refused(t, err, vaulterr.ErrState)
 	all, err := v.Approvals()
 	if must(t, err); len(all) != 1 || all[0].Used.IsZero() {
 		t.Errorf("%+v", all)
@@ -119,17 +124,17 @@ func TestApprovalInOneStep(t *testing.T) {
 	allowed(t, v)
 	must(t, storeMasks(v, masksOf("m", 10, 0, 1)))
 	must(t, v.ActivateBatch("m"))
-	_, err := v.SpendMasks("m", span(0, 11), UseApproval(digestOf(0), "alice"))
-	refused(t, err, ErrRange)
-	_, err = v.SpendMasks("m", span(0, 1), UseApproval(digestOf(0), "bob"))
-	refused(t, err, ErrApproval)
+	_, err := v.SpendMasks("m", span(0, 11), v.UseApproval(digestOf(0), "alice"))
+	refused(t, err, vaulterr.ErrRange)
+	_, err = v.SpendMasks("m", span(0, 1), v.UseApproval(digestOf(0), "bob"))
+	refused(t, err, vaulterr.ErrApproval)
 	if b := mustBatch(t, v, "m"); len(b.Taken) > 0 {
 		t.Errorf("%+v", b)
 	}
-	_, err = v.SpendMasks("m", span(0, 1), UseApproval(digestOf(0), "alice"))
+	_, err = v.SpendMasks("m", span(0, 1), v.UseApproval(digestOf(0), "alice"))
 	must(t, err)
-	_, _, err = flooded(v, floodRun(1, digestOf(9), []uint32{0, 1}, "alice"), canary, UseApproval(digestOf(0), "alice"))
-	refused(t, err, ErrApproval)
+	_, _, err = flooded(v, floodRun(1, digestOf(9), []uint32{0, 1}, "alice"), canary, v.UseApproval(digestOf(0), "alice"))
+	refused(t, err, vaulterr.ErrApproval)
 	if e, err := v.Epoch(1); err != nil || e.Decrypted != 1 {
 		t.Errorf("%+v, %v", e, err)
 	}
@@ -144,27 +149,27 @@ func TestApprovalInOneStep(t *testing.T) {
 		_, err = v.Approve(digestOf(0), by)
 		must(t, err)
 	}
-	if now := version(t, v); now.Generation != before.Generation { // forgetting that is no harm
+	if now := version(t, v); now.Generation != before.Generation { // losing that does no harm
 		t.Errorf("generation %d, and %d before", now.Generation, before.Generation)
 	}
-	_, first, err := flooded(v, floodRun(1, digestOf(9), []uint32{0, 1}, "alice"), canary, UseApproval(digestOf(0), "alice"))
+	_, first, err := flooded(v, floodRun(1, digestOf(9), []uint32{0, 1}, "alice"), canary, v.UseApproval(digestOf(0), "alice"))
 	if err != nil || !first {
 		t.Errorf("%v, %v", first, err)
 	}
-	_, first, err = flooded(v, floodRun(2, digestOf(9), []uint32{0, 1}, "alice"), nil, UseApproval(digestOf(0), "alice"))
-	if err != nil || first { // what is held is given without another
+	_, first, err = flooded(v, floodRun(2, digestOf(9), []uint32{0, 1}, "alice"), nil, v.UseApproval(digestOf(0), "alice"))
+	if err != nil || first { // a repeated answer needs no other approval
 		t.Errorf("%v, %v", first, err)
 	}
 }
 
-// What expires is not used, and is forgotten.
+// An expired request cannot be used, and is deleted.
 func TestApprovalExpires(t *testing.T) {
 	t.Parallel()
 	v := inMemory(t)
 	c := setClock(v)
 	allowed(t, v)
 	late := wish(v, 1)
-	late.Expires = v.now().Add(3 * time.Hour)
+	late.Expires = v.Clock().Add(3 * time.Hour)
 	_, err := v.RequestApproval(late)
 	must(t, err)
 	c.pass(time.Hour - 1)
@@ -176,16 +181,16 @@ func TestApprovalExpires(t *testing.T) {
 	if _, ok, err := v.Approved(digestOf(0)); ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}
-	refused(t, use(v, 1, "alice"), ErrApproval)
+	refused(t, use(v, 1, "alice"), vaulterr.ErrApproval)
 	_, err = v.Approve(digestOf(0), "dora")
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 	if again, err := v.RequestApproval(wish(v, 0)); err != nil || len(again.By) != 0 {
 		t.Errorf("%+v, %v", again, err)
 	}
 	c.pass(time.Hour)
-	spoil(t, v, approvalPrefix+"00")
-	refused(t, v.Sweep(), ErrCorrupt)
-	must(t, v.store.Update(func(tx store.Tx) error { return tx.Delete(approvalPrefix + "00") }))
+	spoil(t, v, ledger.ApprovalPrefix+"00")
+	refused(t, v.Sweep(), vaulterr.ErrCorrupt)
+	must(t, v.Backend.Update(func(tx store.Tx) error { return tx.Delete(ledger.ApprovalPrefix + "00") }))
 	all, err := v.Approvals()
 	if must(t, err); len(all) != 1 || all[0].Digest != digestOf(1) {
 		t.Errorf("%+v", all)
@@ -197,22 +202,22 @@ func TestApprovalRefuses(t *testing.T) {
 	t.Parallel()
 	v := inMemory(t)
 	addThreshold(t, v, 1)
-	addEpoch(t, v, 2, PurposeDecryption)
+	addEpoch(t, v, 2, keys.PurposeDecryption)
 	must(t, v.ActivateEpoch(2))
 	for what, c := range map[string]struct {
-		change func(*Approval)
+		change func(*ledger.Approval)
 		want   error
 	}{
-		"no client":      {func(a *Approval) { a.Client = "" }, ErrRange},
-		"a long client":  {func(a *Approval) { a.Client = strings.Repeat("a", maxName+1) }, ErrRange},
-		"a long note":    {func(a *Approval) { a.Note = strings.Repeat("a", maxNote+1) }, ErrRange},
-		"a note of any":  {func(a *Approval) { a.Note = "\xff" }, ErrRange},
-		"nobody needed":  {func(a *Approval) { a.Needs = 0 }, ErrRange},
-		"all needed":     {func(a *Approval) { a.Needs = maxClients + 1 }, ErrRange},
-		"expired":        {func(a *Approval) { a.Expires = v.now() }, ErrRange},
-		"never expires":  {func(a *Approval) { a.Expires = v.now().Add(MaxApprovalTime + time.Minute) }, ErrRange},
-		"for decryption": {func(a *Approval) { a.Epoch = 2 }, ErrState},
-		"no epoch":       {func(a *Approval) { a.Epoch = 3 }, ErrNotFound},
+		"no client":      {func(a *ledger.Approval) { a.Client = "" }, vaulterr.ErrRange},
+		"a long client":  {func(a *ledger.Approval) { a.Client = strings.Repeat("a", seal.MaxName+1) }, vaulterr.ErrRange},
+		"a long note":    {func(a *ledger.Approval) { a.Note = strings.Repeat("a", ledger.MaxNote+1) }, vaulterr.ErrRange},
+		"a note of any":  {func(a *ledger.Approval) { a.Note = "\xff" }, vaulterr.ErrRange},
+		"nobody needed":  {func(a *ledger.Approval) { a.Needs = 0 }, vaulterr.ErrRange},
+		"all needed":     {func(a *ledger.Approval) { a.Needs = seal.MaxClients + 1 }, vaulterr.ErrRange},
+		"expired":        {func(a *ledger.Approval) { a.Expires = v.Clock() }, vaulterr.ErrRange},
+		"never expires":  {func(a *ledger.Approval) { a.Expires = v.Clock().Add(ledger.MaxApprovalTime + time.Minute) }, vaulterr.ErrRange},
+		"for decryption": {func(a *ledger.Approval) { a.Epoch = 2 }, vaulterr.ErrState},
+		"no epoch":       {func(a *ledger.Approval) { a.Epoch = 3 }, vaulterr.ErrNotFound},
 	} {
 		a := wish(v, 0)
 		c.change(&a)
@@ -220,17 +225,17 @@ func TestApprovalRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, err, c.want)
 		}
 	}
-	_, err := v.Approve(digestOf(0), strings.Repeat("a", maxName+1))
-	refused(t, err, ErrRange)
-	for i := range MaxWaiting {
+	_, err := v.Approve(digestOf(0), strings.Repeat("a", seal.MaxName+1))
+	refused(t, err, vaulterr.ErrRange)
+	for i := range ledger.MaxWaiting {
 		_, err := v.RequestApproval(wish(v, i))
 		must(t, err)
 	}
-	_, err = v.RequestApproval(wish(v, MaxWaiting))
-	refused(t, err, ErrWaiting)
+	_, err = v.RequestApproval(wish(v, ledger.MaxWaiting))
+	refused(t, err, vaulterr.ErrWaiting)
 	_, err = v.RequestApproval(wish(v, 5)) // which waits already
 	must(t, err)
-	other := wish(v, MaxWaiting)
+	other := wish(v, ledger.MaxWaiting)
 	other.Client = "bob"
 	_, err = v.RequestApproval(other)
 	must(t, err)
@@ -239,7 +244,7 @@ func TestApprovalRefuses(t *testing.T) {
 		must(t, err)
 	}
 	must(t, use(v, 1, "alice")) // which makes room
-	_, err = v.RequestApproval(wish(v, MaxWaiting+1))
+	_, err = v.RequestApproval(wish(v, ledger.MaxWaiting+1))
 	must(t, err)
 	if _, err = v.RetireEpoch(1, "test"); err != nil {
 		t.Fatal(err)
@@ -253,29 +258,29 @@ func TestApprovalRefuses(t *testing.T) {
 // No approval comes back from a backup, or outlives a quarantine.
 func TestApprovalsAndBackups(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	allowed(t, v)
 	r := newDisk()
-	_, err := Restore(&memory{disk: r}, bytes.NewReader(backupOf(t, v)), k, RestoreOptions{KeepDecryption: true})
+	_, err := Restore(&memory{disk: r}, bytes.NewReader(backupOf(t, v)), k, upkeep.RestoreOptions{KeepDecryption: true})
 	must(t, err)
 	restored := r.open(t, k)
-	refused(t, func() error { _, err := restored.RequestApproval(wish(v, 1)); return err }(), ErrQuarantine)
+	refused(t, func() error { _, err := restored.RequestApproval(wish(v, 1)); return err }(), vaulterr.ErrQuarantine)
 	must(t, restored.LeaveQuarantine())
-	refused(t, use(restored, 1, "alice"), ErrApproval)
+	refused(t, use(restored, 1, "alice"), vaulterr.ErrApproval)
 	if all, err := restored.Approvals(); err != nil || len(all) != 0 {
 		t.Errorf("%d are left, %v", len(all), err)
 	}
-	spoil(t, v, approvalPrefix+"00") // which keeps nobody from quarantine
-	must(t, v.update(func(tx store.Tx) error {
-		id, err := get[identity](v, tx, identityKey)
+	spoil(t, v, ledger.ApprovalPrefix+"00") // which keeps nobody from quarantine
+	must(t, v.Update(func(tx store.Tx) error {
+		id, err := seal.Get[seal.Identity](v.Store, tx, seal.IdentityKey)
 		if err == nil {
-			_, err = v.quarantine(tx, id, 0, "test", true)
+			_, err = v.QuarantineIn(tx, id, 0, "test", true)
 		}
 		return err
 	}))
 	_, err = v.Approve(digestOf(0), "dora")
-	refused(t, err, ErrQuarantine)
+	refused(t, err, vaulterr.ErrQuarantine)
 	must(t, v.LeaveQuarantine())
 	if all, err := v.Approvals(); err != nil || len(all) != 0 {
 		t.Errorf("%d are left, %v", len(all), err)
@@ -285,22 +290,22 @@ func TestApprovalsAndBackups(t *testing.T) {
 
 func TestCheckOfApprovals(t *testing.T) {
 	t.Parallel()
-	where := approvalKey(digestOf(0))
-	for want, damage := range map[string]func(*Approval){
-		where + ": 2 have approved it, of 2: ":                 func(a *Approval) { a.By[1] = "alice" },
-		where + ": 2 have approved it, of 2: some":             func(a *Approval) { a.By[1] = "bob" },
-		where + ": 2 have approved it, of 3: ":                 func(a *Approval) { a.Needs, a.Used = 3, a.When },
-		where + ": its epoch 9 is not recorded, or retired":    func(a *Approval) { a.Epoch = 9 },
-		where + ": vault: stored data does not authenticate: ": func(a *Approval) { a.Digest[0]++ },
+	where := ledger.ApprovalKey(digestOf(0))
+	for want, damage := range map[string]func(*ledger.Approval){
+		where + ": 2 clients have approved it, of 2 needed: ":            func(a *ledger.Approval) { a.By[1] = "alice" },
+		where + ": 2 clients have approved it, of 2 needed: an approver": func(a *ledger.Approval) { a.By[1] = "bob" },
+		where + ": 2 clients have approved it, of 3 needed: ":            func(a *ledger.Approval) { a.Needs, a.Used = 3, a.When },
+		where + ": its epoch 9 is not recorded, or retired":              func(a *ledger.Approval) { a.Epoch = 9 },
+		where + ": vault: stored data does not authenticate: ":           func(a *ledger.Approval) { a.Digest[0]++ },
 	} {
-		d, k := newDisk(), &Key{}
+		d, k := newDisk(), &seal.Key{}
 		v := d.open(t, k)
 		allowed(t, v)
-		must(t, v.update(func(tx store.Tx) error {
-			a, err := v.approval(tx, digestOf(0))
+		must(t, v.Update(func(tx store.Tx) error {
+			a, err := v.Approval(tx, digestOf(0))
 			if err == nil {
 				damage(a)
-				err = put(v, tx, where, a)
+				err = seal.Put(v.Store, tx, where, a)
 			}
 			return err
 		}))
@@ -312,11 +317,11 @@ func TestCheckOfApprovals(t *testing.T) {
 	}
 }
 
-// At every write, everything that can happen to it: an approval that was used stays so, with what it was used for.
+// Every fault at every write: a used approval stays used, and the answer stays recorded.
 func TestApprovalCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	play := func(name string, at int, f fault) int {
-		d, k := newDisk(), &Key{}
+		d, k := newDisk(), &seal.Key{}
 		d.fault = func(n int, _ string) fault {
 			if n == at {
 				return f
@@ -340,7 +345,7 @@ func TestApprovalCrashAtEveryWrite(t *testing.T) {
 			}
 		}
 		do(func() error {
-			if err := storeEpoch(v, thresholdEpoch(1)); err != nil && !errors.Is(err, ErrExists) {
+			if err := storeEpoch(v, thresholdEpoch(1)); err != nil && !errors.Is(err, vaulterr.ErrExists) {
 				return err
 			}
 			return v.ActivateEpoch(1)
@@ -351,13 +356,13 @@ func TestApprovalCrashAtEveryWrite(t *testing.T) {
 		}
 		do(func() error {
 			err := use(v, 1, "alice")
-			if errors.Is(err, ErrExists) {
+			if errors.Is(err, vaulterr.ErrExists) {
 				return nil
 			}
 			return err
 		})
 		holds(t, v, 1, 100, 3)
-		if err := use(v, 2, "alice"); !errors.Is(err, ErrApproval) {
+		if err := use(v, 2, "alice"); !errors.Is(err, vaulterr.ErrApproval) {
 			t.Fatalf("%s: it is used twice: %v", name, err)
 		}
 		noFindings(t, v)
@@ -371,7 +376,7 @@ func TestApprovalCrashAtEveryWrite(t *testing.T) {
 	}
 }
 
-// A record has what was asked for, as it was.
+// A record holds the request unchanged.
 func TestApprovalRecord(t *testing.T) {
 	t.Parallel()
 	v := inMemory(t)

@@ -1,8 +1,10 @@
 package vault
 
-import "testing"
+import (
+	"testing"
+)
 
-// The head of the audit log is remembered across restarts, and is no generation.
+// The head of the audit log is remembered across restarts, and does not make a generation.
 func TestAuditHead(t *testing.T) {
 	dir, k := t.TempDir(), newKey(t)
 	v := mustOpen(t, dir, k)

@@ -4,32 +4,37 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 func TestBatchUnderWrongMACKey(t *testing.T) {
 	v := inMemory(t)
 	addEpoch(t, v, 1, "triples")
 	base := batchOf("a", 3)
-	refused(t, storeBatch(v, base, macKey("mac-1")), ErrState) // epoch locked
+	refused(t, storeBatch(v, base, macKey("mac-1")), vaulterr.ErrState) // epoch locked
 	must(t, v.ActivateEpoch(1))
-	refused(t, storeBatch(v, base, nil), ErrNotFound)
-	refused(t, storeBatch(v, base, macKey("mac-2")), ErrState) // not the batch's
+	refused(t, storeBatch(v, base, nil), vaulterr.ErrNotFound)
+	refused(t, storeBatch(v, base, macKey("mac-2")), vaulterr.ErrState) // not the batch's
 	must(t, storeBatch(v, base, macKey("mac-1")))
 	other := base
 	other.ID = "b"
-	refused(t, storeBatch(v, other, nil), ErrState) // MAC key locked
+	refused(t, storeBatch(v, other, nil), vaulterr.ErrState) // MAC key locked
 	must(t, v.ActivateBatch("a"))
 	must(t, storeBatch(v, other, nil))
 	other.ID = "c"
-	refused(t, storeBatch(v, other, macKey("mac-1")), ErrExists)
+	refused(t, storeBatch(v, other, macKey("mac-1")), vaulterr.ErrExists)
 	other.Tenant = "else"
-	refused(t, storeBatch(v, other, nil), ErrState)
+	refused(t, storeBatch(v, other, nil), vaulterr.ErrState)
 	other.Tenant, other.Field = base.Tenant, "p64"
-	refused(t, storeBatch(v, other, nil), ErrState)
+	refused(t, storeBatch(v, other, nil), vaulterr.ErrState)
 	addEpoch(t, v, 2, "triples")
 	must(t, v.ActivateEpoch(2))
 	other.Field, other.Epoch = base.Field, 2
-	refused(t, storeBatch(v, other, nil), ErrState)
+	refused(t, storeBatch(v, other, nil), vaulterr.ErrState)
 	if n := objects(t, v); n != 2*2+1+4 {
 		t.Fatalf("%d objects; refused ones were left", n)
 	}
@@ -38,7 +43,7 @@ func TestBatchUnderWrongMACKey(t *testing.T) {
 	third.ID, third.MACKey = "d", "mac-2"
 	must(t, storeBatch(v, third, macKey("mac-2")))
 	must(t, v.RevokeBatch("d", "cancelled"))
-	if k, err := v.MACKey("mac-2"); err != nil || k.State != MACBurnt {
+	if k, err := v.MACKey("mac-2"); err != nil || k.State != keys.MACBurnt {
 		t.Fatalf("%v, %v", k, err)
 	}
 }
@@ -48,11 +53,11 @@ func TestBatchLife(t *testing.T) {
 	stocked(t, v)
 	addBatch(t, v, "batch-0", 10, macKey("mac-1"))
 	_, err := v.Reserve(reservation(v, "r", in(0, 0, 5)))
-	refused(t, err, ErrState)
+	refused(t, err, vaulterr.ErrState)
 	_, err = v.OpenMACKey("mac-1")
-	refused(t, err, ErrState)
+	refused(t, err, vaulterr.ErrState)
 	_, err = v.FindMACKey(1, "p128", "demo")
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 	must(t, v.ActivateBatch("batch-0"))
 	must(t, v.ActivateBatch("batch-0"))
 	if k, err := v.FindMACKey(1, "p128", "demo"); err != nil || k.ID != "mac-1" {
@@ -66,14 +71,14 @@ func TestBatchLife(t *testing.T) {
 	must(t, v.RevokeBatch("batch-0", "over"))
 	must(t, v.RevokeBatch("batch-0", "again"))
 	_, err = fetch(v, "r", "alice")
-	refused(t, err, ErrErased)
-	refused(t, v.ActivateBatch("batch-0"), ErrErased)
-	if _, err := v.NewBatch(batchOf("batch-0", 1)); !errors.Is(err, ErrExists) {
+	refused(t, err, vaulterr.ErrErased)
+	refused(t, v.ActivateBatch("batch-0"), vaulterr.ErrErased)
+	if _, err := v.NewBatch(batchOf("batch-0", 1)); !errors.Is(err, vaulterr.ErrExists) {
 		t.Fatalf("a tombstone's id was used again: %v", err)
 	}
 	// Four were free, one discarded; five are lost when their reservation ends.
 	b, err := v.Batch("batch-0")
-	if err != nil || b.Reason != "over" || b.State != BatchRevoked || b.Lost != 5 {
+	if err != nil || b.Reason != "over" || b.State != stock.BatchRevoked || b.Lost != 5 {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	_, err = v.Withdraw("r")
@@ -86,10 +91,10 @@ func TestBatchLife(t *testing.T) {
 	if _, err := v.OpenMACKey("mac-1"); err != nil {
 		t.Fatalf("the MAC key went with its batch: %v", err)
 	}
-	refused(t, v.RevokeBatch("none", ""), ErrNotFound)
+	refused(t, v.RevokeBatch("none", ""), vaulterr.ErrNotFound)
 }
 
-// The shares of a batch are as many as it says.
+// A batch has shares for its count of tuples.
 func TestBatchOfAnotherSize(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 1)
@@ -98,10 +103,10 @@ func TestBatchOfAnotherSize(t *testing.T) {
 		must(t, err)
 		_, err = w.Write(make([]byte, n))
 		must(t, err)
-		refused(t, w.Commit(nil), ErrState)
+		refused(t, w.Commit(nil), vaulterr.ErrState)
 	}
 	_, err := v.NewBatch(batchOf("b", 0))
-	refused(t, err, ErrState)
+	refused(t, err, vaulterr.ErrState)
 	if n := objects(t, v); n != 2+1+2 {
 		t.Errorf("%d objects", n)
 	}
@@ -111,40 +116,40 @@ func TestBatchOfAnotherSize(t *testing.T) {
 func TestTwoWritersOfABatch(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 1)
-	var ws [2]*BatchWriter
+	var ws [2]*stock.BatchWriter
 	for i := range ws {
 		var err error
 		ws[i], err = v.NewBatch(batchOf("batch-1", 5))
 		must(t, err)
-		_, err = ws[i].Write(shares("batch-1", Span{First: 0, Count: 5}, tupleLen))
+		_, err = ws[i].Write(shares("batch-1", stock.Span{First: 0, Count: 5}, tupleLen))
 		must(t, err)
 	}
 	must(t, ws[1].Commit(nil))
-	refused(t, ws[0].Commit(nil), ErrExists)
+	refused(t, ws[0].Commit(nil), vaulterr.ErrExists)
 	must(t, v.ActivateBatch("batch-1"))
 	reserve(t, v, "r", in(1, 0, 5))
 	got, err := fetch(v, "r", "alice")
 	wantShares(t, got, err, in(1, 0, 5))
 }
 
-// Products that were made without a sacrifice are of a class of their own, and so are those of records from before there was
-// one, which say nothing of it.
+// Products without a sacrifice are in a separate class. So are products from before the sacrifice
+// was introduced, whose records do not mention it.
 func TestBatchesWithoutSacrifice(t *testing.T) {
-	v := newDisk().open(t, &Key{})
+	v := newDisk().open(t, &seal.Key{})
 	stocked(t, v, 10)
 	plain := batchOf("batch-1", 10)
 	plain.NoSacrifice = true
 	must(t, storeBatch(v, plain, nil))
 	must(t, v.ActivateBatch("batch-1"))
 	_, err := v.Reserve(reservation(v, "r", in(1, 0, 10)))
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	own := reservation(v, "r", in(1, 0, 10))
 	own.Class.NoSacrifice = true
 	r, err := v.Reserve(own)
 	must(t, err)
 	with := own
 	with.Class.NoSacrifice = false
-	if digest := [][32]byte{{}}; r.Digest == ([32]byte{}) || own.digest(digest) == with.digest(digest) {
+	if digest := [][32]byte{{}}; r.Digest == ([32]byte{}) || own.ComputeDigest(digest) == with.ComputeDigest(digest) {
 		t.Error("parties that differ about the sacrifice agree on a reservation")
 	}
 
@@ -152,14 +157,14 @@ func TestBatchesWithoutSacrifice(t *testing.T) {
 		`{"kind":"scalar"}`: true, `{"kind":"matrix"}`: true, `{"kind":"random"}`: false, `{"kind":"input"}`: false,
 		`{"kind":"scalar","no_sacrifice":false}`: false, `{"kind":"scalar","no_sacrifice":true}`: true,
 	} {
-		var b Batch
+		var b stock.Batch
 		must(t, json.Unmarshal([]byte(record), &b))
 		if b.Class().NoSacrifice != want {
 			t.Errorf("%s: no sacrifice: %v", record, !want)
 		}
 		written, err := json.Marshal(b)
 		must(t, err)
-		var again Batch
+		var again stock.Batch
 		must(t, json.Unmarshal(written, &again))
 		if again.NoSacrifice != b.NoSacrifice {
 			t.Errorf("%s becomes %s", record, written)

@@ -7,12 +7,15 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
-// counting is a store that counts how often each batch is read and written in transactions that write.
+// counting is a store that counts how often each batch is read and written in transactions that
+// write.
 type counting struct {
 	*memory
-	most map[string]int // by what is done, in one transaction
+	most map[string]int // by action, in one transaction
 }
 
 type countingTx struct {
@@ -35,7 +38,7 @@ func (s *counting) Update(f func(store.Tx) error) error {
 		t := countingTx{tx, map[string]int{}}
 		err := f(t)
 		for what, n := range t.done {
-			if strings.Contains(what, batchPrefix) {
+			if strings.Contains(what, stock.BatchPrefix) {
 				s.most[what] = max(s.most[what], n)
 			}
 		}
@@ -46,7 +49,7 @@ func (s *counting) Update(f func(store.Tx) error) error {
 // However many ranges of a batch there are, a transaction opens and seals its record once.
 func TestBatchesOncePerTransaction(t *testing.T) {
 	s := &counting{memory: &memory{disk: newDisk()}, most: map[string]int{}}
-	v, err := OpenIn(s, &Key{})
+	v, err := OpenIn(s, &seal.Key{})
 	must(t, err)
 	const many = 300
 	stocked(t, v, many, many)
@@ -56,16 +59,16 @@ func TestBatchesOncePerTransaction(t *testing.T) {
 		clear(s.most)
 		must(t, f())
 		for _, b := range []string{"batch-0", "batch-1"} {
-			if n := s.most["get "+batchPrefix+b]; n != 1 {
+			if n := s.most["get "+stock.BatchPrefix+b]; n != 1 {
 				t.Errorf("%s reads %s %d times", what, b, n)
 			}
-			if n := s.most["put "+batchPrefix+b]; n > 1 {
+			if n := s.most["put "+stock.BatchPrefix+b]; n > 1 {
 				t.Errorf("%s writes %s %d times", what, b, n)
 			}
 		}
 	}
 	// Every third tuple of both batches in turn, first of one reservation and then of many.
-	third := func(from, to uint64) (ranges []Range) {
+	third := func(from, to uint64) (ranges []stock.Range) {
 		for i := from; i < to; i++ {
 			ranges = append(ranges, in(i%2, 3*(i/2), 1))
 		}

@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
-// heap samples the heap in use until the function that it gives is called, which says the most in MiB.
+// heap samples the heap in use until the function that it gives is called, which says the most in
+// MiB.
 func heap() (most func() float64) {
 	runtime.GC()
 	var top atomic.Uint64
@@ -41,8 +44,8 @@ func heap() (most func() float64) {
 	}
 }
 
-// BenchmarkTuples writes and commits a batch of ten million scalar tuples of 96 bytes, 960 MB, in the embedded store, and
-// reads them under one reservation.
+// BenchmarkTuples writes and commits a batch of ten million scalar tuples of 96 bytes, 960 MB, in
+// the embedded store, and reads them under one reservation.
 func BenchmarkTuples(b *testing.B) {
 	const count, size = 10_000_000, 96
 	v := mustOpen(b, filepath.Join(b.TempDir(), "vault"), newKey(b))
@@ -68,7 +71,7 @@ func BenchmarkTuples(b *testing.B) {
 		b.ReportMetric(most(), "write-heap-MiB")
 		must(b, v.ActivateBatch(id))
 		most, start = heap(), time.Now()
-		reserve(b, v, fmt.Sprintf("r%d", n), Range{id, Span{First: 0, Count: count}})
+		reserve(b, v, fmt.Sprintf("r%d", n), stock.Range{Batch: id, Span: stock.Span{First: 0, Count: count}})
 		r, _, err := v.Deliver(fmt.Sprintf("r%d", n), "alice", 0)
 		must(b, err)
 		in, _, err := v.Shares(&r, 0)
@@ -88,7 +91,8 @@ func BenchmarkTuples(b *testing.B) {
 	}
 }
 
-// BenchmarkReserve is an open loop of reservations of ten tuples, each delivered at once, at a vault that remembers many.
+// BenchmarkReserve is an open loop of reservations of ten tuples, each delivered at once, at a
+// vault that remembers many.
 func BenchmarkReserve(b *testing.B) {
 	for _, remembered := range []int{0, 100_000} {
 		b.Run(fmt.Sprintf("remembered=%d", remembered), func(b *testing.B) { benchReserve(b, remembered, 500) })
@@ -150,23 +154,24 @@ func benchReserve(b *testing.B, remembered, rate int) {
 	b.ReportMetric(float64(b.N)/time.Since(begin).Seconds(), "reservations/s")
 }
 
-// BenchmarkFragmented reserves and releases in a batch of which every other tuple is taken, a hundred thousand times.
+// BenchmarkFragmented reserves and releases in a batch of which every other tuple is taken, a
+// hundred thousand times.
 func BenchmarkFragmented(b *testing.B) {
 	v := inMemory(b)
 	stocked(b, v, 1)
 	addBatch(b, v, "batch-1", 400_000, nil)
 	must(b, v.ActivateBatch("batch-1"))
-	var taken Spans
+	var taken stock.Spans
 	for i := range uint64(100_000) {
-		taken = append(taken, Span{First: 2 * i, Count: 1})
+		taken = append(taken, stock.Span{First: 2 * i, Count: 1})
 	}
-	must(b, v.update(func(tx store.Tx) error {
-		x, err := v.batch(tx, "batch-1")
+	must(b, v.Update(func(tx store.Tx) error {
+		x, err := v.BatchIn(tx, "batch-1")
 		if err != nil {
 			return err
 		}
 		x.Taken, x.Gone, x.Wiped = taken, taken, taken
-		return put(v, tx, batchPrefix+x.ID, x)
+		return seal.Put(v.Store, tx, stock.BatchPrefix+x.ID, x)
 	}))
 	b.ResetTimer()
 	for i := range b.N {
@@ -174,8 +179,8 @@ func BenchmarkFragmented(b *testing.B) {
 	}
 }
 
-// BenchmarkRanges is what a reservation of as many ranges as there may be, of one tuple each, takes in a fragmented batch,
-// and a sweep of as many ranges in 64 reservations.
+// BenchmarkRanges measures a reservation with the largest number of ranges, of one tuple each, in a
+// fragmented batch, and a sweep of as many ranges in 64 reservations.
 func BenchmarkRanges(b *testing.B) {
 	for _, fragments := range []int{1_100, 20_000, 100_000} {
 		b.Run(fmt.Sprintf("fragments=%d", fragments), func(b *testing.B) { benchRanges(b, fragments) })
@@ -185,9 +190,9 @@ func BenchmarkRanges(b *testing.B) {
 func benchRanges(b *testing.B, fragments int) {
 	v := inMemory(b)
 	stocked(b, v, 1)
-	var taken Spans
+	var taken stock.Spans
 	for i := range fragments {
-		taken = append(taken, Span{First: uint64(2 * i), Count: 1})
+		taken = append(taken, stock.Span{First: uint64(2 * i), Count: 1})
 	}
 	c := setClock(v)
 	took := map[string]time.Duration{}
@@ -201,19 +206,19 @@ func benchRanges(b *testing.B, fragments int) {
 		batch := fmt.Sprintf("batch-%d", i+1)
 		addBatch(b, v, batch, uint64(2*fragments), nil)
 		must(b, v.ActivateBatch(batch))
-		must(b, v.update(func(tx store.Tx) error {
-			x, err := v.batch(tx, batch)
+		must(b, v.Update(func(tx store.Tx) error {
+			x, err := v.BatchIn(tx, batch)
 			if err != nil {
 				return err
 			}
 			x.Taken, x.Gone = taken, taken
-			return put(v, tx, batchPrefix+x.ID, x)
+			return seal.Put(v.Store, tx, stock.BatchPrefix+x.ID, x)
 		}))
-		var ranges []Range
-		for j := range MaxRanges {
-			ranges = append(ranges, Range{batch, Span{First: uint64(j*(fragments/MaxRanges)*2 + 1), Count: 1}})
+		var ranges []stock.Range
+		for j := range stock.MaxRanges {
+			ranges = append(ranges, stock.Range{Batch: batch, Span: stock.Span{First: uint64(j*(fragments/stock.MaxRanges)*2 + 1), Count: 1}})
 		}
-		must(b, v.wipe(batch))
+		must(b, v.Wipe(batch))
 		id := func(what string) string { return fmt.Sprintf("%s-%d", what, i) }
 		timed("reserve", func() { reserve(b, v, id("back"), ranges...) })
 		_, err := v.Withdraw(id("back"))
@@ -222,7 +227,7 @@ func benchRanges(b *testing.B, fragments int) {
 			_, err := v.Release(id("back"), false)
 			must(b, err)
 		})
-		reserve(b, v, id("gone"), ranges[:MaxRanges/2]...)
+		reserve(b, v, id("gone"), ranges[:stock.MaxRanges/2]...)
 		timed("deliver-half", func() {
 			_, _, err := v.Deliver(id("gone"), "alice", 0)
 			must(b, err)
@@ -235,9 +240,9 @@ func benchRanges(b *testing.B, fragments int) {
 			_, err := v.Release(id("gone"), true)
 			must(b, err)
 		})
-		const per = MaxRanges / 2 / sweeps
+		const per = stock.MaxRanges / 2 / sweeps
 		for j := range sweeps {
-			reserve(b, v, id(fmt.Sprint("due-", j)), ranges[MaxRanges/2+j*per:][:per]...)
+			reserve(b, v, id(fmt.Sprint("due-", j)), ranges[stock.MaxRanges/2+j*per:][:per]...)
 			_, _, err := v.Deliver(id(fmt.Sprint("due-", j)), "alice", 0)
 			must(b, err)
 		}

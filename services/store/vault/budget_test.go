@@ -4,20 +4,26 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// A budget counts each client's messages under each key. What does not fit is refused and not counted.
+// A budget counts each client's messages under each key. Messages that exceed the budget are
+// rejected and not counted.
 func TestBudgets(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	a, b := [32]byte{1}, [32]byte{2}
 	spend := func(client string, n, most, want uint64, keys ...[32]byte) {
 		t.Helper()
 		got, err := v.SpendBudget(client, keys, n, most)
 		if want == 0 {
-			var e *BudgetError
-			if !errors.As(err, &e) || e.FromABackup || !errors.Is(err, ErrSpent) {
+			var e *ledger.BudgetError
+			if !errors.As(err, &e) || e.FromABackup || !errors.Is(err, vaulterr.ErrSpent) {
 				t.Errorf("%d of %d for %s: %d, %v", n, most, client, got, err)
 			}
 			return
@@ -45,7 +51,7 @@ func TestBudgets(t *testing.T) {
 		n      uint64
 		keys   [][32]byte
 	}{{"", 1, [][32]byte{a}}, {"alice\xff", 1, [][32]byte{a}}, {"alice", 0, [][32]byte{a}}, {"alice", 1, nil}} {
-		if _, err := v.SpendBudget(c.client, c.keys, c.n, 100); !errors.Is(err, ErrRange) {
+		if _, err := v.SpendBudget(c.client, c.keys, c.n, 100); !errors.Is(err, vaulterr.ErrRange) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -56,11 +62,11 @@ func TestBudgets(t *testing.T) {
 	noFindings(t, v)
 }
 
-// A store that comes from a backup has spent the budgets of all keys that it knows, also under new shares of them.
+// A store from a backup has spent the budgets of all its keys, also under new shares of these keys.
 func TestBudgetsAreClosedByRestore(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []bool{true, false} {
-		d, k := newDisk(), &Key{}
+		d, k := newDisk(), &seal.Key{}
 		v := d.open(t, k)
 		e := thresholdEpoch(1)
 		e.Digest = [32]byte{5}
@@ -73,13 +79,13 @@ func TestBudgetsAreClosedByRestore(t *testing.T) {
 			must(t, err)
 		}
 		r := newDisk()
-		_, err = Restore(&memory{disk: r}, bytes.NewReader(backupOf(t, v)), k, RestoreOptions{KeepDecryption: keep})
+		_, err = Restore(&memory{disk: r}, bytes.NewReader(backupOf(t, v)), k, upkeep.RestoreOptions{KeepDecryption: keep})
 		must(t, err)
 		v = r.open(t, k)
 		must(t, v.LeaveQuarantine())
 		for _, key := range [][32]byte{e.Digest, own.Key} {
 			for _, client := range []string{"alice", "bob"} { // who had spent nothing when the backup was taken
-				var spent *BudgetError
+				var spent *ledger.BudgetError
 				if _, err := v.SpendBudget(client, [][32]byte{key}, 1, 10); !errors.As(err, &spent) || !spent.FromABackup {
 					t.Errorf("%s under %.2x: %v", client, key, err)
 				}
@@ -89,7 +95,7 @@ func TestBudgetsAreClosedByRestore(t *testing.T) {
 			t.Errorf("under keys made since: %d, %v", n, err)
 		}
 		sharesOf(t, v, 2, 1, 1)
-		if _, err := v.SpendBudget("alice", [][32]byte{{5}}, 1, 10); !errors.Is(err, ErrSpent) {
+		if _, err := v.SpendBudget("alice", [][32]byte{{5}}, 1, 10); !errors.Is(err, vaulterr.ErrSpent) {
 			t.Errorf("under new shares: %v", err)
 		}
 		noFindings(t, v)

@@ -7,16 +7,21 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// findings are what a check says, with a mark before what a start mends.
+// findings returns the findings of a check, with a mark before those that a start repairs.
 func findings(t *testing.T, v *Vault, deep bool) (all []string) {
 	t.Helper()
 	done, err := v.Check(deep, func(done, total int) {
 		if done > total {
 			t.Errorf("%d of %d", done, total)
 		}
-	}, func(f Finding) {
+	}, func(f upkeep.Finding) {
 		mark := ""
 		if f.Mended {
 			mark = "~"
@@ -51,38 +56,38 @@ func TestCheckOfSoundVaults(t *testing.T) {
 func TestCheckFinds(t *testing.T) {
 	for want, damage := range map[string]func(*disk, *Vault, store.Tx) error{
 		"reservation/reserved: vault: stored data does not authenticate": func(d *disk, _ *Vault, tx store.Tx) error {
-			return tx.Put(reservationPrefix+"reserved", []byte("nonsense of more than some forty bytes in length"))
+			return tx.Put(stock.ReservationPrefix+"reserved", []byte("nonsense of more than some forty bytes in length"))
 		},
 		"batch/other: vault: stored data does not authenticate: another record than its key says": func(_ *disk, v *Vault, tx store.Tx) error {
 			b := batchOf("batch-0", 1)
-			return put(v, tx, batchPrefix+"other", &b)
+			return seal.Put(v.Store, tx, stock.BatchPrefix+"other", &b)
 		},
 		"nobody/knows: vault: stored data does not authenticate: no record has such a key": func(_ *disk, _ *Vault, tx store.Tx) error {
 			return tx.Put("nobody/knows", nil)
 		},
-		"identity: is missing":                               func(_ *disk, _ *Vault, tx store.Tx) error { return tx.Delete(identityKey) },
-		"batch/batch-0: tuples are gone that nobody took":    changeBatch(func(b *Batch) { b.Gone = b.Gone.With(Span{First: 900, Count: 1}) }),
-		"batch/batch-0: tuples are erased that are not gone": changeBatch(func(b *Batch) { b.Wiped = b.Wiped.With(Span{First: 0, Count: 1}) }),
-		"~batch/batch-0: 10 tuples are yet to be erased":     changeBatch(func(b *Batch) { b.Gone = b.Gone.With(Span{First: 0, Count: 10}) }),
-		"batch/batch-0: 5 tuples are taken, and no reservation holds them": changeBatch(func(b *Batch) {
-			b.Taken = b.Taken.With(Span{First: 900, Count: 5})
+		"identity: is missing":                               func(_ *disk, _ *Vault, tx store.Tx) error { return tx.Delete(seal.IdentityKey) },
+		"batch/batch-0: tuples are gone that nobody took":    changeBatch(func(b *stock.Batch) { b.Gone = b.Gone.With(stock.Span{First: 900, Count: 1}) }),
+		"batch/batch-0: tuples are erased that are not gone": changeBatch(func(b *stock.Batch) { b.Wiped = b.Wiped.With(stock.Span{First: 0, Count: 1}) }),
+		"~batch/batch-0: 10 tuples are yet to be erased":     changeBatch(func(b *stock.Batch) { b.Gone = b.Gone.With(stock.Span{First: 0, Count: 10}) }),
+		"batch/batch-0: 5 tuples are taken, and no reservation holds them": changeBatch(func(b *stock.Batch) {
+			b.Taken = b.Taken.With(stock.Span{First: 900, Count: 5})
 		}),
-		"batch/batch-0: its spans are not in order or not of its 1000 tuples": changeBatch(func(b *Batch) {
-			b.Taken = append(b.Taken, Span{First: 995, Count: 6})
+		"batch/batch-0: its spans are not in order or not of its 1000 tuples": changeBatch(func(b *stock.Batch) {
+			b.Taken = append(b.Taken, stock.Span{First: 995, Count: 6})
 		}),
-		"reservation/reserved: it holds tuples of batch batch-0, from 100 on, that are not marked as taken": changeBatch(func(b *Batch) {
-			b.Taken = b.Taken.Without(Span{First: 199, Count: 1})
+		"reservation/reserved: it holds tuples of batch batch-0, from 100 on, that are not marked as taken": changeBatch(func(b *stock.Batch) {
+			b.Taken = b.Taken.Without(stock.Span{First: 199, Count: 1})
 		}),
-		"reservation/discarded: it is erased, and tuples of batch batch-0, from 300 on, are not gone": changeBatch(func(b *Batch) {
-			b.Gone = b.Gone.Without(Span{First: 300, Count: 1})
+		"reservation/discarded: it is erased, and tuples of batch batch-0, from 300 on, are not gone": changeBatch(func(b *stock.Batch) {
+			b.Gone = b.Gone.Without(stock.Span{First: 300, Count: 1})
 		}),
 		"reservation/second: it holds tuples of batch batch-0, from 150 on, that another holds": func(_ *disk, v *Vault, tx store.Tx) error {
 			r := reservation(v, "second", in(0, 150, 10))
-			r.State = Reserved
-			return v.putReservation(tx, &r, time.Now())
+			r.State = stock.Reserved
+			return v.PutReservation(tx, &r, time.Now())
 		},
-		"reservation/reserved: nothing ever becomes of it: it has no time when it is due": func(_ *disk, _ *Vault, tx store.Tx) error {
-			return tx.ScanAfter(duePrefix, "", func(key string, _ []byte) (bool, error) {
+		"reservation/reserved: it has no due time, so it never ends": func(_ *disk, _ *Vault, tx store.Tx) error {
+			return tx.ScanAfter(stock.DuePrefix, "", func(key string, _ []byte) (bool, error) {
 				if strings.HasSuffix(key, "/reserved") {
 					return false, tx.Delete(key)
 				}
@@ -90,22 +95,22 @@ func TestCheckFinds(t *testing.T) {
 			})
 		},
 		"batch/locked: is locked under MAC key mac-1, which is burnt": func(_ *disk, v *Vault, tx store.Tx) error {
-			k, err := v.macKey(tx, "mac-1")
+			k, err := v.MACKeyIn(tx, "mac-1")
 			if err == nil {
-				k.State = MACBurnt
-				err = put(v, tx, macPrefix+k.ID, k)
+				k.State = keys.MACBurnt
+				err = seal.Put(v.Store, tx, keys.MACPrefix+k.ID, k)
 			}
 			return err
 		},
 		"batch/batch-0: is available, and its epoch 1 is not active": func(_ *disk, v *Vault, tx store.Tx) error {
-			return tx.Delete(epochKey(1))
+			return tx.Delete(keys.EpochKey(1))
 		},
 		"batch/batch-0: its MAC key mac-1 is not recorded": func(_ *disk, v *Vault, tx store.Tx) error {
-			return tx.Delete(macPrefix + "mac-1")
+			return tx.Delete(keys.MACPrefix + "mac-1")
 		},
 	} {
 		d, k, v := furnished(t)
-		must(t, v.update(func(tx store.Tx) error { return damage(d, v, tx) }))
+		must(t, v.Update(func(tx store.Tx) error { return damage(d, v, tx) }))
 		v, err := Examine(&memory{disk: d}, k)
 		must(t, err)
 		if got := findings(t, v, false); !contains(got, want) {
@@ -123,14 +128,14 @@ func contains(all []string, want string) bool {
 	return false
 }
 
-func changeBatch(f func(*Batch)) func(*disk, *Vault, store.Tx) error {
+func changeBatch(f func(*stock.Batch)) func(*disk, *Vault, store.Tx) error {
 	return func(_ *disk, v *Vault, tx store.Tx) error {
-		b, err := v.batch(tx, "batch-0")
+		b, err := v.BatchIn(tx, "batch-0")
 		if err != nil {
 			return err
 		}
 		f(b)
-		return put(v, tx, batchPrefix+b.ID, b)
+		return seal.Put(v.Store, tx, stock.BatchPrefix+b.ID, b)
 	}
 }
 
@@ -146,22 +151,22 @@ func TestCheckOfBlobs(t *testing.T) {
 		c[at] ^= 1
 		d.blobs[name] = c
 	}
-	flip(b.dataBlob(), int(sealed(682*tupleLen))+10) // of the second segment; the first was moved
-	flip(e.publicObject(), headerBlock)
-	flip(objectName("epoch-secret", "2"), 30)
+	flip(b.DataBlob(), int(stock.SealedSize(682*tupleLen))+10) // of the second segment; the first was moved
+	flip(e.PublicObject(), seal.HeaderBlock)
+	flip(seal.ObjectName("epoch-secret", "2"), 30)
 	d.blobs["nobodys"] = []byte("x")
-	delete(d.blobs, objectName("tuples", "locked"))
+	delete(d.blobs, seal.ObjectName("tuples", "locked"))
 	v, err = Examine(&memory{disk: d}, k)
 	must(t, err)
 	shallow := []string{
-		"batch/locked: its blob " + objectName("tuples", "locked") + " is missing",
+		"batch/locked: its blob " + seal.ObjectName("tuples", "locked") + " is missing",
 		"~nobodys: no record names it",
 	}
 	deep := append([]string{
 		"batch/batch-0: segment 1, tuples from 682 on: vault: stored data does not authenticate: segment 1",
-		e.publicObject() + ": vault: stored data does not authenticate",
-		objectName("epoch-secret", "2") + ": vault: stored data does not authenticate",
-		objectName("keys", "locked") + ": vault: erased: its data is gone",
+		e.PublicObject() + ": vault: stored data does not authenticate",
+		seal.ObjectName("epoch-secret", "2") + ": vault: stored data does not authenticate",
+		seal.ObjectName("keys", "locked") + ": vault: erased: its data is erased or missing",
 	}, shallow...)
 	for i, want := range [][]string{shallow, deep} {
 		got := findings(t, v, i == 1)
@@ -176,17 +181,18 @@ func TestCheckOfBlobs(t *testing.T) {
 	}
 }
 
-// Shares that should be erased are found when they are still there, and so is a slot that is erased too early.
+// Shares that should be erased are found when they are still there, and so is a slot that is erased
+// too early.
 func TestCheckOfErasure(t *testing.T) {
 	d, k, v := furnished(t)
 	b, err := v.Batch("batch-0")
 	must(t, err)
-	must(t, v.update(func(tx store.Tx) error {
-		return changeBatch(func(b *Batch) {
-			b.Gone, b.Wiped = b.Gone.With(Span{First: 0, Count: 9}), b.Wiped.With(Span{First: 0, Count: 9})
+	must(t, v.Update(func(tx store.Tx) error {
+		return changeBatch(func(b *stock.Batch) {
+			b.Gone, b.Wiped = b.Gone.With(stock.Span{First: 0, Count: 9}), b.Wiped.With(stock.Span{First: 0, Count: 9})
 		})(d, v, tx)
 	}))
-	clear(d.blobs[b.keyBlob()][slotAt(1):])
+	clear(d.blobs[b.KeyBlob()][stock.SlotAt(1):])
 	v, err = Examine(&memory{disk: d}, k)
 	must(t, err)
 	got := findings(t, v, true)
@@ -216,9 +222,9 @@ func TestExamineLeavesAlone(t *testing.T) {
 		t.Errorf("%d writes", d.writes)
 	}
 	_, err = Examine(&memory{disk: newDisk()}, k)
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 	_, err = Examine(&memory{disk: d}, newKey(t))
-	refused(t, err, ErrWrongKey)
+	refused(t, err, vaulterr.ErrWrongKey)
 }
 
 func TestStats(t *testing.T) {

@@ -5,16 +5,19 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// A released reservation keeps a record of constant size, whatever ranges it had, until an hour after its lease. While the
-// record is there, the same proposal again holds nothing, and any other under its id is refused; when it is gone, the
-// lease is over and nobody revives it.
+// A released reservation keeps a record of constant size, whatever ranges it had, until an hour
+// after its lease. While the record exists, the same proposal again reserves nothing, and any other
+// under its id is rejected; when it is deleted, the lease has ended and the reservation cannot come
+// back.
 func TestReleasedIsCompacted(t *testing.T) {
 	v := inMemory(t)
 	c := setClock(v)
 	stocked(t, v, 200)
-	var ranges []Range
+	var ranges []stock.Range
 	for i := range uint64(40) {
 		ranges = append(ranges, in(0, 2*i, 1))
 	}
@@ -35,37 +38,37 @@ func TestReleasedIsCompacted(t *testing.T) {
 	}
 	x, err := v.Reservation("r")
 	must(t, err)
-	if x.Count() != r.Count() || x.State != Released || len(x.Ranges) != 0 || x.Digest == ([32]byte{}) {
+	if x.Count() != r.Count() || x.State != stock.Released || len(x.Ranges) != 0 || x.Digest == ([32]byte{}) {
 		t.Errorf("%+v", x)
 	}
 	now := free()
-	if again, err := v.Reserve(r); err != nil || again.State != Released {
+	if again, err := v.Reserve(r); err != nil || again.State != stock.Released {
 		t.Errorf("the same again: %s, %v", again.State, err)
 	}
 	other := r
 	other.Lease = r.Lease.Add(time.Second)
 	_, err = v.Reserve(other)
-	refused(t, err, ErrExists)
+	refused(t, err, vaulterr.ErrExists)
 	if n := free(); n != now || n != 200 {
 		t.Errorf("a proposal of a released reservation holds tuples: %d are free, and were %d", n, now)
 	}
-	c.Time = r.Lease.Add(clockSlack - time.Second)
+	c.Time = r.Lease.Add(stock.ClockSlack - time.Second)
 	must(t, v.Sweep())
 	if _, err := v.Reservation("r"); err != nil {
 		t.Errorf("forgotten too early: %v", err)
 	}
-	c.Time = r.Lease.Add(clockSlack + time.Second)
+	c.Time = r.Lease.Add(stock.ClockSlack + time.Second)
 	must(t, v.Sweep())
 	_, err = v.Reservation("r")
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 	_, err = v.Reserve(r)
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 }
 
 func recordSize(t *testing.T, v *Vault, id string) (n int) {
 	t.Helper()
-	must(t, v.store.View(func(tx store.Tx) error {
-		b, err := tx.Get(reservationPrefix + id)
+	must(t, v.Backend.View(func(tx store.Tx) error {
+		b, err := tx.Get(stock.ReservationPrefix + id)
 		n = len(b)
 		return err
 	}))

@@ -6,9 +6,15 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// history is what clients saw of a vault, over all of its starts.
+// history records the results that clients saw of a vault, over all of its starts.
 type history struct {
 	t    *testing.T
 	name string
@@ -25,7 +31,7 @@ func (h *history) fail(format string, args ...any) {
 	h.t.Fatalf("%s: %s", h.name, fmt.Sprintf(format, args...))
 }
 
-// fetch notes what a client gets, and checks it.
+// fetch records the tuples that a client receives, and checks them.
 func (h *history) fetch(v *Vault, id, client string) error {
 	h.t.Helper()
 	r, _, err := v.Deliver(id, client, 0)
@@ -54,8 +60,8 @@ func (h *history) fetch(v *Vault, id, client string) error {
 	return err
 }
 
-// erased notes that a reservation's tuples are gone.
-func (h *history) erased(r Reservation) {
+// erased notes that a reservation's tuples are erased.
+func (h *history) erased(r stock.Reservation) {
 	for _, x := range r.Ranges {
 		if h.gone[x.Batch] == nil {
 			h.gone[x.Batch] = map[uint64]bool{}
@@ -76,15 +82,15 @@ func (h *history) tooLate(v *Vault) error {
 	if spent := v.SpendDecryptions(1, 1); spent == nil {
 		h.fail("a session began under an epoch that drains")
 	}
-	if errors.Is(err, ErrState) {
+	if errors.Is(err, vaulterr.ErrState) {
 		return nil
 	}
 	return err
 }
 
-// steps are a life of a vault. Each may be repeated after any error, as those who ask for them do.
+// steps are a life of a vault. Each may be repeated after any error, as its callers do.
 func steps(h *history, late *time.Duration) []func(*Vault) error {
-	reserve := func(id string, ranges ...Range) func(*Vault) error {
+	reserve := func(id string, ranges ...stock.Range) func(*Vault) error {
 		lease := time.Now().Add(time.Hour).UTC()
 		return func(v *Vault) error {
 			r := reservation(v, id, ranges...)
@@ -99,7 +105,7 @@ func steps(h *history, late *time.Duration) []func(*Vault) error {
 	release := func(id string, discard bool) func(*Vault) error {
 		return func(v *Vault) error {
 			r, err := v.Release(id, discard)
-			if err == nil && r.State == Erased {
+			if err == nil && r.State == stock.Erased {
 				h.erased(r)
 			}
 			return err
@@ -107,11 +113,11 @@ func steps(h *history, late *time.Duration) []func(*Vault) error {
 	}
 	batch := func(id string, count uint64, fresh bool) func(*Vault) error {
 		return func(v *Vault) error {
-			var key *NewMACKey
+			var key *keys.NewMACKey
 			if fresh {
 				key = macKey("mac-1")
 			}
-			if err := storeBatch(v, batchOf(id, count), key); err != nil && !errors.Is(err, ErrExists) {
+			if err := storeBatch(v, batchOf(id, count), key); err != nil && !errors.Is(err, vaulterr.ErrExists) {
 				return err
 			}
 			return v.ActivateBatch(id)
@@ -119,11 +125,11 @@ func steps(h *history, late *time.Duration) []func(*Vault) error {
 	}
 	return []func(*Vault) error{
 		func(v *Vault) error {
-			w, err := v.NewEpoch(Epoch{ID: 1, Purpose: "triples"})
+			w, err := v.NewEpoch(keys.Epoch{ID: 1, Purpose: "triples"})
 			if err == nil {
 				err = w.Commit()
 			}
-			if err != nil && !errors.Is(err, ErrExists) {
+			if err != nil && !errors.Is(err, vaulterr.ErrExists) {
 				return err
 			}
 			return v.ActivateEpoch(1)
@@ -158,7 +164,7 @@ func steps(h *history, late *time.Duration) []func(*Vault) error {
 
 // play runs the steps with one fault, and goes on after it, as a party that is started again.
 func playSteps(t *testing.T, name string, at int, f fault) (writes int) {
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	h := newHistory(t, name)
 	var late time.Duration
 	open := func() *Vault {
@@ -166,7 +172,7 @@ func playSteps(t *testing.T, name string, at int, f fault) (writes int) {
 		if err != nil {
 			return nil
 		}
-		v.now = func() time.Time { return time.Now().Add(late) }
+		v.Clock = func() time.Time { return time.Now().Add(late) }
 		return v
 	}
 	d.fault = func(n int, _ string) fault {
@@ -201,7 +207,7 @@ func playSteps(t *testing.T, name string, at int, f fault) (writes int) {
 	batches, err := v.Batches()
 	must(t, err)
 	for _, b := range batches {
-		want := map[string]BatchState{"batch-0": BatchConsumed, "batch-1": BatchRevoked, "batch-2": BatchRevoked}[b.ID]
+		want := map[string]stock.BatchState{"batch-0": stock.BatchConsumed, "batch-1": stock.BatchRevoked, "batch-2": stock.BatchRevoked}[b.ID]
 		if b.State != want || b.ID == "batch-0" && b.Lost != 250 && at < 0 {
 			h.fail("batch %s is %s, %d lost", b.ID, b.State, b.Lost)
 		}
@@ -214,23 +220,23 @@ func playSteps(t *testing.T, name string, at int, f fault) (writes int) {
 	return d.writes
 }
 
-// healed: what is recorded as gone is not there, and nothing is there that is not recorded.
+// healed: tuples that are recorded as gone are erased, and all stored data is recorded.
 func (h *history) healed(v *Vault) {
 	h.t.Helper()
-	if _, err := v.Check(true, func(int, int) {}, func(f Finding) { h.fail("%+v", f) }); err != nil {
+	if _, err := v.Check(true, func(int, int) {}, func(f upkeep.Finding) { h.fail("%+v", f) }); err != nil {
 		h.fail("%v", err)
 	}
 	batches, err := v.Batches()
 	must(h.t, err)
 	for _, b := range batches {
-		if b.State == BatchAvailable && b.Gone.Count() != b.Wiped.Count() {
+		if b.State == stock.BatchAvailable && b.Gone.Count() != b.Wiped.Count() {
 			h.fail("batch %s has %d tuples to wipe after a start", b.ID, b.Gone.Count()-b.Wiped.Count())
 		}
-		all := Reservation{Ranges: []Range{{b.ID, Span{First: 0, Count: b.Count}}}, Lease: v.now().Add(time.Hour)}
+		all := stock.Reservation{Ranges: []stock.Range{{Batch: b.ID, Span: stock.Span{First: 0, Count: b.Count}}}, Lease: v.Clock().Add(time.Hour)}
 		for _, gone := range b.Gone {
-			all.Ranges[0].Span = Span{First: gone.First, Count: 1}
-			if _, err := readAll(v, &all, 0); !errors.Is(err, ErrErased) {
-				h.fail("tuple %d of %s is gone, and reads: %v", gone.First, b.ID, err)
+			all.Ranges[0].Span = stock.Span{First: gone.First, Count: 1}
+			if _, err := readAll(v, &all, 0); !errors.Is(err, vaulterr.ErrErased) {
+				h.fail("tuple %d of %s is erased, and can be read: %v", gone.First, b.ID, err)
 			}
 		}
 	}

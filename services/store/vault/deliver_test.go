@@ -6,20 +6,25 @@ import (
 	"io"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// A reservation goes to one client, who gets the same bytes until the lease ends, before and after a restart.
+// A reservation goes to one client, who gets the same bytes until the lease ends, before and after
+// a restart.
 func TestReplay(t *testing.T) {
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	stocked(t, v, 2000, 30)
-	ranges := []Range{in(0, 600, 1000), in(1, 0, 7), in(0, 0, 1), in(1, 29, 1)}
+	ranges := []stock.Range{in(0, 600, 1000), in(1, 0, 7), in(0, 0, 1), in(1, 29, 1)}
 	r := reserve(t, v, "r", ranges...)
 	if got, err := v.Reservation("r"); err != nil || got.Digest != r.Digest || r.Count() != 1009 {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	r, first, err := v.Deliver("r", "alice", 0)
-	if err != nil || !first || r.Client != "alice" || r.State != Consumed || r.Delivered.IsZero() {
+	if err != nil || !first || r.Client != "alice" || r.State != stock.Consumed || r.Delivered.IsZero() {
 		t.Fatalf("%+v, %v, %v", r, first, err)
 	}
 	for restart := range 2 {
@@ -36,11 +41,11 @@ func TestReplay(t *testing.T) {
 			}
 		}
 		_, _, err = v.Shares(&r, 1010)
-		refused(t, err, ErrRange)
+		refused(t, err, vaulterr.ErrRange)
 		_, err = fetch(v, "r", "bob")
-		refused(t, err, ErrDelivered)
+		refused(t, err, vaulterr.ErrDelivered)
 		_, err = fetch(v, "r", "")
-		refused(t, err, ErrState)
+		refused(t, err, vaulterr.ErrState)
 		if restart == 0 {
 			v = d.open(t, k)
 		}
@@ -71,7 +76,7 @@ func TestNamedClients(t *testing.T) {
 		must(t, err)
 		next++
 		_, _, err = v.Deliver(r.ID, c.client, c.party)
-		if c.ok && err != nil || !c.ok && !errors.Is(err, ErrDelivered) {
+		if c.ok && err != nil || !c.ok && !errors.Is(err, vaulterr.ErrDelivered) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -96,28 +101,28 @@ func TestLeaseEnds(t *testing.T) {
 	must(t, err)
 	c.pass(1)
 	_, err = in0.Read(make([]byte, 100))
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 	_, err = fetch(v, "r", "alice")
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 	_, err = fetch(v, "s", "alice")
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 	c.pass(-time.Minute) // put back: the same client gets the same again, nobody else does
 	_, err = fetch(v, "r", "bob")
-	refused(t, err, ErrDelivered)
+	refused(t, err, vaulterr.ErrDelivered)
 	got, err := fetch(v, "r", "alice")
 	wantShares(t, got, err, in(0, 0, 2000))
 	c.pass(time.Hour)
 	must(t, v.Sweep())
 	c.pass(-time.Hour) // too late
 	_, err = fetch(v, "r", "alice")
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 	_, err = readAll(v, &r, 0)
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	_, err = fetch(v, "s", "alice")
-	refused(t, err, ErrWithdrawn)
+	refused(t, err, vaulterr.ErrWithdrawn)
 }
 
-// A reservation that holds tuples of a batch that is gone gives nothing, not even the rest.
+// A reservation with tuples of an erased batch delivers no tuples, not even the rest.
 func TestDeliverOfRevoked(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 10, 10)
@@ -129,10 +134,10 @@ func TestDeliverOfRevoked(t *testing.T) {
 	defer in0.Close()
 	must(t, v.RevokeBatch("batch-1", "test"))
 	got, err := io.ReadAll(in0)
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	if !bytes.HasPrefix(expected(r.Ranges), got) {
 		t.Error("other bytes")
 	}
 	_, err = fetch(v, "r", "alice")
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 }

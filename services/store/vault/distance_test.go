@@ -5,11 +5,16 @@ import (
 	"errors"
 	"math"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-var alicesProducts = Distance{Asks: "spiffe://test/alice", Answers: "spiffe://test/bob", AsksName: "alice", AnswersName: "bob"}
+var alicesProducts = ledger.Distance{Asks: "spiffe://test/alice", Answers: "spiffe://test/bob", AsksName: "alice", AnswersName: "bob"}
 
-func spend(v *Vault, d Distance, wanted, budget float64) error {
+func spend(v *Vault, d ledger.Distance, wanted, budget float64) error {
 	_, err := v.SpendDistance(d, wanted, budget)
 	return err
 }
@@ -23,9 +28,9 @@ func TestDistanceBudget(t *testing.T) {
 		must(t, v.MayDistance(alicesProducts, 0x1p-32, budget))
 		must(t, spend(v, alicesProducts, 0x1p-32, budget))
 	}
-	var over *DistanceError
+	var over *ledger.DistanceError
 	for _, err := range []error{spend(v, alicesProducts, 0x1p-31, budget), v.MayDistance(alicesProducts, 0x1p-31, budget)} {
-		if refused(t, err, ErrDistance); !errors.As(err, &over) || over.Lost || over.Budget != budget || over.Wanted != 0x1p-31 {
+		if refused(t, err, vaulterr.ErrDistance); !errors.As(err, &over) || over.Lost || over.Budget != budget || over.Wanted != 0x1p-31 {
 			t.Errorf("%+v", over)
 		}
 	}
@@ -35,13 +40,13 @@ func TestDistanceBudget(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	must(t, spend(v, alicesProducts, 0x1p-32, 2*budget)) // a raised budget
-	must(t, spend(v, Distance{Asks: alicesProducts.Answers, Answers: alicesProducts.Asks}, 0x1p-31, budget))
-	must(t, spend(v, Distance{Asks: "spiffe://test/carol", Answers: alicesProducts.Answers}, 0x1p-31, budget))
-	for _, d := range []Distance{{Asks: "x"}, {Answers: "x"}} {
-		refused(t, spend(v, d, 1, 1), ErrRange)
+	must(t, spend(v, ledger.Distance{Asks: alicesProducts.Answers, Answers: alicesProducts.Asks}, 0x1p-31, budget))
+	must(t, spend(v, ledger.Distance{Asks: "spiffe://test/carol", Answers: alicesProducts.Answers}, 0x1p-31, budget))
+	for _, d := range []ledger.Distance{{Asks: "x"}, {Answers: "x"}} {
+		refused(t, spend(v, d, 1, 1), vaulterr.ErrRange)
 	}
 	for _, wanted := range []float64{0, -1, math.NaN()} {
-		refused(t, spend(v, alicesProducts, wanted, budget), ErrRange)
+		refused(t, spend(v, alicesProducts, wanted, budget), vaulterr.ErrRange)
 	}
 	noFindings(t, v)
 }
@@ -61,33 +66,35 @@ func TestSmallDistancesAddUp(t *testing.T) {
 	}
 }
 
-// Neither a restart, nor other epochs and shares, nor another name of the same certificate begins another sum.
+// Neither a restart, nor other epochs and shares, nor another name of the same certificate begins
+// another sum.
 func TestDistanceBudgetAcrossRestartReshareAndNames(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	const budget = 0x1p-30
 	must(t, spend(v, alicesProducts, 0x1p-31, budget))
 	must(t, v.Close())
 	v = d.open(t, k)
-	refused(t, spend(v, alicesProducts, 0x1p-31, budget), ErrDistance)
+	refused(t, spend(v, alicesProducts, 0x1p-31, budget), vaulterr.ErrDistance)
 	e := thresholdEpoch(1)
 	must(t, storeEpoch(v, e))
 	must(t, v.ActivateEpoch(1))
 	sharesOf(t, v, 2, 1, 1)
 	_, err := v.RetireEpoch(1, "test")
 	must(t, err)
-	refused(t, spend(v, alicesProducts, 0x1p-31, budget), ErrDistance)
+	refused(t, spend(v, alicesProducts, 0x1p-31, budget), vaulterr.ErrDistance)
 	renamed := alicesProducts
 	renamed.AsksName, renamed.AnswersName = "alice-2", "bob-2"
-	refused(t, spend(v, renamed, 0x1p-31, budget), ErrDistance)
+	refused(t, spend(v, renamed, 0x1p-31, budget), vaulterr.ErrDistance)
 	noFindings(t, v)
 }
 
-// A crash in the middle of a product leaves its distance counted, or nothing of it: then no answer has left.
+// A crash in the middle of a product leaves its distance counted or not counted: in the second case
+// no answer has left.
 func TestDistanceIsDurableBeforeItIsSpent(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	d.fault = func(int, string) fault { return fails }
 	if spend(v, alicesProducts, 0x1p-31, 0x1p-30) == nil {
@@ -101,20 +108,20 @@ func TestDistanceIsDurableBeforeItIsSpent(t *testing.T) {
 	}
 }
 
-// A store from a backup, or an old copy that was put back, counts every budget as used up: also those of clients that it
-// does not know. Raising the budget allows as much again.
+// A store from a backup, or an old copy that was put back, counts every budget as used up: also
+// those of clients that it does not know. Raising the budget allows as much again.
 func TestDistanceAfterRestore(t *testing.T) {
 	t.Parallel()
 	const budget = 0x1p-29 // more than the default
-	stranger := Distance{Asks: "spiffe://test/carol", Answers: "spiffe://test/bob"}
-	for name, lose := range map[string]func(v *Vault, k *Key) *Vault{
-		"restore": func(v *Vault, k *Key) *Vault {
+	stranger := ledger.Distance{Asks: "spiffe://test/carol", Answers: "spiffe://test/bob"}
+	for name, lose := range map[string]func(v *Vault, k *seal.Key) *Vault{
+		"restore": func(v *Vault, k *seal.Key) *Vault {
 			d := newDisk()
-			_, err := Restore(&memory{disk: d}, bytes.NewReader(backupOf(t, v)), k, RestoreOptions{KeepDecryption: true})
+			_, err := Restore(&memory{disk: d}, bytes.NewReader(backupOf(t, v)), k, upkeep.RestoreOptions{KeepDecryption: true})
 			must(t, err)
 			return d.open(t, k)
 		},
-		"put back": func(v *Vault, _ *Key) *Vault {
+		"put back": func(v *Vault, _ *seal.Key) *Vault {
 			must(t, v.Quarantine("an old copy", 1000))
 			return v
 		},
@@ -124,19 +131,19 @@ func TestDistanceAfterRestore(t *testing.T) {
 		must(t, spend(v, alicesProducts, 0x1p-40, budget))
 		for range 2 { // the second time nothing more is lost
 			v = lose(v, k)
-			refused(t, spend(v, alicesProducts, 0x1p-40, 1), ErrQuarantine)
+			refused(t, spend(v, alicesProducts, 0x1p-40, 1), vaulterr.ErrQuarantine)
 			must(t, v.LeaveQuarantine())
-			for _, d := range []Distance{alicesProducts, stranger} {
-				var over *DistanceError
+			for _, d := range []ledger.Distance{alicesProducts, stranger} {
+				var over *ledger.DistanceError
 				if err := spend(v, d, 0x1p-40, budget); !errors.As(err, &over) || !over.Lost {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
 			noFindings(t, v)
 		}
-		for _, d := range []Distance{alicesProducts, stranger} {
+		for _, d := range []ledger.Distance{alicesProducts, stranger} {
 			must(t, spend(v, d, 0x1.ffp-30, 2*budget))
-			refused(t, spend(v, d, budget, 2*budget), ErrDistance)
+			refused(t, spend(v, d, budget, 2*budget), vaulterr.ErrDistance)
 		}
 	}
 }

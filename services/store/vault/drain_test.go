@@ -15,20 +15,26 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/storetest"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// An epoch that drains takes no session and no batch, also after a restart, and gives what it has.
+// A draining epoch accepts no session and no batch, also after a restart, and still delivers its
+// tuples.
 func TestDrainEpoch(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
-	refused(t, v.DrainEpoch(1, 0), ErrNotFound)
+	refused(t, v.DrainEpoch(1, 0), vaulterr.ErrNotFound)
 	stocked(t, v, 20)
 	addEpoch(t, v, 2, "triples")
-	refused(t, v.DrainEpoch(2, 1), ErrState)
+	refused(t, v.DrainEpoch(2, 1), vaulterr.ErrState)
 	w, err := v.NewBatch(batchOf("late", 10)) // begun before, and stored too late
 	must(t, err)
-	_, err = w.Write(shares("late", Span{Count: 10}, tupleLen))
+	_, err = w.Write(shares("late", stock.Span{Count: 10}, tupleLen))
 	must(t, err)
 	before := version(t, v).Generation
 	must(t, v.DrainEpoch(1, 0))
@@ -38,17 +44,17 @@ func TestDrainEpoch(t *testing.T) {
 	if now := version(t, v).Generation; now != before+2 {
 		t.Errorf("generation %d after %d: a store that was put back would forget it", now, before)
 	}
-	refused(t, w.Commit(nil), ErrState)
+	refused(t, w.Commit(nil), vaulterr.ErrState)
 	must(t, v.Close())
 
 	v = d.open(t, k)
 	e, err := v.Epoch(1)
-	if err != nil || e.State != EpochDraining || e.Successor != 2 {
+	if err != nil || e.State != keys.EpochDraining || e.Successor != 2 {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	refused(t, v.SpendDecryptions(1, 1), ErrState)
+	refused(t, v.SpendDecryptions(1, 1), vaulterr.ErrState)
 	must(t, v.ActivateEpoch(1)) // by a coordinator that had not heard the answer
-	if e, err = v.Epoch(1); err != nil || e.State != EpochDraining {
+	if e, err = v.Epoch(1); err != nil || e.State != keys.EpochDraining {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	reserve(t, v, "r", in(0, 0, 5))
@@ -61,18 +67,18 @@ func TestDrainEpoch(t *testing.T) {
 		t.Errorf("%d, %v", n, err)
 	}
 	_, err = fetch(v, "r", "alice")
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	key, err := v.MACKey("mac-1")
-	if err != nil || key.State != MACBurnt || objects(t, v) != 4 { // the keys of both epochs
+	if err != nil || key.State != keys.MACBurnt || objects(t, v) != 4 { // the keys of both epochs
 		t.Errorf("%+v, %v, %d objects", key, err, objects(t, v))
 	}
 	noFindings(t, v)
 	if n, err := v.RetireEpoch(1, "test"); err != nil || n != 0 || objects(t, v) != 2 {
 		t.Errorf("%d, %v, %d objects", n, err, objects(t, v))
 	}
-	refused(t, v.DrainEpoch(1, 2), ErrErased)
+	refused(t, v.DrainEpoch(1, 2), vaulterr.ErrErased)
 	_, err = v.RevokeEpoch(1, 2, "test")
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 }
 
 // An epoch for decryption that drains decrypts.
@@ -82,7 +88,7 @@ func TestDrainForDecryption(t *testing.T) {
 	addEpoch(t, v, 1, "decryption")
 	must(t, v.ActivateEpoch(1))
 	must(t, v.DrainEpoch(1, 0))
-	if _, first, err := v.RecordDecryption(LedgerKey{Epoch: 1, Digest: [32]byte{1}}, "alice", []byte("x")); err != nil || !first {
+	if _, first, err := v.RecordDecryption(ledger.LedgerKey{Epoch: 1, Digest: [32]byte{1}}, "alice", []byte("x")); err != nil || !first {
 		t.Error(err)
 	}
 	r, err := v.OpenEpochSecret(1)
@@ -105,8 +111,8 @@ func files(t *testing.T, dir string) (all []byte) {
 	return all
 }
 
-// rows are the bytes of all rows that a store in PostgreSQL has, in hexadecimal turned back into bytes. Dead rows, which
-// a vacuum reclaims, are not among them.
+// rows are the bytes of all rows that a store in PostgreSQL has, in hexadecimal turned back into
+// bytes. Dead rows, which a vacuum reclaims, are not among them.
 func rows(t *testing.T, dsn string) (all []byte) {
 	t.Helper()
 	ctx := context.Background()
@@ -134,23 +140,23 @@ func rows(t *testing.T, dsn string) (all []byte) {
 	return all
 }
 
-// needles are pieces of everything that is needed to read a blob: its key under the vault's, those of its segments, and
-// the beginning of what they encrypt.
+// needles are pieces of all secrets that decrypt a blob: its key under the vault's, the keys of its
+// segments, and the beginning of the plaintext.
 func needles(t *testing.T, v *Vault) map[string][]byte {
 	t.Helper()
-	names, err := v.store.Blobs()
+	names, err := v.Backend.Blobs()
 	must(t, err)
 	out := map[string][]byte{}
 	for _, name := range names {
-		b, err := v.store.Open(name)
+		b, err := v.Backend.Open(name)
 		must(t, err)
-		for what, at := range map[string]int64{"wrapped key": int64(wrappedStart), "first slot or chunk": headerBlock, "data": 0} {
+		for what, at := range map[string]int64{"wrapped key": int64(seal.WrappedStart), "first slot or chunk": seal.HeaderBlock, "data": 0} {
 			piece := make([]byte, 32)
 			if what == "data" && !strings.HasPrefix(name, "tuples-") || what != "data" && strings.HasPrefix(name, "tuples-") {
 				continue
 			}
 			if what == "first slot or chunk" {
-				at += slotFixed // a slot begins with its place
+				at += stock.SlotFixed // a slot begins with its place
 			}
 			if n, _ := b.ReadAt(piece, at); n == len(piece) {
 				out[name+": "+what] = piece
@@ -161,8 +167,9 @@ func needles(t *testing.T, v *Vault) map[string][]byte {
 	return out
 }
 
-// After an epoch is destroyed nothing is left in a store's files or rows with which its keys, MAC keys and shares could be
-// read, by somebody who has the operator's key as well. The embedded store has them nowhere in its files.
+// After an epoch is destroyed nothing is left in a store's files or rows with which its keys, MAC
+// keys and shares could be read, by somebody who has the operator's key as well. The embedded store
+// has them nowhere in its files.
 func TestDestroyedEpochIsNowhere(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "vault")
@@ -189,7 +196,7 @@ func TestDestroyedEpochIsNowhere(t *testing.T) {
 			_, err = fetch(v, "r", "alice")
 			must(t, err)
 			lost, kept := map[string][]byte{}, map[string][]byte{}
-			keeps := objectName("", "2")
+			keeps := seal.ObjectName("", "2")
 			for what, b := range needles(t, v) {
 				if strings.Contains(what, keeps) {
 					kept[what] = b
@@ -203,7 +210,7 @@ func TestDestroyedEpochIsNowhere(t *testing.T) {
 			all := raw()
 			for what, b := range lost {
 				if !bytes.Contains(all, b) {
-					t.Errorf("%s is not found while it is there", what)
+					t.Errorf("%s is not found although it is stored", what)
 				}
 			}
 			must(t, v.DrainEpoch(1, 2))
@@ -218,7 +225,7 @@ func TestDestroyedEpochIsNowhere(t *testing.T) {
 			}
 			for what, b := range kept {
 				if !bytes.Contains(all, b) {
-					t.Errorf("%s, of the other epoch, is gone", what)
+					t.Errorf("%s, of the other epoch, is missing", what)
 				}
 			}
 			noFindings(t, v)

@@ -9,6 +9,10 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // A file is a key when it is 64 hexadecimal digits, with space around them.
@@ -20,65 +24,66 @@ func FuzzKeyFile(f *testing.F) {
 	f.Add(append(bytes.Clone(digits), '0'))
 	f.Add(bytes.Repeat([]byte("g"), 64))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if _, ok := parseKey(b); ok != (len(bytes.TrimSpace(b)) == 64 && len(bytes.Trim(bytes.TrimSpace(b), "0123456789abcdefABCDEF")) == 0) {
+		if _, ok := seal.ParseKey(b); ok != (len(bytes.TrimSpace(b)) == 64 && len(bytes.Trim(bytes.TrimSpace(b), "0123456789abcdefABCDEF")) == 0) {
 			t.Errorf("%q is a key: %v", b, ok)
 		}
 	})
 }
 
-// A record is read from where it lies or is damaged: bytes of a disk, and what was sealed under the right key.
+// A record is read from its place or is damaged: bytes of a disk, or data that was encrypted under
+// the right key.
 func FuzzRecord(f *testing.F) {
 	v := inMemory(f)
-	const key = batchPrefix + "1"
+	const key = stock.BatchPrefix + "1"
 	f.Add([]byte(`{"id":"1","epoch":3,"state":"active"}`), true)
 	f.Add([]byte(`{"id":1}`), true)
 	f.Add([]byte(`{}{}`), true)
-	f.Add(v.seal(key, []byte(`{"id":"1"}`)), false)
-	f.Add(v.seal("elsewhere", []byte(`{"id":"1"}`)), false)
+	f.Add(v.SealAt(key, []byte(`{"id":"1"}`)), false)
+	f.Add(v.SealAt("elsewhere", []byte(`{"id":"1"}`)), false)
 	f.Add([]byte(nil), false)
-	f.Fuzz(func(t *testing.T, b []byte, seal bool) {
-		if seal {
-			b = v.seal(key, b)
+	f.Fuzz(func(t *testing.T, b []byte, sealed bool) {
+		if sealed {
+			b = v.SealAt(key, b)
 		}
-		r, err := decodeRecord[Batch](v, key, b)
+		r, err := seal.Decode[stock.Batch](v.Store, key, b)
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, vaulterr.ErrCorrupt) {
 				t.Errorf("got %v", err)
 			}
 			return
 		}
-		if !seal && r.ID != "1" {
+		if !sealed && r.ID != "1" {
 			t.Error("a record that nobody sealed was read")
 		}
 		text, err := json.Marshal(r)
 		must(t, err)
-		again, err := decodeRecord[Batch](v, key, v.seal(key, text))
+		again, err := seal.Decode[stock.Batch](v.Store, key, v.SealAt(key, text))
 		if err != nil || !reflect.DeepEqual(again, r) {
 			t.Errorf("%+v changes to %+v: %v", r, again, err)
 		}
 	})
 }
 
-// The file of an object gives what was written, or nothing after the first byte that is not.
+// The file of an object returns the written data, or nothing after the first wrong byte.
 func FuzzObject(f *testing.F) {
 	v, dir := newVaultIn(f)
-	name := objectName("batch", "fuzz")
-	content := bytes.Repeat([]byte("0123456789abcdef"), chunkSize/16+3) // two chunks
-	w, err := v.create(name)
+	name := seal.ObjectName("batch", "fuzz")
+	content := bytes.Repeat([]byte("0123456789abcdef"), seal.ChunkSize/16+3) // two chunks
+	w, err := v.CreateObject(name)
 	must(f, err)
 	_, err = w.Write(content)
 	must(f, err)
-	must(f, w.commit())
+	must(f, w.Commit())
 	path := filepath.Join(dir, name)
 	file, err := os.ReadFile(path)
 	must(f, err)
 	// The fuzzer cuts the file and changes a run of bytes in it, or gives another file.
 	f.Add(len(file), 0, []byte(nil))
 	f.Add(len(file)-1, 0, []byte(nil))
-	f.Add(len(file), len(objectMagic), []byte{1})
-	f.Add(len(file), headerBlock+5, []byte{1})
-	f.Add(headerBlock, 0, []byte(nil))
-	f.Add(0, 0, []byte(objectMagic))
+	f.Add(len(file), len(seal.ObjectMagic), []byte{1})
+	f.Add(len(file), seal.HeaderBlock+5, []byte{1})
+	f.Add(seal.HeaderBlock, 0, []byte(nil))
+	f.Add(0, 0, []byte(seal.ObjectMagic))
 	f.Fuzz(func(t *testing.T, keep, at int, change []byte) {
 		if keep < 0 || keep > len(file) || at < 0 || at > keep {
 			return
@@ -88,16 +93,16 @@ func FuzzObject(f *testing.F) {
 			b = append(b, file[at+len(change):keep]...)
 		}
 		must(t, os.WriteFile(path, b, 0o600))
-		in, err := v.open(name)
+		in, err := v.OpenObject(name)
 		if err != nil {
-			if !errors.Is(err, ErrCorrupt) {
+			if !errors.Is(err, vaulterr.ErrCorrupt) {
 				t.Errorf("got %v", err)
 			}
 			return
 		}
 		defer in.Close()
 		got, err := io.ReadAll(in)
-		if !bytes.HasPrefix(content, got) || err == nil && len(got) != len(content) || err != nil && !errors.Is(err, ErrCorrupt) {
+		if !bytes.HasPrefix(content, got) || err == nil && len(got) != len(content) || err != nil && !errors.Is(err, vaulterr.ErrCorrupt) {
 			t.Errorf("%d bytes, %v", len(got), err)
 		}
 	})

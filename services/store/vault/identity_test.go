@@ -9,9 +9,17 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/conduct"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/peers"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-func version(t testing.TB, v *Vault) Version {
+func version(t testing.TB, v *Vault) peers.Version {
 	t.Helper()
 	x, err := v.Version(1)
 	must(t, err)
@@ -27,10 +35,10 @@ func (d *disk) copyOf() *disk {
 	return c
 }
 
-// The generation grows with what must not be forgotten, and with nothing else: above all not with a start, by which a
-// store that was put back could catch up.
+// The generation grows with everything that must not be forgotten, and with nothing else. Above all
+// it does not grow with a start, by which an old copy could catch up.
 func TestGeneration(t *testing.T) {
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	stocked(t, v, 10, 10, 10)
 	c := setClock(v)
@@ -43,7 +51,7 @@ func TestGeneration(t *testing.T) {
 	reserve(t, v, "u", in(0, 6, 1))
 	_, _, err := v.Deliver("u", "alice", 0)
 	must(t, err)
-	answer := LedgerKey{Epoch: 2, Digest: [32]byte{1}}
+	answer := ledger.LedgerKey{Epoch: 2, Digest: [32]byte{1}}
 	addBatch(t, v, "locked", 3, nil)
 	for _, c := range []struct {
 		name  string
@@ -54,7 +62,7 @@ func TestGeneration(t *testing.T) {
 		{"reserve again", false, func() error { _, err := v.Reserve(reservation(v, "x", in(1, 0, 1))); return err }},
 		{"refused", false, func() error {
 			_, err := v.Reserve(reservation(v, "y", in(1, 0, 1)))
-			refused(t, err, ErrTaken)
+			refused(t, err, vaulterr.ErrTaken)
 			return nil
 		}},
 		{"deliver", true, func() error { _, err := fetch(v, "r", "alice"); return err }},
@@ -68,14 +76,14 @@ func TestGeneration(t *testing.T) {
 		{"sweep", true, func() error { c.pass(time.Hour); return v.Sweep() }},
 		{"activate", true, func() error { return v.ActivateBatch("locked") }},
 		{"begin a check", true, func() error { return v.BeginCheck("mac-1", "s") }},
-		{"pass a check", false, func() error { _, err := v.EndCheck("mac-1", "s", CheckPassed); return err }},
+		{"pass a check", false, func() error { _, err := v.EndCheck("mac-1", "s", keys.CheckPassed); return err }},
 		{"decrypt", true, func() error { _, _, err := v.RecordDecryption(answer, "alice", nil); return err }},
 		{"decrypt again", false, func() error { _, _, err := v.RecordDecryption(answer, "alice", nil); return err }},
 		{"spend", true, func() error { return v.SpendDecryptions(2, 1) }},
 		{"revoke", true, func() error { return v.RevokeBatch("batch-1", "") }},
 		{"start", false, func() error { v = d.open(t, k); return nil }},
 		{"suspect keys", true, func() error {
-			_, _, err := v.NoteUnnamed(Unnamed{Epoch: 1, Drains: "test"}, Tolerance{Most: 9})
+			_, _, err := v.NoteUnnamed(conduct.Unnamed{Epoch: 1, Drains: "test"}, conduct.Tolerance{Most: 9})
 			return err
 		}},
 		{"revoke an epoch", true, func() error { _, err := v.RevokeEpoch(3, 0, ""); return err }},
@@ -94,7 +102,7 @@ func TestGeneration(t *testing.T) {
 
 // A party and a peer, who sees the party's store.
 func TestAcknowledge(t *testing.T) {
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	stocked(t, v, 100)
 	peerDisk := newDisk()
@@ -105,17 +113,17 @@ func TestAcknowledge(t *testing.T) {
 		n++
 		reserve(t, v, fmt.Sprintf("r%d", n), in(0, n, 1))
 	}
-	accepted := func(now Version) {
+	accepted := func(now peers.Version) {
 		t.Helper()
 		seen, err := p.Acknowledge(1, now)
 		if err != nil || seen.Generation < now.Generation {
 			t.Fatalf("%+v, %v", seen, err)
 		}
 	}
-	putBack := func(now Version) Version {
+	putBack := func(now peers.Version) peers.Version {
 		t.Helper()
 		seen, err := p.Acknowledge(1, now)
-		refused(t, err, ErrRolledBack)
+		refused(t, err, vaulterr.ErrRolledBack)
 		return seen
 	}
 	if p.Heard(1, version(t, v)) {
@@ -140,18 +148,19 @@ func TestAcknowledge(t *testing.T) {
 		t.Error("heard of before it was acknowledged by this start")
 	}
 
-	// The copy is put back, and stays behind however often it starts, and though it works after its start.
+	// The copy is put back, and stays behind however often it starts, and though it works after its
+	// start.
 	old := backup.copyOf().open(t, k)
 	for i := range uint64(5) {
 		reserve(t, old, fmt.Sprintf("z%d", i), in(0, 50+i, 1))
 	}
 	seen := putBack(version(t, old))
 	if behind, err := old.Succeeds(1, seen); err != nil || !behind {
-		t.Errorf("%v, %v: what the peer has seen proves nothing", behind, err)
+		t.Errorf("%v, %v: the peer's version proves nothing", behind, err)
 	}
 	crashing := backup.copyOf()
 	var v2 *Vault
-	for i := range uint64(20) { // it grows, too, while the peer is away
+	for i := range uint64(20) { // it also grows while the peer is absent
 		v2 = crashing.open(t, k)
 		reserve(t, v2, fmt.Sprintf("y%d", i), in(0, 70+i, 1))
 	}
@@ -175,11 +184,11 @@ func TestAcknowledge(t *testing.T) {
 }
 
 func TestSucceeds(t *testing.T) {
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	stocked(t, v, 10)
 	said := version(t, v)
-	ask := func(v *Vault, said Version, want bool) {
+	ask := func(v *Vault, said peers.Version, want bool) {
 		t.Helper()
 		if got, err := v.Succeeds(1, said); err != nil || got != want {
 			t.Errorf("%v, %v", got, err)
@@ -211,15 +220,15 @@ func TestSucceeds(t *testing.T) {
 func TestVersionsThatAreMalformed(t *testing.T) {
 	v := inMemory(t)
 	good := version(t, inMemory(t))
-	for name, change := range map[string]func(*Version){
-		"no id":     func(v *Version) { v.ID = nil },
-		"short id":  func(v *Version) { v.ID = v.ID[:15] },
-		"no start":  func(v *Version) { v.Incarnation = nil },
-		"before it": func(v *Version) { v.First = v.Generation + 1 },
+	for name, change := range map[string]func(*peers.Version){
+		"no id":     func(v *peers.Version) { v.ID = nil },
+		"short id":  func(v *peers.Version) { v.ID = v.ID[:15] },
+		"no start":  func(v *peers.Version) { v.Incarnation = nil },
+		"before it": func(v *peers.Version) { v.First = v.Generation + 1 },
 	} {
 		bad := good
 		change(&bad)
-		if _, err := v.Acknowledge(1, bad); !errors.Is(err, ErrRange) {
+		if _, err := v.Acknowledge(1, bad); !errors.Is(err, vaulterr.ErrRange) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -230,7 +239,7 @@ func TestVersionsThatAreMalformed(t *testing.T) {
 
 // Peers are told apart, and everything at once leaves the highest.
 func TestAcknowledgeAtOnce(t *testing.T) {
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	now := version(t, inMemory(t))
 	var wg sync.WaitGroup
@@ -261,10 +270,10 @@ func TestAcknowledgeAtOnce(t *testing.T) {
 		t.Error("another peer")
 	}
 	v = d.open(t, k)
-	top.Incarnation = make([]byte, idLen)
+	top.Incarnation = make([]byte, seal.IDLen)
 	top.First = top.Generation - 1
 	_, err := v.Acknowledge(1, top)
-	refused(t, err, ErrRolledBack)
+	refused(t, err, vaulterr.ErrRolledBack)
 	top.First = top.Generation
 	_, err = v.Acknowledge(1, top)
 	must(t, err)
@@ -279,19 +288,19 @@ func checkQuarantine(t *testing.T, v *Vault) {
 	batches, err := v.Batches()
 	must(t, err)
 	for _, b := range batches {
-		if b.State != BatchRevoked && b.State != BatchConsumed {
+		if b.State != stock.BatchRevoked && b.State != stock.BatchConsumed {
 			t.Errorf("batch %s is %s", b.ID, b.State)
 		}
 	}
-	keys, err := v.MACKeys()
+	macKeys, err := v.MACKeys()
 	must(t, err)
-	for _, key := range keys {
-		if key.State != MACBurnt {
+	for _, key := range macKeys {
+		if key.State != keys.MACBurnt {
 			t.Errorf("MAC key %s is %s", key.ID, key.State)
 		}
 	}
 	for id := range uint64(2) { // neither can say how many ciphertexts were decrypted under it
-		if e, err := v.Epoch(id + 1); err != nil || e.State != EpochRetired {
+		if e, err := v.Epoch(id + 1); err != nil || e.State != keys.EpochRetired {
 			t.Errorf("epoch %d is %s, %v", e.ID, e.State, err)
 		}
 	}
@@ -300,16 +309,16 @@ func checkQuarantine(t *testing.T, v *Vault) {
 	}
 	for _, id := range []string{"r", "s"} {
 		_, err = fetch(v, id, "alice")
-		refused(t, err, ErrQuarantine)
+		refused(t, err, vaulterr.ErrQuarantine)
 	}
 	_, err = v.Reserve(reservation(v, "t", in(0, 8, 1)))
-	refused(t, err, ErrQuarantine)
+	refused(t, err, vaulterr.ErrQuarantine)
 	b := batchOf("new", 1)
 	b.MACKey = "mac-2"
-	refused(t, storeBatch(v, b, macKey("mac-2")), ErrQuarantine)
-	refused(t, v.SpendDecryptions(2, 1), ErrQuarantine)
-	_, _, err = v.RecordDecryption(LedgerKey{Epoch: 2}, "alice", nil)
-	refused(t, err, ErrQuarantine)
+	refused(t, storeBatch(v, b, macKey("mac-2")), vaulterr.ErrQuarantine)
+	refused(t, v.SpendDecryptions(2, 1), vaulterr.ErrQuarantine)
+	_, _, err = v.RecordDecryption(ledger.LedgerKey{Epoch: 2}, "alice", nil)
+	refused(t, err, vaulterr.ErrQuarantine)
 }
 
 func quarantineable(t *testing.T, v *Vault) {
@@ -318,7 +327,7 @@ func quarantineable(t *testing.T, v *Vault) {
 	addBatch(t, v, "locked", 5, nil)
 	addEpoch(t, v, 2, "decryption")
 	must(t, v.ActivateEpoch(2))
-	_, _, err := v.RecordDecryption(LedgerKey{Epoch: 2}, "alice", canary)
+	_, _, err := v.RecordDecryption(ledger.LedgerKey{Epoch: 2}, "alice", canary)
 	must(t, err)
 	reserve(t, v, "r", in(0, 0, 5))
 	reserve(t, v, "s", in(0, 5, 1))
@@ -327,7 +336,7 @@ func quarantineable(t *testing.T, v *Vault) {
 }
 
 func TestQuarantine(t *testing.T) {
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	quarantineable(t, v)
 	before := version(t, v)
@@ -339,15 +348,15 @@ func TestQuarantine(t *testing.T) {
 	v = d.open(t, k)
 	checkQuarantine(t, v)
 	must(t, v.Quarantine("far", ^uint64(0)))
-	if now := version(t, v); now.Generation != maxGeneration+1 {
+	if now := version(t, v); now.Generation != upkeep.MaxGeneration+1 {
 		t.Errorf("generation %d", now.Generation)
 	}
 	must(t, v.LeaveQuarantine())
-	refused(t, v.ActivateBatch("locked"), ErrErased)
+	refused(t, v.ActivateBatch("locked"), vaulterr.ErrErased)
 	_, err := fetch(v, "r", "alice")
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	_, err = v.Reserve(reservation(v, "t", in(0, 8, 1)))
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	addEpoch(t, v, 9, "triples")
 	must(t, v.ActivateEpoch(9))
 	b := batchOf("new", 1)
@@ -357,10 +366,11 @@ func TestQuarantine(t *testing.T) {
 	must(t, storeBatch(v, b, key)) // life goes on
 }
 
-// A storage that was failed over or put back is quarantined when it is opened, wherever a crash falls.
+// A storage that was failed over or put back is quarantined when it is opened, wherever a crash
+// falls.
 func TestLineage(t *testing.T) {
 	for crash := range 12 {
-		d, k := newDisk(), &Key{}
+		d, k := newDisk(), &seal.Key{}
 		d.lineage = "system/1"
 		v := d.open(t, k)
 		quarantineable(t, v)
@@ -384,18 +394,18 @@ func TestLineage(t *testing.T) {
 // The header is not read with the storage's own transaction under way: a store may have but one.
 func TestOpenUsesOneTransactionAtATime(t *testing.T) {
 	s := &single{memory: &memory{disk: newDisk()}}
-	v, err := OpenIn(s, &Key{})
+	v, err := OpenIn(s, &seal.Key{})
 	must(t, err)
 	stocked(t, v, 10)
 	reserve(t, v, "r", in(0, 0, 5))
 	_, err = v.Release("r", true)
 	must(t, err)
 	must(t, v.Sweep())
-	v, err = OpenIn(s, &Key{})
+	v, err = OpenIn(s, &seal.Key{})
 	must(t, err)
 	must(t, v.Quarantine("test", 0))
 	if s.broken {
-		t.Error("a transaction used the store beside itself")
+		t.Error("a transaction used the store outside itself")
 	}
 }
 
@@ -414,8 +424,10 @@ func (s *single) enter(f func(store.Tx) error) func(store.Tx) error {
 	}
 }
 
-func (s *single) View(f func(store.Tx) error) error   { return s.memory.View(s.enter(f)) }
+func (s *single) View(f func(store.Tx) error) error { return s.memory.View(s.enter(f)) }
+
 func (s *single) Update(f func(store.Tx) error) error { return s.memory.Update(s.enter(f)) }
+
 func (s *single) Blobs() ([]string, error) {
 	s.broken = s.broken || s.in
 	return s.memory.Blobs()

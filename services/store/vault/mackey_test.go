@@ -3,6 +3,8 @@ package vault
 import (
 	"strings"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 func TestBurn(t *testing.T) {
@@ -18,13 +20,13 @@ func TestBurn(t *testing.T) {
 		t.Fatalf("%d, %v", n, err)
 	}
 	_, err = fetch(v, "r", "alice") // not even again
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	_, err = v.OpenMACKey("mac-1")
-	if refused(t, err, ErrErased); !strings.Contains(err.Error(), "is burnt") {
+	if refused(t, err, vaulterr.ErrErased); !strings.Contains(err.Error(), "is burnt") {
 		t.Errorf("%v does not say why the MAC key is erased", err)
 	}
 	_, err = v.Reserve(reservation(v, "s", in(1, 0, 1)))
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	if k, err := v.MACKey("mac-1"); err != nil || k.Reason != "check failed" {
 		t.Errorf("%+v, %v", k, err)
 	}
@@ -32,5 +34,5 @@ func TestBurn(t *testing.T) {
 		t.Fatalf("%d objects left", n)
 	}
 	_, err = v.BurnMACKey("none", "")
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 }

@@ -6,17 +6,21 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// maskHistory is what decryptions saw of masks, over all starts.
+// maskHistory records the masks that decryptions saw, over all starts.
 type maskHistory struct {
 	*history
 	given map[string]bool
 }
 
-func (h *maskHistory) spend(v *Vault, batch string, x Span) error {
+func (h *maskHistory) spend(v *Vault, batch string, x stock.Span) error {
 	got, err := v.SpendMasks(batch, x)
-	if b, _ := v.Batch(batch); errors.Is(err, ErrTaken) || errors.Is(err, ErrErased) && b.State == BatchConsumed {
+	if b, _ := v.Batch(batch); errors.Is(err, vaulterr.ErrTaken) || errors.Is(err, vaulterr.ErrErased) && b.State == stock.BatchConsumed {
 		return nil // in doubt before, and lost
 	}
 	if err != nil {
@@ -36,12 +40,12 @@ func (h *maskHistory) spend(v *Vault, batch string, x Span) error {
 }
 
 func (h *maskHistory) steps(late *time.Duration) []func(*Vault) error {
-	spend := func(batch string, x Span) func(*Vault) error {
+	spend := func(batch string, x stock.Span) func(*Vault) error {
 		return func(v *Vault) error { return h.spend(v, batch, x) }
 	}
 	masks := func(id string, count uint64) func(*Vault) error {
 		return func(v *Vault) error {
-			if err := storeMasks(v, masksOf(id, count, 0, 1)); err != nil && !errors.Is(err, ErrExists) {
+			if err := storeMasks(v, masksOf(id, count, 0, 1)); err != nil && !errors.Is(err, vaulterr.ErrExists) {
 				return err
 			}
 			return v.ActivateBatch(id)
@@ -52,16 +56,16 @@ func (h *maskHistory) steps(late *time.Duration) []func(*Vault) error {
 	}
 	return []func(*Vault) error{
 		func(v *Vault) error {
-			if err := storeEpoch(v, thresholdEpoch(1)); err != nil && !errors.Is(err, ErrExists) {
+			if err := storeEpoch(v, thresholdEpoch(1)); err != nil && !errors.Is(err, vaulterr.ErrExists) {
 				return err
 			}
 			return v.ActivateEpoch(1)
 		},
 		masks("m0", 1500), masks("m1", 1200), masks("m2", 10),
 		spend("m0", span(0, 400)), spend("m0", span(500, 100)), sweep(0),
-		spend("m0", span(400, 100)), sweep(settle), spend("m0", span(600, 400)), sweep(settle),
-		spend("m1", span(1000, 200)), spend("m1", span(0, 1000)), sweep(2 * settle),
-		spend("m0", span(1200, 1)), sweep(4 * settle),
+		spend("m0", span(400, 100)), sweep(stock.Settle), spend("m0", span(600, 400)), sweep(stock.Settle),
+		spend("m1", span(1000, 200)), spend("m1", span(0, 1000)), sweep(2 * stock.Settle),
+		spend("m0", span(1200, 1)), sweep(4 * stock.Settle),
 		func(v *Vault) error { return v.DrainEpoch(1, 0) },
 		spend("m0", span(1201, 9)),
 		func(v *Vault) error { return v.RevokeBatch("m2", "test") },
@@ -70,7 +74,7 @@ func (h *maskHistory) steps(late *time.Duration) []func(*Vault) error {
 }
 
 func playMasks(t *testing.T, name string, at int, f fault) (writes int) {
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	h := &maskHistory{newHistory(t, name), map[string]bool{}}
 	var late time.Duration
 	open := func() *Vault {
@@ -78,7 +82,7 @@ func playMasks(t *testing.T, name string, at int, f fault) (writes int) {
 		if err != nil {
 			return nil
 		}
-		v.now = func() time.Time { return time.Now().Add(late) }
+		v.Clock = func() time.Time { return time.Now().Add(late) }
 		return v
 	}
 	d.fault = func(n int, _ string) fault {
@@ -110,7 +114,7 @@ func playMasks(t *testing.T, name string, at int, f fault) (writes int) {
 	}
 	v = open()
 	h.healed(v)
-	for id, want := range map[string]BatchState{"m0": BatchRevoked, "m1": BatchConsumed, "m2": BatchRevoked} {
+	for id, want := range map[string]stock.BatchState{"m0": stock.BatchRevoked, "m1": stock.BatchConsumed, "m2": stock.BatchRevoked} {
 		if b := mustBatch(t, v, id); b.State != want {
 			h.fail("%s is %s", id, b.State)
 		}
@@ -124,7 +128,8 @@ func playMasks(t *testing.T, name string, at int, f fault) (writes int) {
 	return d.writes
 }
 
-// At every write, everything that can happen to it: no mask is given twice, and nothing of it stays.
+// At every write, everything that can happen to it: no mask is given twice, and nothing of it
+// stays.
 func TestMasksCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	n := playMasks(t, "no fault", -1, works)

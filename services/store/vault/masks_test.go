@@ -11,15 +11,20 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // masksOf describes masks of a quorum, of which a segment has 1008.
-func masksOf(id string, count uint64, quorum ...uint32) Batch {
-	return Batch{ID: id, Epoch: 1, Params: "params", Kind: KindMasks, Count: count, TupleBytes: 65, Quorum: quorum, Form: MasksExact}
+func masksOf(id string, count uint64, quorum ...uint32) stock.Batch {
+	return stock.Batch{ID: id, Epoch: 1, Params: "params", Kind: stock.KindMasks, Count: count, TupleBytes: 65, Quorum: quorum, Form: stock.MasksExact}
 }
 
 // storeMasks stores masks, locked.
-func storeMasks(v *Vault, b Batch) error { return storeBatch(v, b, nil) }
+func storeMasks(v *Vault, b stock.Batch) error { return storeBatch(v, b, nil) }
 
 // masked is a vault with epoch 1 and available masks of the quorum 0 and 1: "m0", "m1" and so on.
 func masked(t testing.TB, v *Vault, counts ...uint64) {
@@ -34,13 +39,13 @@ func masked(t testing.TB, v *Vault, counts ...uint64) {
 
 // clockOf has a vault's clock be ahead.
 func clockOf(v *Vault, ahead time.Duration) {
-	v.now = func() time.Time { return time.Now().Add(ahead) }
+	v.Clock = func() time.Time { return time.Now().Add(ahead) }
 }
 
-func span(first, count uint64) Span { return Span{First: first, Count: count} }
+func span(first, count uint64) stock.Span { return stock.Span{First: first, Count: count} }
 
 // spends: those masks are given.
-func spends(t testing.TB, v *Vault, batch string, x Span) {
+func spends(t testing.TB, v *Vault, batch string, x stock.Span) {
 	t.Helper()
 	got, err := v.SpendMasks(batch, x)
 	must(t, err)
@@ -49,7 +54,7 @@ func spends(t testing.TB, v *Vault, batch string, x Span) {
 	}
 }
 
-// Masks are given once, and what is refused marks nothing.
+// Masks are given once, and rejected calls mark no masks.
 func TestSpendMasks(t *testing.T) {
 	t.Parallel()
 	v := inMemory(t)
@@ -61,18 +66,18 @@ func TestSpendMasks(t *testing.T) {
 	before := mustBatch(t, v, "m0")
 	for what, c := range map[string]struct {
 		batch string
-		span  Span
+		span  stock.Span
 		want  error
 	}{
-		"the same again":    {"m0", span(0, 10), ErrTaken},
-		"the end of it":     {"m0", span(9, 5), ErrTaken},
-		"around it":         {"m0", span(980, 1100), ErrTaken},
-		"none":              {"m0", span(20, 0), ErrRange},
-		"more than it has":  {"m0", span(2990, 11), ErrRange},
-		"from its end":      {"m0", span(3000, 1), ErrRange},
-		"beyond all number": {"m0", span(10, ^uint64(0)), ErrRange},
-		"locked":            {"locked", span(0, 1), ErrState},
-		"nobody's":          {"none", span(0, 1), ErrNotFound},
+		"the same again":    {"m0", span(0, 10), vaulterr.ErrTaken},
+		"the end of it":     {"m0", span(9, 5), vaulterr.ErrTaken},
+		"around it":         {"m0", span(980, 1100), vaulterr.ErrTaken},
+		"none":              {"m0", span(20, 0), vaulterr.ErrRange},
+		"more than it has":  {"m0", span(2990, 11), vaulterr.ErrRange},
+		"from its end":      {"m0", span(3000, 1), vaulterr.ErrRange},
+		"beyond all number": {"m0", span(10, ^uint64(0)), vaulterr.ErrRange},
+		"locked":            {"locked", span(0, 1), vaulterr.ErrState},
+		"nobody's":          {"none", span(0, 1), vaulterr.ErrNotFound},
 	} {
 		if _, err := v.SpendMasks(c.batch, c.span); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", what, err, c.want)
@@ -84,14 +89,14 @@ func TestSpendMasks(t *testing.T) {
 	}
 	must(t, v.RevokeBatch("m0", "test"))
 	_, err := v.SpendMasks("m0", span(500, 1))
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	must(t, v.Quarantine("test", 0))
 	_, err = v.SpendMasks("m0", span(500, 1))
-	refused(t, err, ErrQuarantine)
+	refused(t, err, vaulterr.ErrQuarantine)
 	noFindings(t, v)
 }
 
-func mustBatch(t testing.TB, v *Vault, id string) Batch {
+func mustBatch(t testing.TB, v *Vault, id string) stock.Batch {
 	t.Helper()
 	b, err := v.Batch(id)
 	must(t, err)
@@ -116,7 +121,7 @@ func TestSpendingIsBounded(t *testing.T) {
 	v := inMemory(t)
 	addThreshold(t, v, 1)
 	b := masksOf("large", 5, 0, 1)
-	b.TupleBytes = maxSpend / 4
+	b.TupleBytes = stock.MaxSpend / 4
 	w, err := v.NewBatch(b)
 	must(t, err)
 	for range 5 {
@@ -126,7 +131,7 @@ func TestSpendingIsBounded(t *testing.T) {
 	must(t, w.Commit(nil))
 	must(t, v.ActivateBatch("large"))
 	_, err = v.SpendMasks("large", span(0, 5))
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	_, err = v.SpendMasks("large", span(0, 4))
 	must(t, err)
 }
@@ -135,7 +140,7 @@ func TestSpendingIsBounded(t *testing.T) {
 func TestMasksAreForNobody(t *testing.T) {
 	t.Parallel()
 	v := inMemory(t)
-	must(t, storeEpoch(v, Epoch{ID: 1, Purpose: PurposeTriples}))
+	must(t, storeEpoch(v, keys.Epoch{ID: 1, Purpose: keys.PurposeTriples}))
 	must(t, v.ActivateEpoch(1))
 	addBatch(t, v, "batch-0", 10, macKey("mac-1"))
 	must(t, v.ActivateBatch("batch-0"))
@@ -144,14 +149,14 @@ func TestMasksAreForNobody(t *testing.T) {
 	b.Epoch = 2
 	must(t, storeMasks(v, b))
 	must(t, v.ActivateBatch("m"))
-	_, err := v.Reserve(reservation(v, "r", in(0, 0, 1), Range{"m", span(0, 1)}))
-	refused(t, err, ErrMasks)
-	r := reservation(v, "r", Range{"m", span(0, 1)})
+	_, err := v.Reserve(reservation(v, "r", in(0, 0, 1), stock.Range{Batch: "m", Span: span(0, 1)}))
+	refused(t, err, vaulterr.ErrMasks)
+	r := reservation(v, "r", stock.Range{Batch: "m", Span: span(0, 1)})
 	r.Class, r.Epoch, r.MACKey = b.Class(), 2, ""
 	_, err = v.Reserve(r)
-	refused(t, err, ErrMasks)
+	refused(t, err, vaulterr.ErrMasks)
 	_, err = v.SpendMasks("batch-0", span(0, 1))
-	refused(t, err, ErrMasks)
+	refused(t, err, vaulterr.ErrMasks)
 	if mustBatch(t, v, "m").Taken.Count()+mustBatch(t, v, "batch-0").Taken.Count() > 0 {
 		t.Error("something is taken")
 	}
@@ -165,20 +170,20 @@ func TestMasksOfAQuorum(t *testing.T) {
 	masked(t, v, 5)
 	must(t, storeEpoch(v, thresholdEpoch(4)))
 	for what, c := range map[string]struct {
-		change func(*Batch)
+		change func(*stock.Batch)
 		want   error
 	}{
-		"one":               {func(b *Batch) { b.Quorum = []uint32{0} }, ErrRange},
-		"three":             {func(b *Batch) { b.Quorum = []uint32{0, 1, 2} }, ErrRange},
-		"descending":        {func(b *Batch) { b.Quorum = []uint32{1, 0} }, ErrRange},
-		"one twice":         {func(b *Batch) { b.Quorum = []uint32{1, 1} }, ErrRange},
-		"no member":         {func(b *Batch) { b.Quorum = []uint32{0, 3} }, ErrRange},
-		"form":              {func(b *Batch) { b.Form = "other" }, ErrRange},
-		"a MAC key":         {func(b *Batch) { b.MACKey = "mac-1" }, ErrRange},
-		"a locked epoch":    {func(b *Batch) { b.Epoch = 4 }, ErrState},
-		"no epoch":          {func(b *Batch) { b.Epoch = 5 }, ErrState},
-		"quorum of scalars": {func(b *Batch) { b.Kind, b.Form = "scalar", "" }, ErrRange},
-		"form of scalars":   {func(b *Batch) { b.Kind, b.Quorum = "scalar", nil }, ErrRange},
+		"one":               {func(b *stock.Batch) { b.Quorum = []uint32{0} }, vaulterr.ErrRange},
+		"three":             {func(b *stock.Batch) { b.Quorum = []uint32{0, 1, 2} }, vaulterr.ErrRange},
+		"descending":        {func(b *stock.Batch) { b.Quorum = []uint32{1, 0} }, vaulterr.ErrRange},
+		"one twice":         {func(b *stock.Batch) { b.Quorum = []uint32{1, 1} }, vaulterr.ErrRange},
+		"no member":         {func(b *stock.Batch) { b.Quorum = []uint32{0, 3} }, vaulterr.ErrRange},
+		"form":              {func(b *stock.Batch) { b.Form = "other" }, vaulterr.ErrRange},
+		"a MAC key":         {func(b *stock.Batch) { b.MACKey = "mac-1" }, vaulterr.ErrRange},
+		"a locked epoch":    {func(b *stock.Batch) { b.Epoch = 4 }, vaulterr.ErrState},
+		"no epoch":          {func(b *stock.Batch) { b.Epoch = 5 }, vaulterr.ErrState},
+		"quorum of scalars": {func(b *stock.Batch) { b.Kind, b.Form = "scalar", "" }, vaulterr.ErrRange},
+		"form of scalars":   {func(b *stock.Batch) { b.Kind, b.Quorum = "scalar", nil }, vaulterr.ErrRange},
 	} {
 		b := masksOf("new", 5, 0, 1)
 		c.change(&b)
@@ -186,12 +191,12 @@ func TestMasksOfAQuorum(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, err, c.want)
 		}
 	}
-	refused(t, storeBatch(v, masksOf("new", 5, 0, 1), macKey("")), ErrRange)
-	must(t, v.Pin(Roster{Keys: membersOf("c", "b"), Self: 0}))
-	refused(t, storeMasks(v, masksOf("new", 5, 0, 1)), ErrRange) // c is not of it
+	refused(t, storeBatch(v, masksOf("new", 5, 0, 1), macKey("")), vaulterr.ErrRange)
+	must(t, v.Pin(keys.Roster{Keys: membersOf("c", "b"), Self: 0}))
+	refused(t, storeMasks(v, masksOf("new", 5, 0, 1)), vaulterr.ErrRange) // c is not of it
 	must(t, storeMasks(v, masksOf("new", 5, 1, 2)))
 	must(t, v.DrainEpoch(1, 0))
-	refused(t, storeMasks(v, masksOf("late", 5, 1, 2)), ErrState)
+	refused(t, storeMasks(v, masksOf("late", 5, 1, 2)), vaulterr.ErrState)
 	must(t, v.ActivateBatch("new"))
 	spends(t, v, "new", span(0, 5)) // what is there is used up
 	must(t, v.Sweep())
@@ -213,14 +218,14 @@ func TestFreeMasks(t *testing.T) {
 		must(t, v.ActivateBatch(id))
 	}
 	for _, id := range []string{"z", "y", "x", "w"} {
-		add(id, MasksExact, 0, 2)
+		add(id, stock.MasksExact, 0, 2)
 	}
-	add("paper", MasksPaper, 0, 2)
-	add("other", MasksExact, 0, 1)
+	add("paper", stock.MasksPaper, 0, 2)
+	add("other", stock.MasksExact, 0, 1)
 	must(t, storeMasks(v, masksOf("locked", 10, 0, 2)))
 	want := func(ids ...string) {
 		t.Helper()
-		free, err := v.FreeMasks(1, []uint32{0, 2}, MasksExact)
+		free, err := v.FreeMasks(1, []uint32{0, 2}, stock.MasksExact)
 		must(t, err)
 		var got []string
 		for _, b := range free {
@@ -234,21 +239,21 @@ func TestFreeMasks(t *testing.T) {
 	spends(t, v, "y", span(0, 10))
 	spends(t, v, "x", span(3, 4))
 	want("z", "x", "w")
-	free, err := v.FreeMasks(1, []uint32{0, 2}, MasksExact)
-	if must(t, err); !slices.Equal(free[1].Free(), Spans{span(0, 3), span(7, 3)}) {
+	free, err := v.FreeMasks(1, []uint32{0, 2}, stock.MasksExact)
+	if must(t, err); !slices.Equal(free[1].Free(), stock.Spans{span(0, 3), span(7, 3)}) {
 		t.Errorf("%v", free[1].Free())
 	}
 	must(t, v.RevokeBatch("z", "test"))
 	want("x", "w")
-	spoil(t, v, batchPrefix+"x") // which keeps nobody from the others
+	spoil(t, v, stock.BatchPrefix+"x") // which keeps nobody from the others
 	want("w")
-	if free, err := v.FreeMasks(1, []uint32{0, 2}, MasksPaper); err != nil || len(free) != 1 || free[0].ID != "paper" {
+	if free, err := v.FreeMasks(1, []uint32{0, 2}, stock.MasksPaper); err != nil || len(free) != 1 || free[0].ID != "paper" {
 		t.Errorf("%v, %v", free, err)
 	}
-	if free, err := v.FreeMasks(2, []uint32{0, 2}, MasksExact); err != nil || len(free) != 0 {
+	if free, err := v.FreeMasks(2, []uint32{0, 2}, stock.MasksExact); err != nil || len(free) != 0 {
 		t.Errorf("%v, %v", free, err)
 	}
-	if _, err := v.RetireEpoch(1, "test"); !errors.Is(err, ErrCorrupt) { // of x
+	if _, err := v.RetireEpoch(1, "test"); !errors.Is(err, vaulterr.ErrCorrupt) { // of x
 		t.Error(err)
 	}
 }
@@ -256,7 +261,7 @@ func TestFreeMasks(t *testing.T) {
 // A backup has no masks, and a restored store none either.
 func TestBackupOfMasks(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	masked(t, v, 1500, 10)
 	spends(t, v, "m0", span(0, 10))
@@ -264,28 +269,28 @@ func TestBackupOfMasks(t *testing.T) {
 	b := mustBatch(t, v, "m0")
 	for _, keep := range []bool{false, true} {
 		disk := newDisk()
-		_, err := Restore(&memory{disk: disk}, bytes.NewReader(stream), k, RestoreOptions{KeepDecryption: keep})
+		_, err := Restore(&memory{disk: disk}, bytes.NewReader(stream), k, upkeep.RestoreOptions{KeepDecryption: keep})
 		must(t, err)
 		r := disk.open(t, k)
 		noFindings(t, r)
 		must(t, r.LeaveQuarantine())
 		e, err := r.Epoch(1)
 		must(t, err)
-		if want := map[bool]EpochState{true: EpochDraining, false: EpochRetired}[keep]; e.State != want || len(e.Members) != 3 {
+		if want := map[bool]keys.EpochState{true: keys.EpochDraining, false: keys.EpochRetired}[keep]; e.State != want || len(e.Members) != 3 {
 			t.Errorf("%+v", e)
 		}
-		for _, x := range []Span{span(0, 10), span(10, 10)} {
+		for _, x := range []stock.Span{span(0, 10), span(10, 10)} {
 			_, err = r.SpendMasks("m0", x)
-			refused(t, err, ErrErased)
+			refused(t, err, vaulterr.ErrErased)
 		}
-		if free, err := r.FreeMasks(1, []uint32{0, 1}, MasksExact); err != nil || len(free) != 0 {
+		if free, err := r.FreeMasks(1, []uint32{0, 1}, stock.MasksExact); err != nil || len(free) != 0 {
 			t.Errorf("%v, %v", free, err)
 		}
-		if disk.blobs[b.dataBlob()] != nil || disk.blobs[b.keyBlob()] != nil {
+		if disk.blobs[b.DataBlob()] != nil || disk.blobs[b.KeyBlob()] != nil {
 			t.Error("masks came back")
 		}
 	}
-	if bytes.Contains(opensTo(t, stream, k), []byte(b.dataBlob())) {
+	if bytes.Contains(opensTo(t, stream, k), []byte(b.DataBlob())) {
 		t.Error("masks are in the backup")
 	}
 }
@@ -298,35 +303,35 @@ func TestQuarantineOfMasks(t *testing.T) {
 	must(t, v.Quarantine("test", 100))
 	must(t, v.LeaveQuarantine())
 	_, err := v.SpendMasks("m0", span(0, 1))
-	refused(t, err, ErrErased)
-	if e, err := v.Epoch(1); err != nil || e.State != EpochRetired {
+	refused(t, err, vaulterr.ErrErased)
+	if e, err := v.Epoch(1); err != nil || e.State != keys.EpochRetired {
 		t.Errorf("%+v, %v", e, err)
 	}
 	noFindings(t, v)
 }
 
-// What is wrong with masks is found.
+// A check finds damaged masks.
 func TestCheckOfMasks(t *testing.T) {
 	t.Parallel()
-	for want, damage := range map[string]func(*Batch){
-		"batch/m0: its masks are not named among those of their class":                      func(b *Batch) { b.Form = MasksPaper },
-		"batch/m0: 5 tuples are taken, and no reservation holds them":                       func(b *Batch) { b.Taken = b.Taken.With(span(3, 5)) },
-		"batch/m0: vault: out of range: masks of the form \"\"":                             func(b *Batch) { b.Form = "" },
-		"batch/m0: vault: out of range: batch m0, of kind scalar, is of no quorum":          func(b *Batch) { b.Kind = "scalar" },
-		"~batch/m0: 4 tuples are yet to be erased":                                          func(b *Batch) { b.Taken, b.Gone = Spans{span(0, 4)}, Spans{span(0, 4)} },
-		"masks/00000000000000000001/" + quorumName([]uint32{0, 1}) + "/exact/" + "x: names": nil,
+	for want, damage := range map[string]func(*stock.Batch){
+		"batch/m0: its masks are not named among those of their class":                            func(b *stock.Batch) { b.Form = stock.MasksPaper },
+		"batch/m0: 5 tuples are taken, and no reservation holds them":                             func(b *stock.Batch) { b.Taken = b.Taken.With(span(3, 5)) },
+		"batch/m0: vault: out of range: masks of the form \"\"":                                   func(b *stock.Batch) { b.Form = "" },
+		"batch/m0: vault: out of range: batch m0, of kind scalar, is of no quorum":                func(b *stock.Batch) { b.Kind = "scalar" },
+		"~batch/m0: 4 tuples are yet to be erased":                                                func(b *stock.Batch) { b.Taken, b.Gone = stock.Spans{span(0, 4)}, stock.Spans{span(0, 4)} },
+		"masks/00000000000000000001/" + stock.QuorumName([]uint32{0, 1}) + "/exact/" + "x: names": nil,
 	} {
-		d, k := newDisk(), &Key{}
+		d, k := newDisk(), &seal.Key{}
 		v := d.open(t, k)
 		masked(t, v, 20)
-		must(t, v.update(func(tx store.Tx) error {
+		must(t, v.Update(func(tx store.Tx) error {
 			if damage == nil {
-				return tx.Put(maskClass(1, []uint32{0, 1}, MasksExact)+"x", nil)
+				return tx.Put(stock.MaskClass(1, []uint32{0, 1}, stock.MasksExact)+"x", nil)
 			}
-			b, err := v.batch(tx, "m0")
+			b, err := v.BatchIn(tx, "m0")
 			if err == nil {
 				damage(b)
-				err = put(v, tx, batchPrefix+"m0", b)
+				err = seal.Put(v.Store, tx, stock.BatchPrefix+"m0", b)
 			}
 			return err
 		}))
@@ -353,9 +358,9 @@ func TestStatsOfMasks(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	for _, m := range s.Masks {
-		want := MaskStats{Epoch: 1, Quorum: []uint32{0, 1}, Form: MasksExact, Locked: 7, Free: 490, Spent: 1010, Bytes: 507 * 65}
+		want := upkeep.MaskStats{Epoch: 1, Quorum: []uint32{0, 1}, Form: stock.MasksExact, Locked: 7, Free: 490, Spent: 1010, Bytes: 507 * 65}
 		if m.Quorum[1] == 2 {
-			want = MaskStats{Epoch: 1, Quorum: []uint32{0, 2}, Form: MasksExact, Locked: 8, Bytes: 8 * 65}
+			want = upkeep.MaskStats{Epoch: 1, Quorum: []uint32{0, 2}, Form: stock.MasksExact, Locked: 8, Bytes: 8 * 65}
 		}
 		if !reflect.DeepEqual(m, want) {
 			t.Errorf("%+v", m)

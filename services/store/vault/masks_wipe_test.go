@@ -6,13 +6,17 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Whole segments are erased by the next sweep, and parts of segments together, some time later.
 func TestSweepOfMasks(t *testing.T) {
 	t.Parallel()
 	d := newDisk()
-	v := d.open(t, &Key{})
+	v := d.open(t, &seal.Key{})
 	masked(t, v, 2500)
 	c := setClock(v)
 	writes := 0
@@ -24,7 +28,7 @@ func TestSweepOfMasks(t *testing.T) {
 	}
 	for i := range uint64(100) {
 		spends(t, v, "m0", span(i*3, 3))
-		c.pass(settle / 200)
+		c.pass(stock.Settle / 200)
 		must(t, v.Sweep())
 	}
 	if writes != 0 {
@@ -36,7 +40,7 @@ func TestSweepOfMasks(t *testing.T) {
 		t.Errorf("%d writes for two whole segments, and %d erased", writes, b.Wiped.Count())
 	}
 	spends(t, v, "m0", span(2100, 1))
-	c.pass(settle)
+	c.pass(stock.Settle)
 	for range 3 {
 		must(t, v.Sweep())
 	}
@@ -47,7 +51,7 @@ func TestSweepOfMasks(t *testing.T) {
 	spends(t, v, "m0", span(2016, 84))
 	spends(t, v, "m0", span(2101, 399))
 	must(t, v.Sweep())
-	if b := mustBatch(t, v, "m0"); b.State != BatchConsumed || b.Lost != 0 {
+	if b := mustBatch(t, v, "m0"); b.State != stock.BatchConsumed || b.Lost != 0 {
 		t.Errorf("%+v", b)
 	}
 	noFindings(t, v)
@@ -57,10 +61,10 @@ func TestSweepOfMasks(t *testing.T) {
 func TestSweepOfMasksFails(t *testing.T) {
 	t.Parallel()
 	d := newDisk()
-	v := d.open(t, &Key{})
+	v := d.open(t, &seal.Key{})
 	masked(t, v, 2000)
 	spends(t, v, "m0", span(0, 1500))
-	clockOf(v, 2*settle)
+	clockOf(v, 2*stock.Settle)
 	for _, where := range []string{"write", "update"} {
 		d.fault = func(_ int, at string) fault {
 			if at == where {
@@ -83,34 +87,34 @@ func TestSweepWhileReading(t *testing.T) {
 	t.Parallel()
 	v := inMemory(t)
 	masked(t, v, 1500)
-	end := v.reading.begin("m0", span(100, 50))
+	end := v.Reading.Begin("m0", span(100, 50))
 	spends(t, v, "m0", span(0, 100))
 	spends(t, v, "m0", span(100, 50)) // and is not read to its end
 	spends(t, v, "m0", span(150, 1350))
-	clockOf(v, 2*settle)
+	clockOf(v, 2*stock.Settle)
 	must(t, v.Sweep())
 	b := mustBatch(t, v, "m0")
-	if b.State != BatchAvailable || b.Wiped.Count() != 1450 || b.Wiped.Within(span(100, 50)) != 0 {
+	if b.State != stock.BatchAvailable || b.Wiped.Count() != 1450 || b.Wiped.Within(span(100, 50)) != 0 {
 		t.Errorf("%+v", b)
 	}
-	in, err := v.openShelf(&b)
+	in, err := v.OpenShelf(&b)
 	must(t, err)
 	got := make([]byte, 50*65)
-	r := in.read(span(100, 50), func(Span) error { return nil })
+	r := in.ReadSpan(span(100, 50), func(stock.Span) error { return nil })
 	if _, err := r.Read(got); err != nil || !bytes.Equal(got, shares("m0", span(100, 50), 65)) {
 		t.Errorf("they are not there: %v", err)
 	}
 	r.Close()
 	end()
-	v.owe("m0", time.Time{})
+	v.Owe("m0", time.Time{})
 	must(t, v.Sweep())
-	if b := mustBatch(t, v, "m0"); b.State != BatchConsumed {
+	if b := mustBatch(t, v, "m0"); b.State != stock.BatchConsumed {
 		t.Errorf("%+v", b)
 	}
 	noFindings(t, v)
 }
 
-// Many spend at once, while what is spent is erased: each mask goes to one of them.
+// Many calls spend at once while spent masks are erased: each mask goes to one call.
 func TestSpendAtOnce(t *testing.T) {
 	t.Parallel()
 	v, _ := newVaultIn(t)
@@ -128,7 +132,7 @@ func TestSpendAtOnce(t *testing.T) {
 				swept <- nil
 				return
 			default:
-				v.unwiped.Range(func(id, _ any) bool { v.unwiped.Store(id, &owed{}); return true }) // all of it now
+				v.Unwiped.Range(func(id, _ any) bool { v.Unwiped.Store(id, &stock.Owed{}); return true }) // all of it now
 				err = v.Sweep()
 			}
 		}
@@ -141,7 +145,7 @@ func TestSpendAtOnce(t *testing.T) {
 			for i := range uint64(200) {
 				x := span((i*8+w*7)*20%4000, 20)
 				b, err := v.SpendMasks("m0", x)
-				if errors.Is(err, ErrTaken) || errors.Is(err, ErrErased) {
+				if errors.Is(err, vaulterr.ErrTaken) || errors.Is(err, vaulterr.ErrErased) {
 					continue
 				}
 				if err != nil || !bytes.Equal(b, shares("m0", x, 65)) {
@@ -164,6 +168,6 @@ func TestSpendAtOnce(t *testing.T) {
 	}
 	b := mustBatch(t, v, "m0")
 	if uint64(len(got))*20 != b.Gone.Count() {
-		t.Errorf("%d masks were given, and %d are gone", len(got)*20, b.Gone.Count())
+		t.Errorf("%d masks were given, and %d are recorded as gone", len(got)*20, b.Gone.Count())
 	}
 }

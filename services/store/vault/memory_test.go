@@ -10,9 +10,12 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
-// memory is a store in memory whose storage can fail. Its disk outlives it: open it again on the same disk.
+// memory is a store in memory whose storage can fail. Its disk outlives it: open it again on the
+// same disk.
 type memory struct {
 	*disk
 	mu   sync.Mutex
@@ -28,7 +31,7 @@ type disk struct {
 	fault   func(write int, where string) fault // nil: never
 }
 
-// fault is what becomes of a write.
+// fault is the outcome of a write.
 type fault int
 
 const (
@@ -38,7 +41,7 @@ const (
 	unwritten       // does not take place, and is answered with ErrUncertain
 	before          // the process ends before it takes place
 	after           // the process ends when it has taken place
-	half            // the process ends in the middle of it, where that is possible, else before
+	half            // the process ends in the middle of the write if possible, otherwise before
 )
 
 var (
@@ -48,7 +51,7 @@ var (
 
 func newDisk() *disk { return &disk{records: map[string][]byte{}, blobs: map[string][]byte{}} }
 
-func (d *disk) open(t testing.TB, key *Key) *Vault {
+func (d *disk) open(t testing.TB, key *seal.Key) *Vault {
 	t.Helper()
 	v, err := OpenIn(&memory{disk: d}, key)
 	must(t, err)
@@ -58,10 +61,10 @@ func (d *disk) open(t testing.TB, key *Key) *Vault {
 // inMemory is a vault that needs no disk.
 func inMemory(t testing.TB) *Vault {
 	t.Helper()
-	return newDisk().open(t, &Key{})
+	return newDisk().open(t, &seal.Key{})
 }
 
-// write does what a write does, or a fault.
+// write does a write, or fails with a fault.
 func (m *memory) write(where string, whole, part func()) error {
 	f := works
 	if m.fault != nil {
@@ -213,7 +216,7 @@ func (m *memory) Open(name string) (store.Blob, error) {
 	return &memoryBlob{m, name}, m.dead
 }
 
-// content is for those who hold mu.
+// The caller of content holds mu.
 func (b *memoryBlob) content() ([]byte, error) {
 	if b.m.dead != nil {
 		return nil, b.m.dead
@@ -253,7 +256,7 @@ func (b *memoryBlob) WriteAt(p []byte, off int64) (int, error) {
 			b.m.blobs[b.name] = c
 		}
 	}
-	return len(p), b.m.write("write", put(len(p)), put(len(p)/2/slotBytes*slotBytes)) // a sector is written or not
+	return len(p), b.m.write("write", put(len(p)), put(len(p)/2/stock.SlotBytes*stock.SlotBytes)) // a sector is written or not
 }
 
 func (b *memoryBlob) Size() (int64, error) {
@@ -281,7 +284,9 @@ func (m *memory) Blobs() ([]string, error) {
 }
 
 func (m *memory) Lineage() string { return m.lineage }
-func (m *memory) Healthy() error  { return m.dead }
+
+func (m *memory) Healthy() error { return m.dead }
 
 func (m *memory) Size() (int64, error) { return 0, nil }
-func (m *memory) Close() error         { return nil }
+
+func (m *memory) Close() error { return nil }

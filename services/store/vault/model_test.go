@@ -9,6 +9,10 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 var modelSeed = flag.Uint64("model-seed", 1, "seed of the histories of the model test")
@@ -18,7 +22,7 @@ type model struct {
 	t       *testing.T
 	r       *rand.Rand
 	d       *disk
-	key     *Key
+	key     *seal.Key
 	v       *Vault
 	now     time.Time
 	batches map[string][]tupleState
@@ -36,7 +40,7 @@ const (
 )
 
 type held struct {
-	Reservation
+	stock.Reservation
 	withdrawn time.Time
 }
 
@@ -48,7 +52,7 @@ func (m *model) fail(format string, args ...any) {
 	m.t.Fatalf(format, args...)
 }
 
-// want compares what happened with what the model says.
+// want compares the result with the model.
 func (m *model) want(what string, got, want error) {
 	m.t.Helper()
 	m.log = append(m.log, fmt.Sprintf("%s: %v", what, got))
@@ -59,10 +63,10 @@ func (m *model) want(what string, got, want error) {
 
 func (m *model) open() {
 	m.v = m.d.open(m.t, m.key)
-	m.v.now = func() time.Time { return m.now }
+	m.v.Clock = func() time.Time { return m.now }
 }
 
-func (m *model) each(r *Reservation, f func(*tupleState)) {
+func (m *model) each(r *stock.Reservation, f func(*tupleState)) {
 	for _, x := range r.Ranges {
 		for i := x.First; i < x.End(); i++ {
 			f(&m.batches[x.Batch][i])
@@ -77,7 +81,7 @@ func (m *model) pick() (string, *held) {
 
 func (m *model) reserve() {
 	id, old := m.pick()
-	var ranges []Range
+	var ranges []stock.Range
 	for range 1 + m.r.IntN(3) {
 		x := in(m.r.Uint64N(2), m.r.Uint64N(40), 1+m.r.Uint64N(12))
 		ranges = append(ranges, x)
@@ -100,30 +104,30 @@ func (m *model) reserve() {
 		switch {
 		case want != nil:
 		case m.revoked[x.Batch]:
-			want = ErrErased
+			want = vaulterr.ErrErased
 		case x.End() > 40:
-			want = ErrRange
+			want = vaulterr.ErrRange
 		}
 		for i := x.First; i < x.End() && want == nil; i++ {
 			place := fmt.Sprint(x.Batch, i)
 			if count[place]++; count[place] > 1 || m.batches[x.Batch][i] != freeTuple {
-				want = ErrTaken
+				want = vaulterr.ErrTaken
 			}
 		}
 	}
 	if old != nil {
-		want = ErrExists
+		want = vaulterr.ErrExists
 	}
-	if want == ErrTaken && errors.Is(err, ErrErased) { // all of it is gone, and its batch is a tombstone
+	if want == vaulterr.ErrTaken && errors.Is(err, vaulterr.ErrErased) { // all of it is erased, and its batch is a tombstone
 		for _, x := range ranges {
-			if b, _ := m.v.Batch(x.Batch); b.State == BatchConsumed {
-				want = ErrErased
+			if b, _ := m.v.Batch(x.Batch); b.State == stock.BatchConsumed {
+				want = vaulterr.ErrErased
 			}
 		}
 	}
 	m.want(what, err, want)
 	if want == nil {
-		r.State = Reserved
+		r.State = stock.Reserved
 		m.held[id] = &held{Reservation: r}
 		m.each(&r, func(s *tupleState) { *s = takenTuple })
 	}
@@ -136,17 +140,17 @@ func (m *model) fetch() {
 	var want error
 	switch {
 	case r == nil:
-		want = ErrNotFound
-	case len(r.Clients) == 1 && client != r.Clients[0], r.State == Consumed && r.Client != client:
-		want = ErrDelivered
-	case r.State == Withdrawn || r.State == Released:
-		want = ErrWithdrawn
-	case r.State == Erased || !m.now.Before(r.Lease):
-		want = ErrExpired
+		want = vaulterr.ErrNotFound
+	case len(r.Clients) == 1 && client != r.Clients[0], r.State == stock.Consumed && r.Client != client:
+		want = vaulterr.ErrDelivered
+	case r.State == stock.Withdrawn || r.State == stock.Released:
+		want = vaulterr.ErrWithdrawn
+	case r.State == stock.Erased || !m.now.Before(r.Lease):
+		want = vaulterr.ErrExpired
 	default:
 		for _, x := range r.Ranges {
 			if m.revoked[x.Batch] {
-				want = ErrErased
+				want = vaulterr.ErrErased
 			}
 		}
 	}
@@ -155,7 +159,7 @@ func (m *model) fetch() {
 		if !bytes.Equal(got, expected(r.Ranges)) {
 			m.fail("other bytes")
 		}
-		r.State, r.Client = Consumed, client
+		r.State, r.Client = stock.Consumed, client
 	}
 }
 
@@ -163,12 +167,12 @@ func (m *model) withdraw() {
 	id, r := m.pick()
 	out, err := m.v.Withdraw(id)
 	if r == nil {
-		m.want("withdraw "+id, err, ErrNotFound)
+		m.want("withdraw "+id, err, vaulterr.ErrNotFound)
 		return
 	}
 	m.want("withdraw "+id, err, nil)
-	if r.State == Reserved {
-		r.State, r.withdrawn = Withdrawn, m.now
+	if r.State == stock.Reserved {
+		r.State, r.withdrawn = stock.Withdrawn, m.now
 	}
 	if out.State != r.State {
 		m.fail("%s is %s, want %s", id, out.State, r.State)
@@ -182,23 +186,23 @@ func (m *model) release() {
 	var want error
 	switch {
 	case r == nil:
-		want = ErrNotFound
-	case r.State == Released || r.State == Erased:
+		want = vaulterr.ErrNotFound
+	case r.State == stock.Released || r.State == stock.Erased:
 	case discard:
 		m.end(r)
-	case r.State == Withdrawn:
-		r.State = Released
+	case r.State == stock.Withdrawn:
+		r.State = stock.Released
 		m.each(&r.Reservation, func(s *tupleState) { *s = freeTuple })
-	case r.State == Consumed:
-		want = ErrDelivered
+	case r.State == stock.Consumed:
+		want = vaulterr.ErrDelivered
 	default:
-		want = ErrState
+		want = vaulterr.ErrState
 	}
 	m.want(fmt.Sprintf("release %s, discard %v", id, discard), err, want)
 }
 
 func (m *model) end(r *held) {
-	r.State = Erased
+	r.State = stock.Erased
 	m.each(&r.Reservation, func(s *tupleState) { *s = goneTuple })
 }
 
@@ -208,13 +212,13 @@ func (m *model) sweep() {
 	for id, r := range m.held {
 		now, err := m.v.Reservation(id)
 		switch {
-		case r.State == Reserved && !r.Lease.After(m.now):
-			r.State, r.withdrawn = Withdrawn, m.now
-		case r.State == Consumed && !r.Lease.After(m.now), r.State == Withdrawn && !r.withdrawn.Add(withdrawnFor).After(m.now):
+		case r.State == stock.Reserved && !r.Lease.After(m.now):
+			r.State, r.withdrawn = stock.Withdrawn, m.now
+		case r.State == stock.Consumed && !r.Lease.After(m.now), r.State == stock.Withdrawn && !r.withdrawn.Add(stock.WithdrawnFor).After(m.now):
 			m.end(r)
 		}
 		switch {
-		case errors.Is(err, ErrNotFound) && (r.State == Released || r.State == Erased) && !r.remembered().After(m.now):
+		case errors.Is(err, vaulterr.ErrNotFound) && (r.State == stock.Released || r.State == stock.Erased) && !r.Remembered().After(m.now):
 			delete(m.held, id)
 		case err != nil || now.State != r.State:
 			m.fail("%s is %s, want %s: %v", id, now.State, r.State, err)
@@ -229,9 +233,9 @@ func (m *model) agree() {
 		if err != nil {
 			m.fail("%v", err)
 		}
-		var taken, gone Spans
+		var taken, gone stock.Spans
 		for i, s := range tuples {
-			one := Span{First: uint64(i), Count: 1}
+			one := stock.Span{First: uint64(i), Count: 1}
 			if s != freeTuple {
 				taken = taken.With(one)
 			}
@@ -268,7 +272,7 @@ func (m *model) step() {
 		if m.r.IntN(10) == 0 {
 			id := fmt.Sprintf("batch-%d", m.r.IntN(2))
 			m.want("revoke "+id, m.v.RevokeBatch(id, "model"), nil)
-			if b, _ := m.v.Batch(id); b.State == BatchRevoked {
+			if b, _ := m.v.Batch(id); b.State == stock.BatchRevoked {
 				m.revoked[id] = true
 			}
 		}
@@ -279,7 +283,7 @@ func (m *model) step() {
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for i := range uint64(150) {
-		m := &model{t: t, r: rand.New(rand.NewPCG(*modelSeed, i)), d: newDisk(), key: &Key{}, now: time.Now(),
+		m := &model{t: t, r: rand.New(rand.NewPCG(*modelSeed, i)), d: newDisk(), key: &seal.Key{}, now: time.Now(),
 			batches: map[string][]tupleState{}, revoked: map[string]bool{}, held: map[string]*held{}}
 		m.log = append(m.log, fmt.Sprintf("history %d of seed %d", i, *modelSeed))
 		m.open()

@@ -7,14 +7,17 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 func TestObjectSizesAndTampering(t *testing.T) {
 	v, dir := newVaultIn(t)
-	for _, n := range []int{0, 1, chunkSize - 1, chunkSize, chunkSize + 1, 3 * chunkSize} {
-		must(t, v.erase("o"))
+	for _, n := range []int{0, 1, seal.ChunkSize - 1, seal.ChunkSize, seal.ChunkSize + 1, 3 * seal.ChunkSize} {
+		must(t, v.EraseObject("o"))
 		data := bytes.Repeat([]byte{7}, n)
-		w, err := v.create("o")
+		w, err := v.CreateObject("o")
 		must(t, err)
 		for rest := data; len(rest) > 0; { // in uneven pieces
 			k := min(len(rest), 40_000)
@@ -22,16 +25,16 @@ func TestObjectSizesAndTampering(t *testing.T) {
 			must(t, err)
 			rest = rest[k:]
 		}
-		must(t, w.commit())
-		r, err := v.open("o")
-		if got := content(t, r, err); got != string(data) || w.size != uint64(n) {
+		must(t, w.Commit())
+		r, err := v.OpenObject("o")
+		if got := content(t, r, err); got != string(data) || w.Size != uint64(n) {
 			t.Fatalf("%d bytes: read %d", n, len(got))
 		}
 	}
 	path := filepath.Join(dir, "o")
 	good, err := os.ReadFile(path)
 	must(t, err)
-	sealed := chunkSize + 16
+	sealed := seal.ChunkSize + 16
 	flip := func(at int) []byte {
 		b := bytes.Clone(good)
 		b[at] ^= 1
@@ -39,63 +42,63 @@ func TestObjectSizesAndTampering(t *testing.T) {
 	}
 	for name, bad := range map[string][]byte{
 		"magic":        flip(0),
-		"wrapped key":  flip(wrappedStart + 30),
-		"first chunk":  flip(headerBlock),
+		"wrapped key":  flip(seal.WrappedStart + 30),
+		"first chunk":  flip(seal.HeaderBlock),
 		"last chunk":   flip(len(good) - 1),
-		"last removed": good[:headerBlock+2*sealed],
-		"all removed":  good[:headerBlock],
+		"last removed": good[:seal.HeaderBlock+2*sealed],
+		"all removed":  good[:seal.HeaderBlock],
 		"cut short":    good[:len(good)-1],
 		"appended":     append(bytes.Clone(good), 0),
-		"swapped": append(append(append(bytes.Clone(good[:headerBlock]),
-			good[headerBlock+sealed:headerBlock+2*sealed]...), good[headerBlock:headerBlock+sealed]...), good[headerBlock+2*sealed:]...),
+		"swapped": append(append(append(bytes.Clone(good[:seal.HeaderBlock]),
+			good[seal.HeaderBlock+sealed:seal.HeaderBlock+2*sealed]...), good[seal.HeaderBlock:seal.HeaderBlock+sealed]...), good[seal.HeaderBlock+2*sealed:]...),
 		"empty": {},
 	} {
 		must(t, os.WriteFile(path, bad, 0o600))
-		r, err := v.open("o")
+		r, err := v.OpenObject("o")
 		if err == nil {
 			_, err = io.ReadAll(r)
 			r.Close()
 		}
-		if !errors.Is(err, ErrCorrupt) {
+		if !errors.Is(err, vaulterr.ErrCorrupt) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	// An object does not open under another's name.
 	must(t, os.WriteFile(filepath.Join(dir, "p"), good, 0o600))
-	_, err = v.open("p")
-	refused(t, err, ErrCorrupt)
+	_, err = v.OpenObject("p")
+	refused(t, err, vaulterr.ErrCorrupt)
 }
 
-// What is erased while it is read is erased, not corrupt.
+// An object that is erased while it is read counts as erased, not as corrupt.
 func TestObjectErasedWhileRead(t *testing.T) {
 	v := inMemory(t)
-	w, err := v.create("o")
+	w, err := v.CreateObject("o")
 	must(t, err)
-	_, err = w.Write(make([]byte, 3*chunkSize))
+	_, err = w.Write(make([]byte, 3*seal.ChunkSize))
 	must(t, err)
-	must(t, w.commit())
-	r, err := v.open("o")
+	must(t, w.Commit())
+	r, err := v.OpenObject("o")
 	must(t, err)
 	defer r.Close()
 	_, err = r.Read(make([]byte, 10))
 	must(t, err)
-	must(t, v.erase("o"))
+	must(t, v.EraseObject("o"))
 	_, err = io.ReadAll(r)
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 }
 
 func TestEraseOverwrites(t *testing.T) {
 	v, dir := newVaultIn(t)
-	w, err := v.create("o")
+	w, err := v.CreateObject("o")
 	must(t, err)
-	must(t, w.commit())
+	must(t, w.Commit())
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Link(filepath.Join(dir, "o"), link))
-	must(t, v.erase("o"))
+	must(t, v.EraseObject("o"))
 	b, err := os.ReadFile(link)
 	must(t, err)
-	if !bytes.Equal(b[:headerBlock], make([]byte, headerBlock)) {
+	if !bytes.Equal(b[:seal.HeaderBlock], make([]byte, seal.HeaderBlock)) {
 		t.Error("the header is still there")
 	}
-	must(t, v.erase("o"))
+	must(t, v.EraseObject("o"))
 }

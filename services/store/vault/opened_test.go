@@ -8,6 +8,10 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // fill sets everything in a value to something.
@@ -78,14 +82,14 @@ func apart(t *testing.T, path string, a, b reflect.Value) {
 	}
 }
 
-// A record that is kept open has nothing that a reader of it could change.
+// Readers cannot change a cached record.
 func TestClonesAreApart(t *testing.T) {
 	t.Parallel()
-	e, b, id := &Epoch{}, &Batch{}, &identity{}
+	e, b, id := &keys.Epoch{}, &stock.Batch{}, &seal.Identity{}
 	for _, x := range []any{e, b, id} {
 		fill(reflect.ValueOf(x).Elem())
 	}
-	for _, x := range [][2]any{{e, e.clone()}, {b, b.clone()}, {id, id.clone()}} {
+	for _, x := range [][2]any{{e, e.Clone()}, {b, b.Clone()}, {id, id.Clone()}} {
 		apart(t, reflect.TypeOf(x[0]).String(), reflect.ValueOf(x[0]), reflect.ValueOf(x[1]))
 		if !reflect.DeepEqual(x[0], x[1]) {
 			t.Errorf("%+v, and its clone %+v", x[0], x[1])
@@ -93,10 +97,11 @@ func TestClonesAreApart(t *testing.T) {
 	}
 }
 
-// What was opened once is opened again where the store has something else, and is no other record's.
+// A cached record is decrypted again if the stored bytes have changed, and never returned for
+// another key.
 func TestOpenedRecords(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	addThreshold(t, v, 1)
 	addThreshold(t, v, 2)
@@ -106,7 +111,7 @@ func TestOpenedRecords(t *testing.T) {
 	for range 3 {
 		e, err := v.Epoch(1)
 		if must(t, err); e.Members[0][0] != is {
-			t.Error("a reader has changed what others read")
+			t.Error("a reader has changed the record of others")
 		}
 		e.Members[0][0]++ // whoever reads a record may change it
 	}
@@ -116,30 +121,30 @@ func TestOpenedRecords(t *testing.T) {
 	}
 	read := func(key string) []byte {
 		var out []byte
-		must(t, v.store.View(func(tx store.Tx) error {
+		must(t, v.Backend.View(func(tx store.Tx) error {
 			b, err := tx.Get(key)
 			out = bytes.Clone(b)
 			return err
 		}))
 		return out
 	}
-	good := read(epochKey(1))
+	good := read(keys.EpochKey(1))
 	spoilt := bytes.Clone(good)
 	spoilt[len(spoilt)-1]++
-	for name, bad := range map[string][]byte{"spoilt": spoilt, "of another epoch": read(epochKey(2)), "empty": {}} {
-		must(t, v.update(func(tx store.Tx) error { return tx.Put(epochKey(1), bad) }))
-		if _, err := v.Epoch(1); !errors.Is(err, ErrCorrupt) {
+	for name, bad := range map[string][]byte{"spoilt": spoilt, "of another epoch": read(keys.EpochKey(2)), "empty": {}} {
+		must(t, v.Update(func(tx store.Tx) error { return tx.Put(keys.EpochKey(1), bad) }))
+		if _, err := v.Epoch(1); !errors.Is(err, vaulterr.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	must(t, v.update(func(tx store.Tx) error { return tx.Put(epochKey(1), good) }))
+	must(t, v.Update(func(tx store.Tx) error { return tx.Put(keys.EpochKey(1), good) }))
 	if now, err := v.Epoch(1); err != nil || now.Answered != 3 {
 		t.Errorf("%+v, %v", now, err)
 	}
-	for i := range 2 * maxOpened {
-		keepOpen(&v.opened, fmt.Sprint(i), []byte{1}, &Epoch{})
+	for i := range 2 * seal.MaxOpened {
+		seal.KeepOpen(&v.Opened, fmt.Sprint(i), []byte{1}, &keys.Epoch{})
 	}
-	if n := len(v.opened.all); n > maxOpened {
+	if n := len(v.Opened.All); n > seal.MaxOpened {
 		t.Errorf("%d records are kept", n)
 	}
 }

@@ -9,12 +9,16 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/peers"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// owners are parties with stores of their own, each known by the signing key that it has in a roster.
+// owners are parties with separate stores, each known by its signing key in a roster.
 type owners struct {
 	t      *testing.T
-	key    *Key
+	key    *seal.Key
 	disks  map[string]*disk
 	vaults map[string]*Vault
 	roster []string        // keys, of the form NAME or NAME-NUMBER
@@ -22,7 +26,7 @@ type owners struct {
 }
 
 func newOwners(t *testing.T, names ...string) *owners {
-	o := &owners{t: t, key: &Key{}, disks: map[string]*disk{}, names: map[string]byte{}}
+	o := &owners{t: t, key: &seal.Key{}, disks: map[string]*disk{}, names: map[string]byte{}}
 	for _, n := range names {
 		o.disks[n] = newDisk()
 	}
@@ -31,7 +35,8 @@ func newOwners(t *testing.T, names ...string) *owners {
 
 func owner(key string) string { return key[:1] }
 
-// start has all parties of a roster start with it. Epochs under which they work are of no matter here.
+// start has all parties of a roster start with it. Epochs under which they work are of no matter
+// here.
 func (o *owners) start(keys ...string) {
 	o.t.Helper()
 	all := strings.Join(keys, " ")
@@ -46,14 +51,14 @@ func (o *owners) start(keys ...string) {
 	}
 }
 
-// hello is what a party says to a peer when they start, and whether the peer takes it.
+// hello is the version that a party tells a peer when they start, and whether the peer accepts it.
 func (o *owners) hello(party, peer int) bool {
 	o.t.Helper()
 	v, p := o.vaults[owner(o.roster[party])], o.vaults[owner(o.roster[peer])]
 	now, err := v.Version(peer)
 	must(o.t, err)
 	now.Generation = now.First
-	if _, err = p.Acknowledge(party, now); errors.Is(err, ErrRolledBack) {
+	if _, err = p.Acknowledge(party, now); errors.Is(err, vaulterr.ErrRolledBack) {
 		return false
 	}
 	must(o.t, err)
@@ -67,7 +72,8 @@ func (o *owners) hello(party, peer int) bool {
 	return true
 }
 
-// meet has everybody say hello to everybody, again where it was not taken at first, and gives who is refused by whom.
+// meet has everybody say hello to everybody, again where it was not taken at first, and gives who
+// is refused by whom.
 func (o *owners) meet() (refused []string) {
 	o.t.Helper()
 	for range 3 {
@@ -89,10 +95,10 @@ func (o *owners) grow() {
 	o.t.Helper()
 	for _, v := range o.vaults {
 		for range 10 {
-			must(o.t, v.advance(func(tx store.Tx) error {
-				id, err := get[identity](v, tx, identityKey)
+			must(o.t, v.Advance(func(tx store.Tx) error {
+				id, err := seal.Get[seal.Identity](v.Store, tx, seal.IdentityKey)
 				must(o.t, err)
-				return put(v, tx, identityKey, id)
+				return seal.Put(v.Store, tx, seal.IdentityKey, id)
 			}))
 		}
 	}
@@ -111,8 +117,8 @@ func (o *owners) settle(keys ...string) {
 	}
 }
 
-// However the roster changes, whoever has kept its store is taken by everybody, also at once after the change; and whoever
-// has put an older copy back is refused.
+// However the roster changes, whoever has kept its store is taken by everybody, also at once after
+// the change; and whoever has put an older copy back is refused.
 func TestStoresAreKnownInEveryRoster(t *testing.T) {
 	t.Parallel()
 	first := []string{"a", "b", "c"}
@@ -166,8 +172,8 @@ func (o *owners) rolledBack(victim string, roster []string) {
 	p.mustRefuse(victim, roster)
 }
 
-// putBack goes through the rosters again, takes copies of the stores in one of them, and puts each back in the last, and in
-// another order of it.
+// putBack repeats the rosters, copies the stores in one of the rosters, and restores each copy in
+// the last roster, and in another order of that roster.
 func (o *owners) putBack(t *testing.T, first []string, rosters [][]string, at int) {
 	t.Helper()
 	o = newOwners(t, "a", "b", "c", "d")
@@ -213,7 +219,8 @@ func (o *owners) putBack(t *testing.T, first []string, rosters [][]string, at in
 	}
 }
 
-// mustRefuse: everybody else refuses the victim, however often it starts and works, and nobody else is refused by another.
+// mustRefuse: everybody else refuses the victim, however often it starts and works, and nobody else
+// is refused by another.
 func (o *owners) mustRefuse(victim string, roster []string) {
 	o.t.Helper()
 	for try := range 3 {
@@ -242,8 +249,8 @@ func (o *owners) copyOf() *owners {
 	return c
 }
 
-// A party that says that it has another's store is refused, and has nobody refused, neither while it is there nor when it
-// has left: not even where nobody has heard of the store before from its owner.
+// A party that claims another's store is rejected, and causes no rejection of others, whether it is
+// present or has left, and also if the owner has not told about the store before.
 func TestNobodySpeaksForTheStoreOfAnother(t *testing.T) {
 	t.Parallel()
 	o := newOwners(t, "a", "b", "c", "d")
@@ -261,25 +268,25 @@ func TestNobodySpeaksForTheStoreOfAnother(t *testing.T) {
 	now, err := o.vaults["a"].Version(1)
 	must(t, err)
 	_, err = o.vaults["b"].Acknowledge(0, now)
-	refused(t, err, ErrState) // two parties have one store
-	o.settle("a", "b")        // d is taken out of the roster
+	refused(t, err, vaulterr.ErrState) // two parties have one store
+	o.settle("a", "b")                 // d is taken out of the roster
 	o.settle("b", "a")
 
 	o = newOwners(t, "a", "b", "c")
 	o.settle("a", "b", "c")
-	refused(t, claim("c", "a", "b"), ErrState)
+	refused(t, claim("c", "a", "b"), vaulterr.ErrState)
 	o.settle("b", "c")
 	o.start("b", "c")
 	o.vaults["a"] = o.disks["a"].open(t, o.key)
-	refused(t, claim("c", "a", "b"), ErrState)
+	refused(t, claim("c", "a", "b"), vaulterr.ErrState)
 	o.settle("a-2", "b")
 	o.settle("a-2", "b", "c")
-	refused(t, claim("c", "a", "b"), ErrState)
+	refused(t, claim("c", "a", "b"), vaulterr.ErrState)
 	o.settle("c", "b", "a")
 }
 
-// Where parties that have left stood with a store is nothing to the store that is restored from its backup: its generations
-// are others.
+// Where parties that have left stood with a store is nothing to the store that is restored from its
+// backup: its generations are others.
 func TestRestoreForgetsWhoKnewTheStore(t *testing.T) {
 	t.Parallel()
 	o := newOwners(t, "a", "b")
@@ -288,11 +295,11 @@ func TestRestoreForgetsWhoKnewTheStore(t *testing.T) {
 	key := newKey(t)
 	must(t, o.vaults["b"].RotateKey(o.key, key))
 	d := newDisk()
-	_, err := Restore(&memory{disk: d}, bytes.NewReader(backupOf(t, o.vaults["b"])), key, RestoreOptions{})
+	_, err := Restore(&memory{disk: d}, bytes.NewReader(backupOf(t, o.vaults["b"])), key, upkeep.RestoreOptions{})
 	must(t, err)
 	v := d.open(t, key)
-	must(t, v.store.View(func(tx store.Tx) error {
-		r, err := get[rosterRecord](v, tx, rosterKey)
+	must(t, v.Backend.View(func(tx store.Tx) error {
+		r, err := seal.Get[peers.RosterRecord](v.Store, tx, peers.RosterKey)
 		must(t, err)
 		for name, x := range r.Away {
 			if x.Acknowledged != nil || x.Peer == nil {
@@ -306,7 +313,8 @@ func TestRestoreForgetsWhoKnewTheStore(t *testing.T) {
 	}))
 }
 
-// A store that was replaced stays so when its party replaces its key, too, whichever of its keys it comes back under.
+// A store that was replaced stays so when its party replaces its key, too, whichever of its keys it
+// comes back under.
 func TestAReplacedStoreStaysSo(t *testing.T) {
 	t.Parallel()
 	says := func(o *owners, d *disk, want bool, roster ...string) {
@@ -341,7 +349,8 @@ func TestAReplacedStoreStaysSo(t *testing.T) {
 	says(o, second, false, "b", "c", "a-2")
 }
 
-// A party that has replaced its key, or has its old one back, takes a peer's store before it has said which its own is.
+// A party that has replaced its key, or has its old one back, takes a peer's store before it has
+// said which its own is.
 func TestAPeerIsTakenAtOnce(t *testing.T) {
 	t.Parallel()
 	o := newOwners(t, "a", "b")
@@ -355,7 +364,8 @@ func TestAPeerIsTakenAtOnce(t *testing.T) {
 	}
 }
 
-// What one party has acknowledged of a store that was put back says nothing to another, which has seen it further.
+// An acknowledgement of an old copy by one party does not matter to another party that has seen a
+// later version.
 func TestAnotherPartysWordIsItsOwn(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -365,7 +375,7 @@ func TestAnotherPartysWordIsItsOwn(t *testing.T) {
 	}{
 		{"it takes the place of who leaves", "abc", "abc", "abc", "cb", "c", "a"},
 		{"it takes the place of who moves", "ab", "abd", "ab", "dba", "d", "a"},
-		{"it comes back after one that never said which its store is", "ab", "ab", "db", "ab", "a", "d"},
+		{"it returns after a party that never said which store it has", "ab", "ab", "db", "ab", "a", "d"},
 	} {
 		o := newOwners(t, "a", "b", "c", "d")
 		roster := func(names string) { o.start(strings.Split(names, "")...) }
@@ -394,27 +404,28 @@ func TestAnotherPartysWordIsItsOwn(t *testing.T) {
 	}
 }
 
-// Where a peer stood under another key counts if it is of this store and further than what is known.
+// A peer's standing under another key counts if it belongs to this store and is further than the
+// known one.
 func TestWhereAPeerStood(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		now, then *acknowledged
+		now, then *seal.Acknowledged
 		first     uint64
 		changed   bool
 	}{
 		{nil, nil, 3, false},
-		{nil, &acknowledged{First: 10}, 10, true},
-		{nil, &acknowledged{First: 11}, 3, false}, // of the store that this one is restored from
-		{&acknowledged{First: 5}, &acknowledged{First: 7}, 7, true},
-		{&acknowledged{First: 5}, &acknowledged{First: 5}, 5, false},
-		{&acknowledged{First: 5, Since: true}, &acknowledged{First: 7}, 5, false}, // it has acknowledged what it was told
+		{nil, &seal.Acknowledged{First: 10}, 10, true},
+		{nil, &seal.Acknowledged{First: 11}, 3, false}, // of the store that this one is restored from
+		{&seal.Acknowledged{First: 5}, &seal.Acknowledged{First: 7}, 7, true},
+		{&seal.Acknowledged{First: 5}, &seal.Acknowledged{First: 5}, 5, false},
+		{&seal.Acknowledged{First: 5, Since: true}, &seal.Acknowledged{First: 7}, 5, false}, // it has acknowledged the version it was told
 	} {
-		id := &identity{Generation: 10, Floor: 3}
+		id := &seal.Identity{Generation: 10, Floor: 3}
 		if c.now != nil {
-			id.Peers = map[int]*acknowledged{1: c.now}
+			id.Peers = map[int]*seal.Acknowledged{1: c.now}
 		}
-		if changed := id.standsWith(1, c.then); changed != c.changed || id.first(1) != c.first {
-			t.Errorf("%+v, then %+v: %d, %v", c.now, c.then, id.first(1), changed)
+		if changed := id.StandsWith(1, c.then); changed != c.changed || id.First(1) != c.first {
+			t.Errorf("%+v, then %+v: %d, %v", c.now, c.then, id.First(1), changed)
 		}
 	}
 }

@@ -10,14 +10,17 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// What a reservation holds, no other gets, whatever the overlap.
+// No two reservations get the same tuples, for any overlap.
 func TestOverlap(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 20, 20)
 	held := reserve(t, v, "held", in(0, 5, 10), in(1, 0, 1))
-	for name, ranges := range map[string][]Range{
+	for name, ranges := range map[string][]stock.Range{
 		"the same":            {in(0, 5, 10)},
 		"the first":           {in(0, 5, 1)},
 		"the last":            {in(0, 14, 1)},
@@ -32,22 +35,22 @@ func TestOverlap(t *testing.T) {
 		"backwards in itself": {in(1, 9, 2), in(1, 5, 5)},
 	} {
 		_, err := v.Reserve(reservation(v, "other", ranges...))
-		if !errors.Is(err, ErrTaken) {
+		if !errors.Is(err, vaulterr.ErrTaken) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for name, c := range map[string]struct {
-		r    []Range
+		r    []stock.Range
 		want error
 	}{
-		"none":             {nil, ErrRange},
-		"empty":            {[]Range{in(1, 5, 0)}, ErrRange},
-		"after the end":    {[]Range{in(1, 20, 1)}, ErrRange},
-		"across the end":   {[]Range{in(1, 19, 2)}, ErrRange},
-		"around the world": {[]Range{in(1, 19, ^uint64(0))}, ErrRange},
-		"far away":         {[]Range{in(1, ^uint64(0), 1)}, ErrRange},
-		"unknown":          {[]Range{in(2, 0, 1)}, ErrNotFound},
-		"too many":         {make([]Range, MaxRanges+1), ErrRange},
+		"none":             {nil, vaulterr.ErrRange},
+		"empty":            {[]stock.Range{in(1, 5, 0)}, vaulterr.ErrRange},
+		"after the end":    {[]stock.Range{in(1, 20, 1)}, vaulterr.ErrRange},
+		"across the end":   {[]stock.Range{in(1, 19, 2)}, vaulterr.ErrRange},
+		"around the world": {[]stock.Range{in(1, 19, ^uint64(0))}, vaulterr.ErrRange},
+		"far away":         {[]stock.Range{in(1, ^uint64(0), 1)}, vaulterr.ErrRange},
+		"unknown":          {[]stock.Range{in(2, 0, 1)}, vaulterr.ErrNotFound},
+		"too many":         {make([]stock.Range, stock.MaxRanges+1), vaulterr.ErrRange},
 	} {
 		_, err := v.Reserve(reservation(v, "other", c.r...))
 		if !errors.Is(err, c.want) {
@@ -56,7 +59,7 @@ func TestOverlap(t *testing.T) {
 	}
 	// None of that left anything.
 	_, err := v.Reservation("other")
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 	reserve(t, v, "other", in(0, 0, 5), in(0, 15, 5), in(1, 1, 19))
 	got, err := fetch(v, "held", "alice")
 	wantShares(t, got, err, held.Ranges...)
@@ -67,46 +70,47 @@ func TestOverlap(t *testing.T) {
 func TestReservationOfAnotherKind(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 20)
-	for name, change := range map[string]func(*Reservation){
-		"tenant": func(r *Reservation) { r.Class.Tenant = "x" },
-		"kind":   func(r *Reservation) { r.Class.Kind = "x" },
-		"params": func(r *Reservation) { r.Class.Params = "x" },
-		"field":  func(r *Reservation) { r.Class.Field = "x" },
-		"shape":  func(r *Reservation) { r.Class.Inner = 1 },
-		"party":  func(r *Reservation) { r.Class.InputParty = 1 },
-		"epoch":  func(r *Reservation) { r.Epoch = 2 },
-		"no id":  func(r *Reservation) { r.ID = "" },
-		"long":   func(r *Reservation) { r.ID = strings.Repeat("x", 65) },
-		"path":   func(r *Reservation) { r.ID = "a/b" },
-		"zero":   func(r *Reservation) { r.ID = "a\x00" },
-		"owner":  func(r *Reservation) { r.Owner = "\xff" },
-		"client": func(r *Reservation) { r.Clients = []string{"ok", "\xff"} },
-		"many":   func(r *Reservation) { r.Clients = make([]string, maxClients+1) },
-		"lease":  func(r *Reservation) { r.Lease = v.now().Add(MaxLease + clockSlack + time.Minute) },
+	for name, change := range map[string]func(*stock.Reservation){
+		"tenant": func(r *stock.Reservation) { r.Class.Tenant = "x" },
+		"kind":   func(r *stock.Reservation) { r.Class.Kind = "x" },
+		"params": func(r *stock.Reservation) { r.Class.Params = "x" },
+		"field":  func(r *stock.Reservation) { r.Class.Field = "x" },
+		"shape":  func(r *stock.Reservation) { r.Class.Inner = 1 },
+		"party":  func(r *stock.Reservation) { r.Class.InputParty = 1 },
+		"epoch":  func(r *stock.Reservation) { r.Epoch = 2 },
+		"no id":  func(r *stock.Reservation) { r.ID = "" },
+		"long":   func(r *stock.Reservation) { r.ID = strings.Repeat("x", 65) },
+		"path":   func(r *stock.Reservation) { r.ID = "a/b" },
+		"zero":   func(r *stock.Reservation) { r.ID = "a\x00" },
+		"owner":  func(r *stock.Reservation) { r.Owner = "\xff" },
+		"client": func(r *stock.Reservation) { r.Clients = []string{"ok", "\xff"} },
+		"many":   func(r *stock.Reservation) { r.Clients = make([]string, seal.MaxClients+1) },
+		"lease":  func(r *stock.Reservation) { r.Lease = v.Clock().Add(stock.MaxLease + stock.ClockSlack + time.Minute) },
 	} {
 		r := reservation(v, "r", in(0, 0, 1))
 		change(&r)
-		if _, err := v.Reserve(r); !errors.Is(err, ErrRange) {
+		if _, err := v.Reserve(r); !errors.Is(err, vaulterr.ErrRange) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	r := reservation(v, "r", in(0, 0, 1))
-	r.Lease = v.now()
+	r.Lease = v.Clock()
 	_, err := v.Reserve(r)
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 	r = reservation(v, "r", in(0, 0, 1))
 	r.MACKey = "x"
 	_, err = v.Reserve(r)
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 }
 
-// Nothing is reserved of a batch that is not active everywhere yet, that lies under another MAC key, or that is gone.
+// No tuple is reserved of a batch that is not active everywhere yet, that is under another MAC key,
+// or that is erased.
 func TestReservationOfWhatIsNotInStock(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 20)
 	addBatch(t, v, "batch-1", 20, nil)
 	_, err := v.Reserve(reservation(v, "locked", in(1, 0, 1)))
-	refused(t, err, ErrState)
+	refused(t, err, vaulterr.ErrState)
 	must(t, v.ActivateBatch("batch-1"))
 	reserve(t, v, "active", in(1, 0, 1))
 	other := batchOf("batch-2", 20)
@@ -114,49 +118,50 @@ func TestReservationOfWhatIsNotInStock(t *testing.T) {
 	must(t, storeBatch(v, other, macKey("mac-2")))
 	must(t, v.ActivateBatch("batch-2"))
 	_, err = v.Reserve(reservation(v, "other", in(2, 0, 1)))
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	_, err = v.Reserve(reservation(v, "both", in(1, 1, 1), in(2, 0, 1)))
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	must(t, v.RevokeBatch("batch-1", "test"))
 	_, err = v.Reserve(reservation(v, "revoked", in(1, 1, 1)))
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 }
 
-// Tuples whose shares are gone, because a segment that they were in was damaged, do not go back into stock.
+// Tuples whose shares were erased, because their segment was damaged, do not return to the stock.
 func TestReleaseOfWhatIsGone(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 20)
 	reserve(t, v, "r", in(0, 0, 5))
 	_, err := v.Withdraw("r")
 	must(t, err)
-	must(t, v.update(func(tx store.Tx) error {
-		b, err := v.batch(tx, "batch-0")
+	must(t, v.Update(func(tx store.Tx) error {
+		b, err := v.BatchIn(tx, "batch-0")
 		if err != nil {
 			return err
 		}
-		b.Gone = b.Gone.With(Span{First: 1, Count: 2})
+		b.Gone = b.Gone.With(stock.Span{First: 1, Count: 2})
 		b.Wiped = b.Gone
-		return put(v, tx, batchPrefix+b.ID, b)
+		return seal.Put(v.Store, tx, stock.BatchPrefix+b.ID, b)
 	}))
 	_, err = v.Release("r", false)
 	must(t, err)
-	for first, want := range map[uint64]error{0: nil, 1: ErrTaken, 2: ErrTaken, 3: nil, 4: nil} {
+	for first, want := range map[uint64]error{0: nil, 1: vaulterr.ErrTaken, 2: vaulterr.ErrTaken, 3: nil, 4: nil} {
 		if _, err := v.Reserve(reservation(v, fmt.Sprint("again-", first), in(0, first, 1))); !errors.Is(err, want) {
 			t.Errorf("tuple %d: %v, want %v", first, err, want)
 		}
 	}
 }
 
-// The longest lease that the coordinator grants is taken by a party whose clock is behind, and no longer one.
+// The longest lease that the coordinator grants is taken by a party whose clock is behind, and no
+// longer one.
 func TestLongestLease(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 20)
 	c := setClock(v)
 	r := reservation(v, "r", in(0, 0, 1))
-	r.Lease = c.Add(MaxLease)
-	c.pass(-clockSlack - 1)
+	r.Lease = c.Add(stock.MaxLease)
+	c.pass(-stock.ClockSlack - 1)
 	_, err := v.Reserve(r)
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	c.pass(1)
 	_, err = v.Reserve(r)
 	must(t, err)
@@ -166,21 +171,21 @@ func TestLongestLease(t *testing.T) {
 func TestInvalidProposalOfWhatIsForgotten(t *testing.T) {
 	d := newDisk()
 	s := &racing{memory: &memory{disk: d}}
-	v, err := OpenIn(s, &Key{})
+	v, err := OpenIn(s, &seal.Key{})
 	must(t, err)
 	stocked(t, v, 20)
 	r := reserve(t, v, "r", in(0, 0, 1))
 	_, err = v.Release("r", true)
 	must(t, err)
 	late := r
-	late.Lease, late.Ranges = r.Lease.Add(MaxLease+clockSlack), []Range{in(0, 1, 1)}
+	late.Lease, late.Ranges = r.Lease.Add(stock.MaxLease+stock.ClockSlack), []stock.Range{in(0, 1, 1)}
 	s.before = func() { // another caller forgets it
-		must(t, s.memory.Update(func(tx store.Tx) error { return tx.Delete(reservationPrefix + "r") }))
+		must(t, s.memory.Update(func(tx store.Tx) error { return tx.Delete(stock.ReservationPrefix + "r") }))
 	}
 	_, err = v.Reserve(late)
-	refused(t, err, ErrRange)
+	refused(t, err, vaulterr.ErrRange)
 	_, err = v.Reservation("r")
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 }
 
 // racing is a store where something happens before the next update.
@@ -197,7 +202,8 @@ func (s *racing) Update(f func(store.Tx) error) error {
 	return s.memory.Update(f)
 }
 
-// The same again is answered with what is recorded, and anything else under the id is refused, in every state.
+// A repeated call returns the record, and any other reservation under the id is rejected, in every
+// state.
 func TestReserveAgain(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 20)
@@ -206,19 +212,21 @@ func TestReserveAgain(t *testing.T) {
 	body.Clients = []string{"alice"}
 	first, err := v.Reserve(body)
 	must(t, err)
-	changes := map[string]func(*Reservation){
-		"ranges":  func(r *Reservation) { r.Ranges = []Range{in(0, 0, 6)} },
-		"batch":   func(r *Reservation) { r.Ranges = []Range{{"x", Span{First: 0, Count: 5}}} },
-		"split":   func(r *Reservation) { r.Ranges = []Range{in(0, 0, 2), in(0, 2, 3)} },
-		"owner":   func(r *Reservation) { r.Owner = "x" },
-		"clients": func(r *Reservation) { r.Clients = nil },
-		"client":  func(r *Reservation) { r.Clients = []string{"bob"} },
-		"lease":   func(r *Reservation) { r.Lease = r.Lease.Add(1) },
-		"class":   func(r *Reservation) { r.Class.Tenant = "x" },
-		"epoch":   func(r *Reservation) { r.Epoch++ },
-		"key":     func(r *Reservation) { r.MACKey = "x" },
+	changes := map[string]func(*stock.Reservation){
+		"ranges": func(r *stock.Reservation) { r.Ranges = []stock.Range{in(0, 0, 6)} },
+		"batch": func(r *stock.Reservation) {
+			r.Ranges = []stock.Range{{Batch: "x", Span: stock.Span{First: 0, Count: 5}}}
+		},
+		"split":   func(r *stock.Reservation) { r.Ranges = []stock.Range{in(0, 0, 2), in(0, 2, 3)} },
+		"owner":   func(r *stock.Reservation) { r.Owner = "x" },
+		"clients": func(r *stock.Reservation) { r.Clients = nil },
+		"client":  func(r *stock.Reservation) { r.Clients = []string{"bob"} },
+		"lease":   func(r *stock.Reservation) { r.Lease = r.Lease.Add(1) },
+		"class":   func(r *stock.Reservation) { r.Class.Tenant = "x" },
+		"epoch":   func(r *stock.Reservation) { r.Epoch++ },
+		"key":     func(r *stock.Reservation) { r.MACKey = "x" },
 	}
-	again := func(state ReservationState) {
+	again := func(state stock.ReservationState) {
 		t.Helper()
 		got, err := v.Reserve(body)
 		if err != nil || got.State != state || got.Digest != first.Digest {
@@ -227,19 +235,19 @@ func TestReserveAgain(t *testing.T) {
 		for name, change := range changes {
 			other := body
 			change(&other)
-			if _, err := v.Reserve(other); !errors.Is(err, ErrExists) {
+			if _, err := v.Reserve(other); !errors.Is(err, vaulterr.ErrExists) {
 				t.Errorf("%s, %s: %v", state, name, err)
 			}
 		}
 	}
-	again(Reserved)
+	again(stock.Reserved)
 	_, err = fetch(v, "r", "alice")
 	must(t, err)
-	again(Consumed)
+	again(stock.Consumed)
 	c.pass(2 * time.Hour)
-	again(Consumed)
+	again(stock.Consumed)
 	must(t, v.Sweep())
-	again(Erased)
+	again(stock.Erased)
 }
 
 // The digest covers all that parties must have in common, and the batches' own.
@@ -248,55 +256,55 @@ func TestReservationDigest(t *testing.T) {
 	base := reservation(v, "r", in(0, 1, 2), in(1, 3, 4))
 	base.Clients = []string{"a", "b"}
 	digests := [][32]byte{{1}, {2}}
-	seen := map[[32]byte]string{base.digest(digests): "base"}
+	seen := map[[32]byte]string{base.ComputeDigest(digests): "base"}
 	add := func(name string, d [32]byte) {
 		if was, ok := seen[d]; ok {
 			t.Errorf("%s has the digest of %s", name, was)
 		}
 		seen[d] = name
 	}
-	for i, change := range []func(*Reservation){
-		func(r *Reservation) { r.ID = "s" },
-		func(r *Reservation) { r.Owner = "x" },
-		func(r *Reservation) { r.MACKey = "x" },
-		func(r *Reservation) { r.Epoch = 9 },
-		func(r *Reservation) { r.Lease = r.Lease.Add(1) },
-		func(r *Reservation) { r.Clients = []string{"ab"} },
-		func(r *Reservation) { r.Clients = []string{"ab", ""} },
-		func(r *Reservation) { r.Clients = nil },
-		func(r *Reservation) { r.Class.Rows = 1 },
-		func(r *Reservation) { r.Class.Inner = 1 },
-		func(r *Reservation) { r.Class.Columns = 1 },
-		func(r *Reservation) { r.Class.Convolution.Channels = 1 },
-		func(r *Reservation) { r.Class.Convolution.Height = 1 },
-		func(r *Reservation) { r.Class.Convolution.Width = 1 },
-		func(r *Reservation) { r.Class.Convolution.Outputs = 1 },
-		func(r *Reservation) { r.Class.Convolution.KernelHeight = 1 },
-		func(r *Reservation) { r.Class.Convolution.KernelWidth = 1 },
-		func(r *Reservation) { r.Class.Convolution.StrideHeight = 1 },
-		func(r *Reservation) { r.Class.Convolution.StrideWidth = 1 },
-		func(r *Reservation) { r.Class.Convolution.PaddingHeight = 1 },
-		func(r *Reservation) { r.Class.Convolution.PaddingWidth = 1 },
-		func(r *Reservation) { r.Class.InputParty = 1 },
-		func(r *Reservation) { r.Class.Tenant += "x" },
-		func(r *Reservation) { r.Class.Kind += "x" },
-		func(r *Reservation) { r.Class.Field += "x" },
-		func(r *Reservation) { r.Class.Params += "x" },
-		func(r *Reservation) { r.Ranges = []Range{in(0, 2, 2), in(1, 3, 4)} },
-		func(r *Reservation) { r.Ranges = []Range{in(0, 1, 3), in(1, 3, 4)} },
-		func(r *Reservation) { r.Ranges = []Range{in(1, 3, 4), in(0, 1, 2)} },
-		func(r *Reservation) { r.Ranges = []Range{in(2, 1, 2), in(1, 3, 4)} },
-		func(r *Reservation) { r.Class.NoSacrifice = true },
+	for i, change := range []func(*stock.Reservation){
+		func(r *stock.Reservation) { r.ID = "s" },
+		func(r *stock.Reservation) { r.Owner = "x" },
+		func(r *stock.Reservation) { r.MACKey = "x" },
+		func(r *stock.Reservation) { r.Epoch = 9 },
+		func(r *stock.Reservation) { r.Lease = r.Lease.Add(1) },
+		func(r *stock.Reservation) { r.Clients = []string{"ab"} },
+		func(r *stock.Reservation) { r.Clients = []string{"ab", ""} },
+		func(r *stock.Reservation) { r.Clients = nil },
+		func(r *stock.Reservation) { r.Class.Rows = 1 },
+		func(r *stock.Reservation) { r.Class.Inner = 1 },
+		func(r *stock.Reservation) { r.Class.Columns = 1 },
+		func(r *stock.Reservation) { r.Class.Convolution.Channels = 1 },
+		func(r *stock.Reservation) { r.Class.Convolution.Height = 1 },
+		func(r *stock.Reservation) { r.Class.Convolution.Width = 1 },
+		func(r *stock.Reservation) { r.Class.Convolution.Outputs = 1 },
+		func(r *stock.Reservation) { r.Class.Convolution.KernelHeight = 1 },
+		func(r *stock.Reservation) { r.Class.Convolution.KernelWidth = 1 },
+		func(r *stock.Reservation) { r.Class.Convolution.StrideHeight = 1 },
+		func(r *stock.Reservation) { r.Class.Convolution.StrideWidth = 1 },
+		func(r *stock.Reservation) { r.Class.Convolution.PaddingHeight = 1 },
+		func(r *stock.Reservation) { r.Class.Convolution.PaddingWidth = 1 },
+		func(r *stock.Reservation) { r.Class.InputParty = 1 },
+		func(r *stock.Reservation) { r.Class.Tenant += "x" },
+		func(r *stock.Reservation) { r.Class.Kind += "x" },
+		func(r *stock.Reservation) { r.Class.Field += "x" },
+		func(r *stock.Reservation) { r.Class.Params += "x" },
+		func(r *stock.Reservation) { r.Ranges = []stock.Range{in(0, 2, 2), in(1, 3, 4)} },
+		func(r *stock.Reservation) { r.Ranges = []stock.Range{in(0, 1, 3), in(1, 3, 4)} },
+		func(r *stock.Reservation) { r.Ranges = []stock.Range{in(1, 3, 4), in(0, 1, 2)} },
+		func(r *stock.Reservation) { r.Ranges = []stock.Range{in(2, 1, 2), in(1, 3, 4)} },
+		func(r *stock.Reservation) { r.Class.NoSacrifice = true },
 	} {
 		r := base
 		change(&r)
-		add(fmt.Sprint(i), r.digest(digests))
+		add(fmt.Sprint(i), r.ComputeDigest(digests))
 	}
-	add("batches", base.digest([][32]byte{{2}, {1}}))
+	add("batches", base.ComputeDigest([][32]byte{{2}, {1}}))
 	here := base
-	here.State, here.Client, here.Delivered = Consumed, "alice", time.Now()
-	if seen[here.digest(digests)] != "base" {
-		t.Error("the digest depends on what is not common")
+	here.State, here.Client, here.Delivered = stock.Consumed, "alice", time.Now()
+	if seen[here.ComputeDigest(digests)] != "base" {
+		t.Error("the digest depends on values that are not common")
 	}
 }
 
@@ -320,7 +328,7 @@ func TestReserveAtOnce(t *testing.T) {
 								delivered.Add(1)
 							}
 						}
-					} else if !errors.Is(err, ErrTaken) {
+					} else if !errors.Is(err, vaulterr.ErrTaken) {
 						t.Error(err)
 					}
 				}()
@@ -351,7 +359,7 @@ func TestDeliverAtOnce(t *testing.T) {
 			_, first, err := v.Deliver("r", fmt.Sprintf("client-%d", i/3), 0)
 			if err == nil {
 				won.Add(1)
-			} else if !errors.Is(err, ErrDelivered) {
+			} else if !errors.Is(err, vaulterr.ErrDelivered) {
 				t.Error(err)
 			}
 			if first {
@@ -368,7 +376,7 @@ func TestDeliverAtOnce(t *testing.T) {
 // Every operation in every state of a reservation.
 func TestReservationStates(t *testing.T) {
 	type outcome struct {
-		state ReservationState
+		state stock.ReservationState
 		err   error
 	}
 	deliver := func(client string) func(*Vault) error {
@@ -377,15 +385,15 @@ func TestReservationStates(t *testing.T) {
 	withdraw := func(v *Vault) error { _, err := v.Withdraw("r"); return err }
 	release := func(v *Vault) error { _, err := v.Release("r", false); return err }
 	discard := func(v *Vault) error { _, err := v.Release("r", true); return err }
-	into := map[ReservationState][]func(*Vault) error{
-		Reserved: nil, Consumed: {deliver("alice")}, Withdrawn: {withdraw}, Released: {withdraw, release}, Erased: {discard},
+	into := map[stock.ReservationState][]func(*Vault) error{
+		stock.Reserved: nil, stock.Consumed: {deliver("alice")}, stock.Withdrawn: {withdraw}, stock.Released: {withdraw, release}, stock.Erased: {discard},
 	}
-	for from, want := range map[ReservationState][5]outcome{ // alice, bob, withdraw, release, discard
-		Reserved:  {{Consumed, nil}, {Consumed, nil}, {Withdrawn, nil}, {Reserved, ErrState}, {Erased, nil}},
-		Consumed:  {{Consumed, nil}, {Consumed, ErrDelivered}, {Consumed, nil}, {Consumed, ErrDelivered}, {Erased, nil}},
-		Withdrawn: {{Withdrawn, ErrWithdrawn}, {Withdrawn, ErrWithdrawn}, {Withdrawn, nil}, {Released, nil}, {Erased, nil}},
-		Released:  {{Released, ErrWithdrawn}, {Released, ErrWithdrawn}, {Released, nil}, {Released, nil}, {Released, nil}},
-		Erased:    {{Erased, ErrExpired}, {Erased, ErrExpired}, {Erased, nil}, {Erased, nil}, {Erased, nil}},
+	for from, want := range map[stock.ReservationState][5]outcome{ // alice, bob, withdraw, release, discard
+		stock.Reserved:  {{stock.Consumed, nil}, {stock.Consumed, nil}, {stock.Withdrawn, nil}, {stock.Reserved, vaulterr.ErrState}, {stock.Erased, nil}},
+		stock.Consumed:  {{stock.Consumed, nil}, {stock.Consumed, vaulterr.ErrDelivered}, {stock.Consumed, nil}, {stock.Consumed, vaulterr.ErrDelivered}, {stock.Erased, nil}},
+		stock.Withdrawn: {{stock.Withdrawn, vaulterr.ErrWithdrawn}, {stock.Withdrawn, vaulterr.ErrWithdrawn}, {stock.Withdrawn, nil}, {stock.Released, nil}, {stock.Erased, nil}},
+		stock.Released:  {{stock.Released, vaulterr.ErrWithdrawn}, {stock.Released, vaulterr.ErrWithdrawn}, {stock.Released, nil}, {stock.Released, nil}, {stock.Released, nil}},
+		stock.Erased:    {{stock.Erased, vaulterr.ErrExpired}, {stock.Erased, vaulterr.ErrExpired}, {stock.Erased, nil}, {stock.Erased, nil}, {stock.Erased, nil}},
 	} {
 		for i, op := range []func(*Vault) error{deliver("alice"), deliver("bob"), withdraw, release, discard} {
 			v := inMemory(t)
@@ -400,15 +408,15 @@ func TestReservationStates(t *testing.T) {
 			if !errors.Is(err, want[i].err) || r.State != want[i].state {
 				t.Errorf("%s, operation %d: %s, %v", from, i, r.State, err)
 			}
-			// Only what was released may be taken again.
+			// Only released tuples may be taken again.
 			_, err = v.Reserve(reservation(v, "s", in(0, 2, 5)))
-			if r.State == Released && err != nil || r.State != Released && !errors.Is(err, ErrTaken) {
+			if r.State == stock.Released && err != nil || r.State != stock.Released && !errors.Is(err, vaulterr.ErrTaken) {
 				t.Errorf("%s, operation %d: taken again: %v", from, i, err)
 			}
 			b, err := v.Batch("batch-0")
 			must(t, err)
 			lost := uint64(0)
-			if r.State == Erased && from != Consumed {
+			if r.State == stock.Erased && from != stock.Consumed {
 				lost = 5
 			}
 			if b.Lost != lost {
@@ -419,11 +427,11 @@ func TestReservationStates(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 1)
 	for _, op := range []func(*Vault) error{deliver("alice"), withdraw, release, discard} {
-		refused(t, op(v), ErrNotFound)
+		refused(t, op(v), vaulterr.ErrNotFound)
 	}
 }
 
-// Reservations lists in order, from anywhere, as long as it is wanted.
+// Reservations lists in order, from any id, until the callback stops it.
 func TestReservationsList(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 100)
@@ -431,7 +439,7 @@ func TestReservationsList(t *testing.T) {
 		reserve(t, v, fmt.Sprintf("r%d", 9-i), in(0, i, 1))
 	}
 	list := func(after string, most int) (ids string) {
-		must(t, v.Reservations(after, func(r *Reservation) bool {
+		must(t, v.Reservations(after, func(r *stock.Reservation) bool {
 			ids += r.ID
 			return len(ids) < 2*most
 		}))

@@ -5,37 +5,44 @@ import (
 	"errors"
 	"io"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/peers"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // rosterOf is a roster of keys, whose digest is as its name.
-func rosterOf(name byte, keys ...string) Roster {
-	r := Roster{Hash: [32]byte{name}}
-	for _, k := range keys {
+func rosterOf(name byte, signers ...string) keys.Roster {
+	r := keys.Roster{Hash: [32]byte{name}}
+	for _, k := range signers {
 		r.Keys = append(r.Keys, []byte(k))
 	}
 	return r
 }
 
-// What may be done with an epoch under its own roster, under another of the same parties, and under one of others.
+// Permissions for an epoch under its roster, under another roster of the same parties, and under a
+// roster of others.
 func TestStanding(t *testing.T) {
 	t.Parallel()
 	v := inMemory(t)
-	must(t, v.Pin(Roster{Keys: rosterOf(0, "a", "b").Keys})) // whose digest is that of the epochs of tests
+	must(t, v.Pin(keys.Roster{Keys: rosterOf(0, "a", "b").Keys})) // whose digest is that of the epochs of tests
 	stocked(t, v, 20)
 	addEpoch(t, v, 2, "decryption")
 	must(t, v.ActivateEpoch(2))
 	held := 0
 	for _, c := range []struct {
-		roster              Roster
-		standing            Standing
+		roster              keys.Roster
+		standing            keys.Standing
 		works, gives, reads error
 	}{
-		{Roster{Keys: rosterOf(0, "a", "b").Keys}, SameRoster, nil, nil, nil},
-		{rosterOf(1, "a", "b"), SameParties, ErrRoster, nil, nil},
-		{rosterOf(2, "b", "a"), OtherParties, ErrRoster, ErrRoster, nil},
-		{rosterOf(3, "a", "b", "c"), OtherParties, ErrRoster, ErrRoster, nil},
-		{rosterOf(4, "a", "other"), OtherParties, ErrRoster, ErrRoster, nil},
-		{Roster{Keys: rosterOf(0, "a", "b").Keys}, SameRoster, nil, nil, nil},
+		{keys.Roster{Keys: rosterOf(0, "a", "b").Keys}, keys.SameRoster, nil, nil, nil},
+		{rosterOf(1, "a", "b"), keys.SameParties, vaulterr.ErrRoster, nil, nil},
+		{rosterOf(2, "b", "a"), keys.OtherParties, vaulterr.ErrRoster, vaulterr.ErrRoster, nil},
+		{rosterOf(3, "a", "b", "c"), keys.OtherParties, vaulterr.ErrRoster, vaulterr.ErrRoster, nil},
+		{rosterOf(4, "a", "other"), keys.OtherParties, vaulterr.ErrRoster, vaulterr.ErrRoster, nil},
+		{keys.Roster{Keys: rosterOf(0, "a", "b").Keys}, keys.SameRoster, nil, nil, nil},
 	} {
 		must(t, v.Pin(c.roster))
 		e, err := v.Epoch(1)
@@ -53,7 +60,7 @@ func TestStanding(t *testing.T) {
 		check("the secret", err, c.works)
 		closeAll(in1)
 		check("a session", v.SpendDecryptions(2, 0), c.works)
-		_, _, err = v.RecordDecryption(LedgerKey{Epoch: 2, Digest: [32]byte{9}}, "alice", []byte("x"))
+		_, _, err = v.RecordDecryption(ledger.LedgerKey{Epoch: 2, Digest: [32]byte{9}}, "alice", []byte("x"))
 		check("a decryption", err, c.works)
 		if c.works != nil {
 			check("a batch", storeBatch(v, batchOf("late", 5), nil), c.works)
@@ -80,25 +87,26 @@ func TestStanding(t *testing.T) {
 	}
 }
 
-// Epochs of before holders were recorded have those of their roster from when it is pinned, and not those of another.
+// Epochs of before holders were recorded have those of their roster from when it is pinned, and not
+// those of another.
 func TestHoldersOfBefore(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	addEpoch(t, v, 1, "triples") // nothing is pinned: it has none
 	must(t, v.Close())
 	v = d.open(t, k)
-	must(t, v.Pin(Roster{Keys: rosterOf(0, "a").Keys}))
+	must(t, v.Pin(keys.Roster{Keys: rosterOf(0, "a").Keys}))
 	must(t, v.Pin(rosterOf(1, "a")))
 	e, err := v.Epoch(1)
-	if must(t, err); v.Standing(&e) != SameParties {
+	if must(t, err); v.Standing(&e) != keys.SameParties {
 		t.Errorf("%+v", e)
 	}
 
 	v = inMemory(t)
 	addEpoch(t, v, 1, "triples")
 	must(t, v.Pin(rosterOf(1, "a")))
-	if e, err = v.Epoch(1); err != nil || v.Standing(&e) != OtherParties || e.Holders != [32]byte{} {
+	if e, err = v.Epoch(1); err != nil || v.Standing(&e) != keys.OtherParties || e.Holders != [32]byte{} {
 		t.Errorf("%+v, %v", e, err)
 	}
 	addEpoch(t, v, 2, "triples") // of a roster that is not the present one
@@ -107,14 +115,15 @@ func TestHoldersOfBefore(t *testing.T) {
 	}
 }
 
-// What is remembered of a peer follows its signing key, also while it is away, and a new key in its place has it, too.
+// The record of a peer follows its signing key, also while the peer is absent, and a new key at its
+// index inherits it.
 func TestPeersFollowTheirKeys(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	must(t, v.Pin(rosterOf(1, "self", "b", "c")))
-	at := func(id byte, generation uint64) Version {
-		return Version{ID: bytes.Repeat([]byte{id}, idLen), Incarnation: bytes.Repeat([]byte{id, byte(generation)}, idLen/2), First: generation, Generation: generation}
+	at := func(id byte, generation uint64) peers.Version {
+		return peers.Version{ID: bytes.Repeat([]byte{id}, seal.IDLen), Incarnation: bytes.Repeat([]byte{id, byte(generation)}, seal.IDLen/2), First: generation, Generation: generation}
 	}
 	for peer, id := range map[int]byte{1: 'b', 2: 'c'} {
 		_, err := v.Acknowledge(peer, at(id, 10))
@@ -124,11 +133,11 @@ func TestPeersFollowTheirKeys(t *testing.T) {
 	remembers := func(peer int, id byte, yes bool) {
 		t.Helper()
 		seen, err := v.Acknowledge(peer, at(id, 5))
-		if yes != errors.Is(err, ErrRolledBack) {
+		if yes != errors.Is(err, vaulterr.ErrRolledBack) {
 			t.Errorf("peer %d, which is %c: %v, %+v", peer, id, err, seen)
 		}
 	}
-	open := func(r Roster) {
+	open := func(r keys.Roster) {
 		t.Helper()
 		must(t, v.Close())
 		v = d.open(t, k)
@@ -156,9 +165,9 @@ func closeAll(in io.Closer) {
 	}
 }
 
-func mustIdentity(t *testing.T, v *Vault) identity {
+func mustIdentity(t *testing.T, v *Vault) seal.Identity {
 	t.Helper()
-	id, err := v.identity()
+	id, err := v.IdentityNow()
 	must(t, err)
 	return id
 }

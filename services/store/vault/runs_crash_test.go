@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// At every write, everything that can happen to it: an answer that was acknowledged is the one that is given.
+// Every fault at every write: the acknowledged answer is the one that is given.
 func TestLedgerCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
 	n := playLedger(t, "no fault", -1, works)
@@ -22,7 +26,7 @@ func TestLedgerCrashAtEveryWrite(t *testing.T) {
 }
 
 func playLedger(t *testing.T, name string, at int, f fault) (writes int) {
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	h := newHistory(t, name)
 	given := map[string]string{} // to clients
 	answer := func(what string, b []byte) {
@@ -35,7 +39,7 @@ func playLedger(t *testing.T, name string, at int, f fault) (writes int) {
 	run := func(id byte, first, count int) func(*Vault) error {
 		return func(v *Vault) error {
 			r := runOf(id, first, count)
-			if err := v.RecordThreshold(r); err != nil && !errors.Is(err, ErrExists) {
+			if err := v.RecordThreshold(r); err != nil && !errors.Is(err, vaulterr.ErrExists) {
 				return err
 			}
 			held, err := v.ThresholdAnswers(1, r.Quorum, r.Messages)
@@ -51,14 +55,14 @@ func playLedger(t *testing.T, name string, at int, f fault) (writes int) {
 	}
 	steps := []func(*Vault) error{
 		func(v *Vault) error {
-			if err := storeEpoch(v, thresholdEpoch(1)); err != nil && !errors.Is(err, ErrExists) {
+			if err := storeEpoch(v, thresholdEpoch(1)); err != nil && !errors.Is(err, vaulterr.ErrExists) {
 				return err
 			}
 			return v.ActivateEpoch(1)
 		},
 		run(1, 0, 500), run(2, 1000, 1), run(3, 400, 200),
 		func(v *Vault) error {
-			flood++ // another run, for what was begun and not recorded counts as another
+			flood++ // another run, because an unrecorded run counts as another
 			held, _, err := flooded(v, floodRun(flood, digestOf(1), []uint32{0, 1}, "alice"), time.Now().AppendFormat(nil, time.RFC3339Nano))
 			if err == nil {
 				answer("flooding", held)
@@ -94,7 +98,7 @@ func playLedger(t *testing.T, name string, at int, f fault) (writes int) {
 				v = nil
 			}
 		}
-		if _, err := v.Check(true, func(int, int) {}, func(f Finding) {
+		if _, err := v.Check(true, func(int, int) {}, func(f upkeep.Finding) {
 			if !f.Mended {
 				h.fail("step %d: %+v", i, f)
 			}

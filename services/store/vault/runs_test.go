@@ -9,14 +9,19 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // digestOf names a ciphertext.
 func digestOf(i int) [32]byte { return sha256.Sum256(fmt.Append(nil, "ciphertext ", i)) }
 
 // runOf is a run of the quorum 0 and 1 that answers ciphertexts from one on, for alice.
-func runOf(id byte, first, count int) ThresholdRun {
-	r := ThresholdRun{Epoch: 1, Quorum: []uint32{0, 1}, Run: RunID{id}, Client: "alice", AnswerBytes: 8}
+func runOf(id byte, first, count int) ledger.ThresholdRun {
+	r := ledger.ThresholdRun{Epoch: 1, Quorum: []uint32{0, 1}, Run: ledger.RunID{id}, Client: "alice", AnswerBytes: 8}
 	for i := range count {
 		r.Messages = append(r.Messages, only(digestOf(first+i)))
 		r.Answers = append(r.Answers, answerOf(id, first+i)...)
@@ -25,7 +30,9 @@ func runOf(id byte, first, count int) ThresholdRun {
 }
 
 // only is the message of a ciphertext that has one.
-func only(ciphertext [32]byte) Messages { return Messages{ciphertext, 0, 1} }
+func only(ciphertext [32]byte) ledger.Messages {
+	return ledger.Messages{Ciphertext: ciphertext, First: 0, Count: 1}
+}
 
 func answerOf(id byte, i int) []byte { return share("answer"+string(rune(id)), uint64(i), 8) }
 
@@ -42,17 +49,18 @@ func holds(t testing.TB, v *Vault, id byte, first, count int) {
 			continue
 		}
 		a := theOne(t, list)
-		if (a.Run != RunID{id} || a.Client != "alice" || a.When.IsZero() || !bytes.Equal(a.Bytes, answerOf(id, first+i))) {
+		if (a.Run != ledger.RunID{id} || a.Client != "alice" || a.When.IsZero() || !bytes.Equal(a.Bytes, answerOf(id, first+i))) {
 			t.Fatalf("ciphertext %d: %+v, and not of run %d", first+i, a, id)
 		}
 	}
 }
 
-// theOne is the answer for the message of a ciphertext that has one; one of nothing where it was never answered.
-func theOne(t testing.TB, list []Answer) Answer {
+// theOne is the answer for the message of a ciphertext that has one; one of nothing where it was
+// never answered.
+func theOne(t testing.TB, list []ledger.Answer) ledger.Answer {
 	t.Helper()
 	if len(list) == 0 {
-		return Answer{}
+		return ledger.Answer{}
 	}
 	if len(list) != 1 || list[0].First != 0 || list[0].Count != 1 {
 		t.Fatalf("answers for one message: %+v", list)
@@ -65,7 +73,7 @@ func TestThresholdLedger(t *testing.T) {
 	v := inMemory(t)
 	addThreshold(t, v, 1)
 	holds(t, v, 0, 0, 5)
-	for _, r := range []ThresholdRun{runOf(1, 0, 1), runOf(2, 10, 1000), runOf(3, 5, 2)} { // more than a chunk in one
+	for _, r := range []ledger.ThresholdRun{runOf(1, 0, 1), runOf(2, 10, 1000), runOf(3, 5, 2)} { // more than a chunk in one
 		must(t, v.RecordThreshold(r))
 	}
 	holds(t, v, 1, 0, 1)
@@ -79,7 +87,7 @@ func TestThresholdLedger(t *testing.T) {
 	if n, err := v.ThresholdCount(1); err != nil || n != 1003 {
 		t.Errorf("%d are answered, %v", n, err)
 	}
-	var mixed []Messages
+	var mixed []ledger.Messages
 	for _, i := range []int{502, 2000, 5, 700, 0, 502} {
 		mixed = append(mixed, only(digestOf(i)))
 	}
@@ -92,7 +100,7 @@ func TestThresholdLedger(t *testing.T) {
 	if !bytes.Equal(runs, []byte{4, 0, 3, 2, 1, 4}) {
 		t.Errorf("runs %v", runs)
 	}
-	other := runOf(5, 0, 1) // another quorum has a ledger of its own
+	other := runOf(5, 0, 1) // another quorum has a separate ledger
 	other.Quorum = []uint32{1, 2}
 	held, err = v.ThresholdAnswers(1, other.Quorum, other.Messages)
 	if must(t, err); len(held[0]) != 0 {
@@ -123,7 +131,7 @@ func TestAnswersOfAnySize(t *testing.T) {
 	t.Parallel()
 	v := inMemory(t)
 	addThreshold(t, v, 1)
-	for i, size := range []int{1, 7, answersChunk - 32, answersChunk, maxAnswer} {
+	for i, size := range []int{1, 7, ledger.AnswersChunk - 32, ledger.AnswersChunk, ledger.MaxAnswer} {
 		r := runOf(byte(i+1), i*10, 3)
 		r.AnswerBytes, r.Answers = size, shares("large", span(0, 3), size)
 		must(t, v.RecordThreshold(r))
@@ -138,12 +146,12 @@ func TestAnswersOfAnySize(t *testing.T) {
 	noFindings(t, v)
 }
 
-// What is refused leaves nothing.
+// Rejected runs leave no trace.
 func TestThresholdLedgerRefuses(t *testing.T) {
 	t.Parallel()
 	v := inMemory(t)
 	addThreshold(t, v, 1)
-	addEpoch(t, v, 2, PurposeDecryption)
+	addEpoch(t, v, 2, keys.PurposeDecryption)
 	must(t, v.ActivateEpoch(2))
 	must(t, storeEpoch(v, thresholdEpoch(3)))
 	must(t, v.RecordThreshold(runOf(1, 0, 3)))
@@ -157,34 +165,39 @@ func TestThresholdLedgerRefuses(t *testing.T) {
 	}
 	before := records()
 	for what, c := range map[string]struct {
-		change func(*ThresholdRun)
+		change func(*ledger.ThresholdRun)
 		want   error
 	}{
-		"the same run":          {func(r *ThresholdRun) { r.Run = RunID{1} }, ErrExists},
-		"another client":        {func(r *ThresholdRun) { *r = runOf(2, 2, 3); r.Client = "bob" }, ErrDelivered},
-		"no client":             {func(r *ThresholdRun) { r.Client = "" }, ErrRange},
-		"a client of any bytes": {func(r *ThresholdRun) { r.Client = "\xff" }, ErrRange},
-		"a long client":         {func(r *ThresholdRun) { r.Client = strings.Repeat("a", 2*maxName+1) }, ErrRange},
-		"no run":                {func(r *ThresholdRun) { r.Run = RunID{} }, ErrRange},
-		"no ciphertexts":        {func(r *ThresholdRun) { r.Messages, r.Answers = nil, nil }, ErrRange},
-		"one twice":             {func(r *ThresholdRun) { r.Messages[1] = r.Messages[0] }, ErrRange},
-		"one in two places":     {func(r *ThresholdRun) { r.Messages[2] = Messages{r.Messages[0].Ciphertext, 1, 1} }, ErrRange},
-		"overlapping messages": {func(r *ThresholdRun) {
-			r.Messages = []Messages{{digestOf(100), 0, 2}, {digestOf(100), 1, 1}}
-		}, ErrRange},
-		"messages out of order": {func(r *ThresholdRun) {
-			r.Messages = []Messages{{digestOf(100), 2, 1}, {digestOf(100), 0, 2}}
-		}, ErrRange},
-		"no messages":         {func(r *ThresholdRun) { r.Messages[1].Count = 0; r.Answers = r.Answers[8:] }, ErrRange},
-		"messages below none": {func(r *ThresholdRun) { r.Messages[1].First = -1 }, ErrRange},
-		"messages above all":  {func(r *ThresholdRun) { r.Messages[1].First = maxRun }, ErrRange},
-		"no bytes":            {func(r *ThresholdRun) { r.AnswerBytes, r.Answers = 0, nil }, ErrRange},
-		"too many bytes":      {func(r *ThresholdRun) { r.AnswerBytes = maxAnswer + 1; r.Answers = make([]byte, 3*r.AnswerBytes) }, ErrRange},
-		"bytes missing":       {func(r *ThresholdRun) { r.Answers = r.Answers[1:] }, ErrRange},
-		"half a quorum":       {func(r *ThresholdRun) { r.Quorum = []uint32{0} }, ErrRange},
-		"for decryption":      {func(r *ThresholdRun) { r.Epoch = 2 }, ErrState},
-		"locked":              {func(r *ThresholdRun) { r.Epoch = 3 }, ErrState},
-		"no epoch":            {func(r *ThresholdRun) { r.Epoch = 4 }, ErrNotFound},
+		"the same run":          {func(r *ledger.ThresholdRun) { r.Run = ledger.RunID{1} }, vaulterr.ErrExists},
+		"another client":        {func(r *ledger.ThresholdRun) { *r = runOf(2, 2, 3); r.Client = "bob" }, vaulterr.ErrDelivered},
+		"no client":             {func(r *ledger.ThresholdRun) { r.Client = "" }, vaulterr.ErrRange},
+		"a client of any bytes": {func(r *ledger.ThresholdRun) { r.Client = "\xff" }, vaulterr.ErrRange},
+		"a long client":         {func(r *ledger.ThresholdRun) { r.Client = strings.Repeat("a", 2*seal.MaxName+1) }, vaulterr.ErrRange},
+		"no run":                {func(r *ledger.ThresholdRun) { r.Run = ledger.RunID{} }, vaulterr.ErrRange},
+		"no ciphertexts":        {func(r *ledger.ThresholdRun) { r.Messages, r.Answers = nil, nil }, vaulterr.ErrRange},
+		"one twice":             {func(r *ledger.ThresholdRun) { r.Messages[1] = r.Messages[0] }, vaulterr.ErrRange},
+		"one in two places": {func(r *ledger.ThresholdRun) {
+			r.Messages[2] = ledger.Messages{Ciphertext: r.Messages[0].Ciphertext, First: 1, Count: 1}
+		}, vaulterr.ErrRange},
+		"overlapping messages": {func(r *ledger.ThresholdRun) {
+			r.Messages = []ledger.Messages{{Ciphertext: digestOf(100), First: 0, Count: 2}, {Ciphertext: digestOf(100), First: 1, Count: 1}}
+		}, vaulterr.ErrRange},
+		"messages out of order": {func(r *ledger.ThresholdRun) {
+			r.Messages = []ledger.Messages{{Ciphertext: digestOf(100), First: 2, Count: 1}, {Ciphertext: digestOf(100), First: 0, Count: 2}}
+		}, vaulterr.ErrRange},
+		"no messages":         {func(r *ledger.ThresholdRun) { r.Messages[1].Count = 0; r.Answers = r.Answers[8:] }, vaulterr.ErrRange},
+		"messages below none": {func(r *ledger.ThresholdRun) { r.Messages[1].First = -1 }, vaulterr.ErrRange},
+		"messages above all":  {func(r *ledger.ThresholdRun) { r.Messages[1].First = ledger.MaxRun }, vaulterr.ErrRange},
+		"no bytes":            {func(r *ledger.ThresholdRun) { r.AnswerBytes, r.Answers = 0, nil }, vaulterr.ErrRange},
+		"too many bytes": {func(r *ledger.ThresholdRun) {
+			r.AnswerBytes = ledger.MaxAnswer + 1
+			r.Answers = make([]byte, 3*r.AnswerBytes)
+		}, vaulterr.ErrRange},
+		"bytes missing":  {func(r *ledger.ThresholdRun) { r.Answers = r.Answers[1:] }, vaulterr.ErrRange},
+		"half a quorum":  {func(r *ledger.ThresholdRun) { r.Quorum = []uint32{0} }, vaulterr.ErrRange},
+		"for decryption": {func(r *ledger.ThresholdRun) { r.Epoch = 2 }, vaulterr.ErrState},
+		"locked":         {func(r *ledger.ThresholdRun) { r.Epoch = 3 }, vaulterr.ErrState},
+		"no epoch":       {func(r *ledger.ThresholdRun) { r.Epoch = 4 }, vaulterr.ErrNotFound},
 	} {
 		r := runOf(9, 100, 3)
 		c.change(&r)
@@ -196,27 +209,27 @@ func TestThresholdLedgerRefuses(t *testing.T) {
 		}
 	}
 	huge := runOf(9, 100, 3)
-	huge.Messages = []Messages{{digestOf(0), 0, maxRun}, only(digestOf(1))}
-	huge.AnswerBytes, huge.Answers = 1, make([]byte, maxRun+1)
-	refused(t, v.RecordThreshold(huge), ErrRange)
+	huge.Messages = []ledger.Messages{{Ciphertext: digestOf(0), First: 0, Count: ledger.MaxRun}, only(digestOf(1))}
+	huge.AnswerBytes, huge.Answers = 1, make([]byte, ledger.MaxRun+1)
+	refused(t, v.RecordThreshold(huge), vaulterr.ErrRange)
 	for _, epoch := range []uint64{2, 3} {
 		_, err := v.ThresholdAnswers(epoch, []uint32{0, 1}, huge.Messages[:1])
-		refused(t, err, ErrState)
+		refused(t, err, vaulterr.ErrState)
 	}
 	_, err := v.ThresholdAnswers(4, []uint32{0, 1}, huge.Messages[:1])
-	refused(t, err, ErrNotFound)
+	refused(t, err, vaulterr.ErrNotFound)
 	if n, err := v.ThresholdCount(1); err != nil || n != 3 {
 		t.Errorf("%d are answered, %v", n, err)
 	}
-	must(t, v.Pin(Roster{Keys: membersOf("c", "a")}))
-	refused(t, v.RecordThreshold(runOf(9, 100, 3)), ErrRange) // this party, c, is not of it
-	must(t, v.Pin(Roster{Hash: [32]byte{1}, Keys: membersOf("a", "x")}))
-	refused(t, v.RecordThreshold(runOf(9, 100, 3)), ErrRoster)
+	must(t, v.Pin(keys.Roster{Keys: membersOf("c", "a")}))
+	refused(t, v.RecordThreshold(runOf(9, 100, 3)), vaulterr.ErrRange) // this party, c, is not in the quorum
+	must(t, v.Pin(keys.Roster{Hash: [32]byte{1}, Keys: membersOf("a", "x")}))
+	refused(t, v.RecordThreshold(runOf(9, 100, 3)), vaulterr.ErrRoster)
 	_, err = v.ThresholdAnswers(1, []uint32{0, 1}, runOf(1, 0, 1).Messages)
-	refused(t, err, ErrRoster)
+	refused(t, err, vaulterr.ErrRoster)
 }
 
-// A retired epoch has answered what it has answered, and no store has the answers.
+// A retired epoch keeps the count of its answers, and no store has the answers.
 func TestRetireThreshold(t *testing.T) {
 	t.Parallel()
 	v := inMemory(t)
@@ -227,59 +240,60 @@ func TestRetireThreshold(t *testing.T) {
 	other.Epoch = 2
 	must(t, v.RecordThreshold(other))
 	must(t, v.DrainEpoch(1, 2))
-	must(t, v.RecordThreshold(runOf(2, 2000, 10))) // what was encrypted under it is decrypted
+	must(t, v.RecordThreshold(runOf(2, 2000, 10))) // old ciphertexts under it are decrypted
 	_, err := v.RetireEpoch(1, "test")
 	must(t, err)
 	for _, i := range []int{0, 999, 2000} {
-		held, err := v.ThresholdAnswers(1, []uint32{0, 1}, []Messages{only(digestOf(i))})
-		if must(t, err); theOne(t, held[0]).Client != "alice" || held[0][0].Run == (RunID{}) || held[0][0].Bytes != nil {
+		held, err := v.ThresholdAnswers(1, []uint32{0, 1}, []ledger.Messages{only(digestOf(i))})
+		if must(t, err); theOne(t, held[0]).Client != "alice" || held[0][0].Run == (ledger.RunID{}) || held[0][0].Bytes != nil {
 			t.Errorf("%+v", held)
 		}
 	}
-	refused(t, v.RecordThreshold(runOf(3, 5000, 1)), ErrErased)
-	must(t, v.store.View(func(tx store.Tx) error {
-		return tx.Scan(runsOf(answersPrefix, 1), func(key string, _ []byte) error { return errors.New("left: " + key) })
+	refused(t, v.RecordThreshold(runOf(3, 5000, 1)), vaulterr.ErrErased)
+	must(t, v.Backend.View(func(tx store.Tx) error {
+		return tx.Scan(ledger.RunsOf(ledger.AnswersPrefix, 1), func(key string, _ []byte) error { return errors.New("left: " + key) })
 	}))
 	held, err := v.ThresholdAnswers(2, []uint32{0, 1}, other.Messages)
 	if must(t, err); !bytes.Equal(theOne(t, held[999]).Bytes, answerOf(1, 999)) {
-		t.Error("the answers of another epoch are gone")
+		t.Error("the answers of another epoch are missing")
 	}
 	noFindings(t, v)
 	must(t, v.Quarantine("test", 0))
-	refused(t, v.RecordThreshold(runOf(3, 5000, 1)), ErrErased)
+	refused(t, v.RecordThreshold(runOf(3, 5000, 1)), vaulterr.ErrErased)
 	must(t, v.LeaveQuarantine())
 	addThreshold(t, v, 3)
 	later := runOf(7, 0, 1)
 	later.Epoch = 3
 	must(t, v.Quarantine("test", 0))
-	refused(t, v.RecordThreshold(later), ErrErased)
+	refused(t, v.RecordThreshold(later), vaulterr.ErrErased)
 	noFindings(t, v)
 }
 
-// In quarantine nothing is answered, not even what was before.
+// In quarantine no answers are given, not even old ones.
 func TestQuarantineOfAnswers(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	addThreshold(t, v, 1)
 	must(t, v.RecordThreshold(runOf(1, 0, 1)))
 	_, _, err := flooded(v, floodRun(1, digestOf(5), []uint32{0, 1}, "alice"), canary)
 	must(t, err)
 	r := newDisk()
-	_, err = Restore(&memory{disk: r}, bytes.NewReader(backupOf(t, v)), k, RestoreOptions{KeepDecryption: true})
+	_, err = Restore(&memory{disk: r}, bytes.NewReader(backupOf(t, v)), k, upkeep.RestoreOptions{KeepDecryption: true})
 	must(t, err)
 	v = r.open(t, k)
-	refused(t, v.RecordThreshold(runOf(2, 1, 1)), ErrQuarantine)
+	refused(t, v.RecordThreshold(runOf(2, 1, 1)), vaulterr.ErrQuarantine)
 	_, err = v.ThresholdAnswers(1, []uint32{0, 1}, runOf(1, 0, 1).Messages)
-	refused(t, err, ErrQuarantine)
+	refused(t, err, vaulterr.ErrQuarantine)
 	_, _, err = flooded(v, floodRun(1, digestOf(5), []uint32{0, 1}, "alice"), canary)
-	refused(t, err, ErrQuarantine)
+	refused(t, err, vaulterr.ErrQuarantine)
 }
 
-// The answers are under the key of the epoch's secret: with that they are gone, whatever a store keeps of old records.
+// The answers are encrypted under the key of the epoch's secret: erasing that erases them, whatever
+// old records a store keeps.
 func TestAnswersAreUnderTheEpoch(t *testing.T) {
 	t.Parallel()
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	addThreshold(t, v, 1)
 	r := runOf(1, 0, 3)
@@ -287,19 +301,19 @@ func TestAnswersAreUnderTheEpoch(t *testing.T) {
 	must(t, v.RecordThreshold(r))
 	kept := map[string][]byte{}
 	for key, value := range d.records {
-		if strings.HasPrefix(key, answersPrefix) {
+		if strings.HasPrefix(key, ledger.AnswersPrefix) {
 			kept[key] = value
 		}
 	}
 	e, err := v.Epoch(1)
 	must(t, err)
 	for key, value := range kept {
-		if _, err := v.unseal(key, value); !errors.Is(err, ErrCorrupt) || bytes.Contains(value, []byte("CANARY")) {
+		if _, err := v.UnsealAt(key, value); !errors.Is(err, vaulterr.ErrCorrupt) || bytes.Contains(value, []byte("CANARY")) {
 			t.Errorf("%s opens without the epoch: %v", key, err)
 		}
-		aead, err := v.answersCipher(&e)
+		aead, err := v.AnswersCipher(&e)
 		must(t, err)
-		if plain, err := unseal(aead, key, value); err != nil || !bytes.Contains(plain, []byte("CANARYAA")) {
+		if plain, err := seal.Unseal(aead, key, value); err != nil || !bytes.Contains(plain, []byte("CANARYAA")) {
 			t.Errorf("%s does not open: %v", key, err)
 		}
 	}
@@ -308,6 +322,6 @@ func TestAnswersAreUnderTheEpoch(t *testing.T) {
 	}
 	_, err = v.RetireEpoch(1, "test")
 	must(t, err)
-	_, err = v.answersCipher(&e)
-	refused(t, err, ErrErased)
+	_, err = v.AnswersCipher(&e)
+	refused(t, err, vaulterr.ErrErased)
 }

@@ -9,6 +9,10 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 // Tuples of every size come back as they were written, in pieces of any size.
@@ -18,19 +22,19 @@ func TestSegmentSizes(t *testing.T) {
 	for i, c := range []struct {
 		tuple, count uint64
 	}{
-		{1, 1}, {1, 200_000}, {96, 681}, {96, 682}, {96, 683}, {96, 3000}, {segmentBytes, 3}, {segmentBytes + 1, 2},
-		{segmentBytes - 1, 3}, {2 * segmentBytes, 2}, {200_001, 3},
+		{1, 1}, {1, 200_000}, {96, 681}, {96, 682}, {96, 683}, {96, 3000}, {stock.SegmentBytes, 3}, {stock.SegmentBytes + 1, 2},
+		{stock.SegmentBytes - 1, 3}, {2 * stock.SegmentBytes, 2}, {200_001, 3},
 	} {
 		b := batchOf(fmt.Sprintf("b%d", i), c.count)
 		b.TupleBytes = c.tuple
 		must(t, storeBatch(v, b, nil))
-		s, err := v.openShelf(&b)
+		s, err := v.OpenShelf(&b)
 		must(t, err)
-		want := shares(b.ID, Span{First: 0, Count: c.count}, int(c.tuple))
-		for _, span := range []Span{
+		want := shares(b.ID, stock.Span{First: 0, Count: c.count}, int(c.tuple))
+		for _, span := range []stock.Span{
 			{First: 0, Count: c.count}, {First: c.count - 1, Count: 1}, {First: c.count / 2, Count: c.count - c.count/2}, {},
 		} {
-			r := s.read(span, nil)
+			r := s.ReadSpan(span, nil)
 			var got []byte
 			for p := make([]byte, 7777); err == nil; {
 				var n int
@@ -42,24 +46,25 @@ func TestSegmentSizes(t *testing.T) {
 			}
 			err = nil
 		}
-		must(t, s.close())
+		must(t, s.CloseBlobs())
 	}
 }
 
 // slotsOf reads the slots of a batch from its file.
-func slotsOf(t *testing.T, dir string, b Batch) [][]byte {
+func slotsOf(t *testing.T, dir string, b stock.Batch) [][]byte {
 	t.Helper()
-	file, err := os.ReadFile(filepath.Join(dir, b.keyBlob()))
+	file, err := os.ReadFile(filepath.Join(dir, b.KeyBlob()))
 	must(t, err)
 	var slots [][]byte
-	for rest := file[headerBlock:]; len(rest) > 0; rest = rest[slotBytes:] {
-		slots = append(slots, rest[:slotBytes])
+	for rest := file[seal.HeaderBlock:]; len(rest) > 0; rest = rest[stock.SlotBytes:] {
+		slots = append(slots, rest[:stock.SlotBytes])
 	}
 	return slots
 }
 
-// What is erased is gone from the files: the sealed keys of its segments are overwritten, and a segment that is kept in
-// part is there again under a fresh key, without the erased shares.
+// Erased shares cannot be read from the files: the encrypted keys of their segments are
+// overwritten, and a segment that is kept in part is stored again under a fresh key, without the
+// erased shares.
 func TestErasedInPart(t *testing.T) {
 	v, dir := newVaultIn(t)
 	stocked(t, v, 3000) // of 682 in a segment: five, the last of 272
@@ -79,7 +84,7 @@ func TestErasedInPart(t *testing.T) {
 	}
 	after := slotsOf(t, dir, b)
 	var all []byte
-	for _, name := range []string{b.keyBlob(), b.dataBlob()} {
+	for _, name := range []string{b.KeyBlob(), b.DataBlob()} {
 		file, err := os.ReadFile(filepath.Join(dir, name))
 		must(t, err)
 		all = append(all, file...)
@@ -88,31 +93,31 @@ func TestErasedInPart(t *testing.T) {
 		if bytes.Equal(before[i], after[i]) == changed {
 			t.Errorf("slot %d: changed is %v", i, !changed)
 		}
-		if changed && bytes.Contains(all, before[i][:slotFixed+keyLen]) {
+		if changed && bytes.Contains(all, before[i][:stock.SlotFixed+seal.KeyLen]) {
 			t.Errorf("the old slot %d is still there", i)
 		}
 	}
-	if !bytes.Equal(after[1], make([]byte, slotBytes)) {
+	if !bytes.Equal(after[1], make([]byte, stock.SlotBytes)) {
 		t.Error("the slot of a segment that is erased whole is not zero")
 	}
 	// The others read on, and the erased do not, by any path.
 	got, err = fetch(v, "kept", "bob")
 	wantShares(t, got, err, in(0, 0, 600), in(0, 2000, 200))
 	_, err = fetch(v, "gone", "alice")
-	refused(t, err, ErrExpired)
+	refused(t, err, vaulterr.ErrExpired)
 	stale := gone
-	for _, x := range []Range{in(0, 600, 1), in(0, 681, 1), in(0, 1000, 1), in(0, 1999, 1), in(0, 599, 2), in(0, 1999, 2)} {
-		stale.Ranges = []Range{x}
+	for _, x := range []stock.Range{in(0, 600, 1), in(0, 681, 1), in(0, 1000, 1), in(0, 1999, 1), in(0, 599, 2), in(0, 1999, 2)} {
+		stale.Ranges = []stock.Range{x}
 		_, err = readAll(v, &stale, 0)
-		refused(t, err, ErrErased)
+		refused(t, err, vaulterr.ErrErased)
 	}
-	s, err := v.openShelf(&b)
+	s, err := v.OpenShelf(&b)
 	must(t, err)
-	defer s.close()
-	for i, zeros := range map[uint64]Span{0: {First: 600, Count: 82}, 2: {First: 0, Count: 636}} {
-		plain, at, err := s.segment(i, after[i], nil)
+	defer s.CloseBlobs()
+	for i, zeros := range map[uint64]stock.Span{0: {First: 600, Count: 82}, 2: {First: 0, Count: 636}} {
+		plain, at, err := s.Segment(i, after[i], nil)
 		must(t, err)
-		if at.other == noPlace {
+		if at.Other == stock.NoPlace {
 			t.Errorf("segment %d was not moved", i)
 		}
 		if part := plain[zeros.First*tupleLen : zeros.End()*tupleLen]; !bytes.Equal(part, make([]byte, len(part))) {
@@ -120,7 +125,7 @@ func TestErasedInPart(t *testing.T) {
 		}
 	}
 	_, err = v.Reserve(reservation(v, "s", in(0, 700, 1)))
-	refused(t, err, ErrTaken)
+	refused(t, err, vaulterr.ErrTaken)
 	reserve(t, v, "t", in(0, 2200, 800))
 	got, err = fetch(v, "t", "carol")
 	wantShares(t, got, err, in(0, 2200, 800))
@@ -130,7 +135,7 @@ func TestErasedInPart(t *testing.T) {
 func TestErasedWhole(t *testing.T) {
 	v, dir := newVaultIn(t)
 	stocked(t, v, 1500)
-	for i, x := range []Range{in(0, 700, 800), in(0, 0, 300), in(0, 300, 400)} {
+	for i, x := range []stock.Range{in(0, 700, 800), in(0, 0, 300), in(0, 300, 400)} {
 		id := fmt.Sprintf("r%d", i)
 		reserve(t, v, id, x)
 		got, err := fetch(v, id, "alice")
@@ -140,7 +145,7 @@ func TestErasedWhole(t *testing.T) {
 	}
 	b, err := v.Batch("batch-0")
 	must(t, err)
-	if b.State != BatchConsumed || b.Wiped.Count() != 1500 || b.Lost != 0 {
+	if b.State != stock.BatchConsumed || b.Wiped.Count() != 1500 || b.Lost != 0 {
 		t.Errorf("%+v", b)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -149,12 +154,12 @@ func TestErasedWhole(t *testing.T) {
 	}
 }
 
-// Readers of what is kept see nothing of the erasing beside them: no error, no other byte.
+// Readers of other tuples see nothing of a concurrent erasure: no error, and no other byte.
 func TestReadWhileErasing(t *testing.T) {
 	v := inMemory(t)
 	const count, step = 682 * 3, 22
 	stocked(t, v, count)
-	var kept []Range
+	var kept []stock.Range
 	for first := uint64(0); first < count; first += 2 * step {
 		kept = append(kept, in(0, first, step))
 	}
@@ -191,7 +196,8 @@ func TestReadWhileErasing(t *testing.T) {
 	readers.Wait()
 }
 
-// A reader that is in the middle of tuples when they are erased gets an error, and never zeros for shares.
+// A reader that is in the middle of tuples when they are erased gets an error, and never zeros for
+// shares.
 func TestReadOfWhatIsBeingErased(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 682*2)
@@ -207,13 +213,13 @@ func TestReadOfWhatIsBeingErased(t *testing.T) {
 	_, err = v.Release("r", true)
 	must(t, err)
 	rest, err := io.ReadAll(in0)
-	if !errors.Is(err, ErrErased) || len(rest) != 0 {
+	if !errors.Is(err, vaulterr.ErrErased) || len(rest) != 0 {
 		t.Errorf("%d bytes, %v", len(rest), err)
 	}
 }
 
-// A stream that has seen the record of a batch sees what becomes of it: of a segment that is erased in part it gives no
-// zeros.
+// A stream sees changes of its batch: it never returns zeros for tuples that were erased in part of
+// a segment.
 func TestReadAfterErasure(t *testing.T) {
 	v := inMemory(t)
 	stocked(t, v, 100)
@@ -231,14 +237,14 @@ func TestReadAfterErasure(t *testing.T) {
 	wantShares(t, got, err, r.Ranges[:2]...)
 	_, err = v.Release("r", true)
 	must(t, err)
-	if n, err := s.Read(got); n > 0 || !errors.Is(err, ErrErased) {
+	if n, err := s.Read(got); n > 0 || !errors.Is(err, vaulterr.ErrErased) {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 }
 
-// A damaged segment keeps nobody from the rest, is erased with what must be, and is counted.
+// A damaged segment blocks no other, is erased with the erased tuples, and is counted.
 func TestDamagedSegment(t *testing.T) {
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	stocked(t, v, 682*3)
 	b, err := v.Batch("batch-0")
@@ -246,21 +252,21 @@ func TestDamagedSegment(t *testing.T) {
 	reserve(t, v, "other", in(0, 682, 10))
 	reserve(t, v, "fine", in(0, 0, 10))
 	reserve(t, v, "gone", in(0, 700, 10))
-	data := d.blobs[b.dataBlob()]
-	data[int(sealed(682*tupleLen))+5] ^= 1
+	data := d.blobs[b.DataBlob()]
+	data[int(stock.SealedSize(682*tupleLen))+5] ^= 1
 	_, err = fetch(v, "other", "alice")
-	refused(t, err, ErrCorrupt)
+	refused(t, err, vaulterr.ErrCorrupt)
 	got, err := fetch(v, "fine", "bob")
 	wantShares(t, got, err, in(0, 0, 10))
 	_, err = v.Release("gone", true)
 	must(t, err)
 	_, err = fetch(v, "other", "alice")
-	refused(t, err, ErrErased)
+	refused(t, err, vaulterr.ErrErased)
 	_, err = v.Reserve(reservation(v, "s", in(0, 682+681, 1)))
-	refused(t, err, ErrTaken)
+	refused(t, err, vaulterr.ErrTaken)
 	b, err = v.Batch("batch-0")
 	must(t, err)
-	if b.Lost != 10+(682-20) { // the ten that were to go, and what was free beside
+	if b.Lost != 10+(682-20) { // the ten erased tuples, and the free ones in their segment
 		t.Errorf("%d lost", b.Lost)
 	}
 	_, err = v.Release("other", true) // delivered, as far as it is recorded
@@ -272,14 +278,14 @@ func TestDamagedSegment(t *testing.T) {
 		_, err = v.Release(id, true)
 		must(t, err)
 	}
-	if b, err = v.Batch("batch-0"); err != nil || b.State != BatchConsumed {
+	if b, err = v.Batch("batch-0"); err != nil || b.State != stock.BatchConsumed {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
 
 // A storage that does not answer is not a damaged segment.
 func TestStorageThatFailsIsNotDamage(t *testing.T) {
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	stocked(t, v, 2000)
 	reserve(t, v, "gone", in(0, 0, 10))
@@ -308,28 +314,28 @@ func FuzzSlot(f *testing.F) {
 	v := inMemory(f)
 	b := batchOf("b", 2000)
 	stocked(f, v)
-	w, err := v.createSegments(&b)
+	w, err := v.CreateSegments(&b)
 	must(f, err)
-	good := (&slot{offset: 7, other: noPlace, key: [keyLen]byte{1, 2, 3}}).encode(w.wrap, 1)
+	good := (&stock.Slot{Offset: 7, Other: stock.NoPlace, Key: [seal.KeyLen]byte{1, 2, 3}}).Encode(w.Wrap, 1)
 	f.Add(good, 0, byte(0), uint64(1))
 	f.Add(good, 3, byte(1), uint64(1))
 	f.Add(good, 12, byte(1), uint64(1))
 	f.Add(good, 70, byte(1), uint64(1))
 	f.Add(good, 0, byte(0), uint64(2))
-	f.Add(make([]byte, slotBytes), 0, byte(0), uint64(1))
+	f.Add(make([]byte, stock.SlotBytes), 0, byte(0), uint64(1))
 	f.Fuzz(func(t *testing.T, b []byte, at int, flip byte, segment uint64) {
-		sealedSlot := make([]byte, slotBytes)
+		sealedSlot := make([]byte, stock.SlotBytes)
 		copy(sealedSlot, b)
-		sealedSlot[uint(at)%slotBytes] ^= flip
-		s, err := decodeSlot(sealedSlot, w.wrap, segment)
-		const used = slotFixed + 24 + keyLen + 16
+		sealedSlot[uint(at)%stock.SlotBytes] ^= flip
+		s, err := stock.DecodeSlot(sealedSlot, w.Wrap, segment)
+		const used = stock.SlotFixed + 24 + seal.KeyLen + 16
 		if same := bytes.Equal(sealedSlot[:used], good[:used]) && segment == 1; same != (err == nil) {
 			t.Fatalf("%x: %+v, %v", sealedSlot, s, err)
 		}
-		if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrErased) {
+		if err != nil && !errors.Is(err, vaulterr.ErrCorrupt) && !errors.Is(err, vaulterr.ErrErased) {
 			t.Error(err)
 		}
-		if zero := bytes.Equal(sealedSlot, make([]byte, slotBytes)); zero != errors.Is(err, ErrErased) {
+		if zero := bytes.Equal(sealedSlot, make([]byte, stock.SlotBytes)); zero != errors.Is(err, vaulterr.ErrErased) {
 			t.Errorf("zeros: %v, %v", zero, err)
 		}
 	})

@@ -9,6 +9,9 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/storetest"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m, store.OpenDir) }
@@ -43,7 +46,7 @@ func lifeIn(t *testing.T, open func() (store.Store, error)) {
 		must(t, err)
 		v, err := OpenIn(s, k)
 		must(t, err)
-		v.now = func() time.Time { return time.Now().Add(late) }
+		v.Clock = func() time.Time { return time.Now().Add(late) }
 		return v
 	}
 	var ids []string
@@ -52,10 +55,10 @@ func lifeIn(t *testing.T, open func() (store.Store, error)) {
 			v := start()
 			now := version(t, v)
 			ids = append(ids, string(now.ID))
-			if ids[0] != string(now.ID) || len(now.Incarnation) != idLen {
+			if ids[0] != string(now.ID) || len(now.Incarnation) != seal.IDLen {
 				t.Fatal("another store")
 			}
-			if err := step(v); err != nil && !errors.Is(err, ErrExpired) && !errors.Is(err, ErrErased) && !errors.Is(err, ErrWithdrawn) {
+			if err := step(v); err != nil && !errors.Is(err, vaulterr.ErrExpired) && !errors.Is(err, vaulterr.ErrErased) && !errors.Is(err, vaulterr.ErrWithdrawn) {
 				t.Fatalf("step %d: %v", i, err)
 			}
 			h.healed(v)
@@ -64,7 +67,7 @@ func lifeIn(t *testing.T, open func() (store.Store, error)) {
 	}
 	v := start()
 	defer v.Close()
-	for id, want := range map[string]BatchState{"batch-0": BatchConsumed, "batch-1": BatchRevoked} {
+	for id, want := range map[string]stock.BatchState{"batch-0": stock.BatchConsumed, "batch-1": stock.BatchRevoked} {
 		if b, err := v.Batch(id); err != nil || b.State != want || b.Count == 1500 && b.Lost != 250 {
 			t.Errorf("%s is %s, %d lost, %v", id, b.State, b.Lost, err)
 		}

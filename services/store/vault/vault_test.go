@@ -13,20 +13,25 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/vault/keys"
+	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
+	"github.com/lodge-mpc/lodge/services/store/vault/seal"
+	"github.com/lodge-mpc/lodge/services/store/vault/stock"
+	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
 var canary = []byte("CANARY-SECRET-SHARE-0123456789")
 
-func newKey(t testing.TB) *Key {
+func newKey(t testing.TB) *seal.Key {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "key")
-	must(t, WriteNewKey(path))
-	k, err := LoadKey(path)
+	must(t, seal.WriteNewKey(path))
+	k, err := seal.LoadKey(path)
 	must(t, err)
 	return k
 }
 
-func mustOpen(t testing.TB, dir string, k *Key) *Vault {
+func mustOpen(t testing.TB, dir string, k *seal.Key) *Vault {
 	t.Helper()
 	v, err := Open(dir, k)
 	must(t, err)
@@ -61,7 +66,7 @@ type clock struct{ time.Time }
 
 func setClock(v *Vault) *clock {
 	c := &clock{time.Date(2030, 1, 2, 3, 4, 5, 6, time.UTC)}
-	v.now = func() time.Time { return c.Time }
+	v.Clock = func() time.Time { return c.Time }
 	return c
 }
 
@@ -69,7 +74,7 @@ func (c *clock) pass(d time.Duration) { c.Time = c.Add(d) }
 
 func addEpoch(t testing.TB, v *Vault, id uint64, purpose string) {
 	t.Helper()
-	w, err := v.NewEpoch(Epoch{ID: id, Purpose: purpose, Limit: 3})
+	w, err := v.NewEpoch(keys.Epoch{ID: id, Purpose: purpose, Limit: 3})
 	must(t, err)
 	_, err = w.Secret.Write(canary)
 	must(t, err)
@@ -82,13 +87,13 @@ func addEpoch(t testing.TB, v *Vault, id uint64, purpose string) {
 const tupleLen = 96
 
 // batchOf describes a batch of scalar tuples under mac-1.
-func batchOf(id string, count uint64) Batch {
-	return Batch{ID: id, Epoch: 1, MACKey: "mac-1", Params: "params", Field: "p128", Kind: "scalar", Dim: 1, Count: count,
+func batchOf(id string, count uint64) stock.Batch {
+	return stock.Batch{ID: id, Epoch: 1, MACKey: "mac-1", Params: "params", Field: "p128", Kind: "scalar", Dim: 1, Count: count,
 		Tenant: "demo", Digest: sha256.Sum256([]byte(id)), TupleBytes: tupleLen}
 }
 
-func macKey(id string) *NewMACKey {
-	return &NewMACKey{MACKey{ID: id, Epoch: 1, Field: "p128", Tenant: "demo"}, append([]byte("alpha "), canary...)}
+func macKey(id string) *keys.NewMACKey {
+	return &keys.NewMACKey{MACKey: keys.MACKey{ID: id, Epoch: 1, Field: "p128", Tenant: "demo"}, Secret: append([]byte("alpha "), canary...)}
 }
 
 // share of one tuple of a batch.
@@ -97,7 +102,7 @@ func share(batch string, tuple uint64, size int) []byte {
 	return bytes.Repeat(sum[:], size/len(sum)+1)[:size]
 }
 
-func shares(batch string, s Span, size int) []byte {
+func shares(batch string, s stock.Span, size int) []byte {
 	var out []byte
 	for i := s.First; i < s.End(); i++ {
 		out = append(out, share(batch, i, size)...)
@@ -106,24 +111,25 @@ func shares(batch string, s Span, size int) []byte {
 }
 
 // storeBatch stores a batch, locked.
-func storeBatch(v *Vault, b Batch, fresh *NewMACKey) error {
+func storeBatch(v *Vault, b stock.Batch, fresh *keys.NewMACKey) error {
 	w, err := v.NewBatch(b)
 	if err != nil {
 		return err
 	}
 	defer w.Abort()
-	if _, err := w.Write(shares(b.ID, Span{First: 0, Count: b.Count}, int(b.TupleBytes))); err != nil {
+	if _, err := w.Write(shares(b.ID, stock.Span{First: 0, Count: b.Count}, int(b.TupleBytes))); err != nil {
 		return err
 	}
 	return w.Commit(fresh)
 }
 
-func addBatch(t testing.TB, v *Vault, id string, count uint64, fresh *NewMACKey) {
+func addBatch(t testing.TB, v *Vault, id string, count uint64, fresh *keys.NewMACKey) {
 	t.Helper()
 	must(t, storeBatch(v, batchOf(id, count), fresh))
 }
 
-// stocked is a vault with epoch 1 and available batches of so many tuples: "batch-0", "batch-1" and so on.
+// stocked returns a vault with epoch 1 and available batches of the given sizes: "batch-0",
+// "batch-1" and so on.
 func stocked(t testing.TB, v *Vault, counts ...uint64) {
 	t.Helper()
 	addEpoch(t, v, 1, "triples")
@@ -137,25 +143,25 @@ func stocked(t testing.TB, v *Vault, counts ...uint64) {
 	}
 }
 
-func in(batch, first, count uint64) Range {
-	return Range{fmt.Sprintf("batch-%d", batch), Span{First: first, Count: count}}
+func in(batch, first, count uint64) stock.Range {
+	return stock.Range{Batch: fmt.Sprintf("batch-%d", batch), Span: stock.Span{First: first, Count: count}}
 }
 
 // reservation of ranges for an hour.
-func reservation(v *Vault, id string, ranges ...Range) Reservation {
+func reservation(v *Vault, id string, ranges ...stock.Range) stock.Reservation {
 	b := batchOf("", 0)
-	return Reservation{ID: id, Class: b.Class(), Epoch: 1, MACKey: "mac-1", Ranges: ranges, Owner: "owner",
-		Lease: v.now().Add(time.Hour)}
+	return stock.Reservation{ID: id, Class: b.Class(), Epoch: 1, MACKey: "mac-1", Ranges: ranges, Owner: "owner",
+		Lease: v.Clock().Add(time.Hour)}
 }
 
-func reserve(t testing.TB, v *Vault, id string, ranges ...Range) Reservation {
+func reserve(t testing.TB, v *Vault, id string, ranges ...stock.Range) stock.Reservation {
 	t.Helper()
 	r, err := v.Reserve(reservation(v, id, ranges...))
 	must(t, err)
 	return r
 }
 
-// fetch is what a client gets.
+// fetch returns the tuples that a client receives.
 func fetch(v *Vault, id, client string) ([]byte, error) {
 	r, _, err := v.Deliver(id, client, 0)
 	if err != nil {
@@ -164,7 +170,7 @@ func fetch(v *Vault, id, client string) ([]byte, error) {
 	return readAll(v, &r, 0)
 }
 
-func readAll(v *Vault, r *Reservation, from uint64) ([]byte, error) {
+func readAll(v *Vault, r *stock.Reservation, from uint64) ([]byte, error) {
 	in, _, err := v.Shares(r, from)
 	if err != nil {
 		return nil, err
@@ -174,14 +180,14 @@ func readAll(v *Vault, r *Reservation, from uint64) ([]byte, error) {
 }
 
 // expected shares of ranges.
-func expected(ranges []Range) (out []byte) {
+func expected(ranges []stock.Range) (out []byte) {
 	for _, x := range ranges {
 		out = append(out, shares(x.Batch, x.Span, tupleLen)...)
 	}
 	return out
 }
 
-func wantShares(t testing.TB, got []byte, err error, ranges ...Range) {
+func wantShares(t testing.TB, got []byte, err error, ranges ...stock.Range) {
 	t.Helper()
 	must(t, err)
 	if !bytes.Equal(got, expected(ranges)) {
@@ -200,14 +206,14 @@ func content(t testing.TB, r io.ReadCloser, err error) string {
 
 func objects(t testing.TB, v *Vault) int {
 	t.Helper()
-	blobs, err := v.store.Blobs()
+	blobs, err := v.Backend.Blobs()
 	must(t, err)
 	return len(blobs)
 }
 
-// What a crash leaves, Open finishes.
+// Open finishes work that a crash interrupted.
 func TestRecovery(t *testing.T) {
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	stocked(t, v)
 	addBatch(t, v, "kept", 3, macKey("mac-1"))
@@ -215,14 +221,14 @@ func TestRecovery(t *testing.T) {
 	must(t, err)
 	_, err = w.Write(bytes.Repeat(canary, 10000))
 	must(t, err)
-	orphan, err := v.create(objectName("batch", "orphan")) // data, no record
+	orphan, err := v.CreateObject(seal.ObjectName("batch", "orphan")) // data, no record
 	must(t, err)
-	must(t, orphan.commit())
-	revoked := Batch{ID: "revoked", State: BatchRevoked} // record says gone, data there
-	data, err := v.create(revoked.dataBlob())
+	must(t, orphan.Commit())
+	revoked := stock.Batch{ID: "revoked", State: stock.BatchRevoked} // record says gone, data there
+	data, err := v.CreateObject(revoked.DataBlob())
 	must(t, err)
-	must(t, data.commit())
-	must(t, v.store.Update(func(tx store.Tx) error { return put(v, tx, batchPrefix+"revoked", &revoked) }))
+	must(t, data.Commit())
+	must(t, v.Backend.Update(func(tx store.Tx) error { return seal.Put(v.Store, tx, stock.BatchPrefix+"revoked", &revoked) }))
 	if n := objects(t, v); n != 7 {
 		t.Fatalf("%d objects before", n)
 	}
@@ -233,17 +239,18 @@ func TestRecovery(t *testing.T) {
 	must(t, v.ActivateBatch("kept"))
 }
 
-// A vault that has lost its header is not a new one: its objects stay for whoever puts the records back.
+// A vault that has lost its header is not a new one: its objects stay for whoever puts the records
+// back.
 func TestLostHeader(t *testing.T) {
 	dir, k := t.TempDir(), newKey(t)
 	v := mustOpen(t, dir, k)
 	stocked(t, v, 3)
 	before := objects(t, v)
 	var header []byte
-	must(t, v.store.Update(func(tx store.Tx) error {
-		b, err := tx.Get(headerKey)
+	must(t, v.Backend.Update(func(tx store.Tx) error {
+		b, err := tx.Get(seal.HeaderKey)
 		header = bytes.Clone(b)
-		return errors.Join(err, tx.Delete(headerKey))
+		return errors.Join(err, tx.Delete(seal.HeaderKey))
 	}))
 	must(t, v.Close())
 	_, err := Open(dir, k)
@@ -252,7 +259,7 @@ func TestLostHeader(t *testing.T) {
 	}
 	s, err := store.OpenDir(dir)
 	must(t, err)
-	must(t, s.Update(func(tx store.Tx) error { return tx.Put(headerKey, header) }))
+	must(t, s.Update(func(tx store.Tx) error { return tx.Put(seal.HeaderKey, header) }))
 	v, err = OpenIn(s, k)
 	must(t, err)
 	defer v.Close()
@@ -268,7 +275,7 @@ func TestWrongKeyAndSecondProcess(t *testing.T) {
 	refused(t, err, store.ErrInUse)
 	must(t, v.Close())
 	_, err = Open(dir, newKey(t))
-	refused(t, err, ErrWrongKey)
+	refused(t, err, vaulterr.ErrWrongKey)
 	mustOpen(t, dir, k).Close()
 }
 
@@ -276,12 +283,12 @@ func TestRotateKey(t *testing.T) {
 	dir, old, fresh := filepath.Join(t.TempDir(), "vault"), newKey(t), newKey(t)
 	v := mustOpen(t, dir, old)
 	stocked(t, v, 3)
-	refused(t, v.RotateKey(fresh, old), ErrWrongKey)
+	refused(t, v.RotateKey(fresh, old), vaulterr.ErrWrongKey)
 	must(t, v.RotateKey(old, fresh))
 	reserve(t, v, "r", in(0, 0, 3)) // the open vault goes on
 	must(t, v.Close())
 	_, err := Open(dir, old)
-	refused(t, err, ErrWrongKey)
+	refused(t, err, vaulterr.ErrWrongKey)
 	v = mustOpen(t, dir, fresh)
 	defer v.Close()
 	got, err := fetch(v, "r", "alice")
@@ -300,7 +307,7 @@ func TestNothingInTheClear(t *testing.T) {
 	reserve(t, v, "canary-reservation", in(0, 0, 10))
 	addEpoch(t, v, 2, "decryption")
 	must(t, v.ActivateEpoch(2))
-	_, _, err := v.RecordDecryption(LedgerKey{Epoch: 2}, "alice", canary)
+	_, _, err := v.RecordDecryption(ledger.LedgerKey{Epoch: 2}, "alice", canary)
 	must(t, err)
 	_, err = v.Release("canary-reservation", true)
 	must(t, err)
@@ -321,22 +328,22 @@ func TestNothingInTheClear(t *testing.T) {
 func TestRecordsAreBoundToTheirPlace(t *testing.T) {
 	v := inMemory(t)
 	addEpoch(t, v, 1, "triples")
-	must(t, v.store.Update(func(tx store.Tx) error {
-		b, err := tx.Get(epochKey(1))
-		return errors.Join(err, tx.Put(epochKey(2), b))
+	must(t, v.Backend.Update(func(tx store.Tx) error {
+		b, err := tx.Get(keys.EpochKey(1))
+		return errors.Join(err, tx.Put(keys.EpochKey(2), b))
 	}))
 	_, err := v.Epoch(2)
-	refused(t, err, ErrCorrupt)
+	refused(t, err, vaulterr.ErrCorrupt)
 }
 
 func TestKeyFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "key")
-	must(t, WriteNewKey(path))
-	if WriteNewKey(path) == nil {
+	must(t, seal.WriteNewKey(path))
+	if seal.WriteNewKey(path) == nil {
 		t.Error("a key was replaced")
 	}
-	k, err := LoadKey(path)
+	k, err := seal.LoadKey(path)
 	must(t, err)
 	if k.String() != "[vault key]" || fmt.Sprintf("%#v", k) != "[vault key]" {
 		t.Error("prints itself")
@@ -353,7 +360,7 @@ func TestKeyFile(t *testing.T) {
 	} {
 		p := filepath.Join(dir, name)
 		must(t, os.WriteFile(p, []byte(c.text), c.mode))
-		if _, err := LoadKey(p); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "xxx") {
+		if _, err := seal.LoadKey(p); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "xxx") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

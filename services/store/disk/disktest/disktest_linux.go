@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Mount mounts a file system of a size such as "4m" until the test ends. It skips the test where the user may not mount
-// one, and fails it if that user is root in CI.
+// Mount mounts a file system of a size such as "4m" until the test ends. It skips the test where
+// the user may not mount one, and fails it if that user is root in CI.
 func Mount(t testing.TB, size string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "disk")
