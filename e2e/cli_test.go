@@ -16,14 +16,14 @@ var _ = Describe("the command line", func() {
 		Expect(session.Out).To(gbytes.Say("verify"))
 	})
 
-	DescribeTable("refuses with one line and exit status 1", func(want string, args ...string) {
+	DescribeTable("rejects with one line and an exit code", func(code int, want string, args ...string) {
 		session := run(10*time.Second, args...)
-		Expect(session).To(gexec.Exit(1))
+		Expect(session).To(gexec.Exit(code))
 		Expect(session.Out.Contents()).To(BeEmpty())
 		Expect(session.Err).To(gbytes.Say("^lodge: .*" + want))
 	},
-		Entry("an unknown command", `unknown command "nonsense"`, "nonsense"),
-		Entry("an unknown flag", "unknown flag", "verify", "--nonsense"),
-		Entry("missing shares", "no such file", "verify", "nowhere"),
+		Entry("an unknown command", 2, `unknown command "nonsense"`, "nonsense"),
+		Entry("an unknown flag", 2, "unknown flag", "verify", "--nonsense"),
+		Entry("missing shares", 1, "no such file", "verify", "nowhere"),
 	)
 })

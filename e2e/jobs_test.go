@@ -131,7 +131,11 @@ var _ = Describe("lodge jobs", Ordered, func() {
 			`invalid_request: required flag.*kind`:     with("submit"),
 		} {
 			session := run(10*time.Second, args...)
-			Expect(session).To(gexec.Exit(1))
+			code := 1
+			if strings.HasPrefix(want, "invalid_request") {
+				code = 2
+			}
+			Expect(session).To(gexec.Exit(code))
 			Expect(session.Out.Contents()).To(BeEmpty())
 			Expect(session.Err).To(gbytes.Say("^lodge: " + want + ".*\n$"))
 		}

@@ -58,7 +58,7 @@ var _ = Describe("the demonstration", func() {
 		Expect(err).NotTo(HaveOccurred())
 		b[len(b)/2] ^= 1
 		Expect(os.WriteFile(files[0], b, 0o600)).To(Succeed())
-		Expect(run(time.Minute, "verify", batches[0])).To(gexec.Exit(1))
+		Expect(run(time.Minute, "verify", batches[0])).To(gexec.Exit(3))
 	})
 
 	It("makes matrix triples of a shape that fills no whole blocks", func() {
@@ -104,7 +104,7 @@ var _ = Describe("the demonstration", func() {
 
 	It("reports errors", func() {
 		session := run(20*time.Second, "demo", "--params", "S14-33")
-		Expect(session).To(gexec.Exit(1))
+		Expect(session).To(gexec.Exit(2))
 		Expect(session.Err).To(gbytes.Say("S14-33"))
 	})
 })
@@ -203,7 +203,7 @@ var _ = Describe("processes that fail", Ordered, func() {
 		c.kill("p1")
 		Expect(os.WriteFile(path, []byte(good[:at]+flipped+good[at+1:]), 0o600)).To(Succeed())
 		session := c.launch("p1")
-		Eventually(session, 10*time.Second).Should(gexec.Exit(1))
+		Eventually(session, 10*time.Second).Should(gexec.Exit(2))
 		Expect(session.Err).To(gbytes.Say("is pinned"))
 		Expect(os.WriteFile(path, []byte(good), 0o600)).To(Succeed())
 		c.start("p1")

@@ -6,7 +6,8 @@ import (
 	"google.golang.org/grpc/encoding"
 )
 
-// A library that registers a compressor does so for the whole process, and then a server unpacks what anybody sends.
+// A library that registers a compressor does so for the whole process, and then a server unpacks
+// what anybody sends.
 func TestNothingIsUnpacked(t *testing.T) {
 	for _, name := range []string{"gzip", "snappy", "zstd", "deflate"} {
 		if encoding.GetCompressor(name) != nil {

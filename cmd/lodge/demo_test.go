@@ -10,6 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/process"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/try"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
@@ -41,12 +45,12 @@ func TestDemoRefusesFirst(t *testing.T) {
 		"add --kind input":                  {"--input-party", "0"},
 		"--no-sacrifice with --kind random": {"--kind", "random", "--no-sacrifice"},
 	} {
-		out, err := runLodge(t, append([]string{"demo", "--params", "insecure-8", "--json"}, args...)...)
+		out, err := lodgetest.Run(t, append([]string{"demo", "--params", "insecure-8", "--json"}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", args, err)
 			continue
 		}
-		if _, f := failed(t, out); err.Error() != fmt.Sprintf("%s: %s (%s)", f.Code, f.What, f.Next) {
+		if _, f := lodgetest.Failed(t, out); err.Error() != fmt.Sprintf("%s: %s (%s)", f.Code, f.What, f.Next) {
 			t.Errorf("%v: written %q", args, out)
 		}
 	}
@@ -60,7 +64,7 @@ func TestDemoRefusesFirst(t *testing.T) {
 		"--field without --all": {"--field", "p128"},
 		"unknown set":           {"--params", "insecure-8"},
 	} {
-		if _, err := runLodge(t, append([]string{"demo", "decrypt"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := lodgetest.Run(t, append([]string{"demo", "decrypt"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("decrypt %v: %v", args, err)
 		}
 	}
@@ -74,7 +78,7 @@ func TestDemoRefusesFirst(t *testing.T) {
 		"legacy":            {"--params", "M11-4"},
 		"sets for multi-ke": {"--params", "M11-5"},
 	} {
-		if _, err := runLodge(t, append([]string{"demo", "multikey"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := lodgetest.Run(t, append([]string{"demo", "multikey"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("multikey %v: %v", args, err)
 		}
 	}
@@ -83,23 +87,23 @@ func TestDemoRefusesFirst(t *testing.T) {
 // After an interrupt the error says so, whichever call it ended.
 func TestDemoInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	cmd := demoCommand()
+	cmd := try.DemoCommand()
 	cmd.SetContext(ctx)
-	if err := ended(cmd, os.ErrClosed); !errors.Is(err, os.ErrClosed) {
+	if err := try.Ended(cmd, os.ErrClosed); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("before: %v", err)
 	}
 	cancel()
-	if err := ended(cmd, context.Canceled); !errors.Is(err, errInterrupted) || strings.Contains(err.Error(), "context") {
+	if err := try.Ended(cmd, context.Canceled); !errors.Is(err, cli.ErrInterrupted) || strings.Contains(err.Error(), "context") {
 		t.Errorf("after: %v", err)
 	}
 }
 
 func TestInitJSON(t *testing.T) {
-	out, err := runLodge(t, "init", "--json", "--port", "0", "--parties", "2", filepath.Join(t.TempDir(), "c"))
+	out, err := lodgetest.Run(t, "init", "--json", "--port", "0", "--parties", "2", filepath.Join(t.TempDir(), "c"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r initReport
+	var r process.InitReport
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +126,7 @@ func TestLegacySetsAreRefused(t *testing.T) {
 		"T11-4":     {"demo", "decrypt", "--params", "L11-50"},
 		"M11-8-128": {"demo", "multikey", "--params", "M11-8"},
 	} {
-		_, err := runLodge(t, args...)
+		_, err := lodgetest.Run(t, args...)
 		var refusal *rpc.Error
 		if !errors.As(err, &refusal) || refusal.Code != rpc.PolicyRefused || !strings.Contains(err.Error(), "new keys are made with "+set) {
 			t.Errorf("%v: %v", args, err)
@@ -130,5 +134,19 @@ func TestLegacySetsAreRefused(t *testing.T) {
 	}
 	if list, err := os.ReadDir(dir); err != nil || len(list) > 0 {
 		t.Errorf("left behind: %v, %v", list, err)
+	}
+}
+
+// A demonstration says what it cannot export before it starts anything.
+func TestDemoRefusesExport(t *testing.T) {
+	for want, args := range map[string][]string{
+		"write mp-spdz":    {"--export", "fresco", "--out", "x"},
+		"say where":        {"--export", "mp-spdz"},
+		"up to 256 bits":   {"--export", "mp-spdz", "--out", "x", "--field", "p512"},
+		"no file for rand": {"--export", "mp-spdz", "--out", "x", "--kind", "random"},
+	} {
+		if _, err := lodgetest.Run(t, append([]string{"demo", "--params", "insecure-8"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", args, err)
+		}
 	}
 }

@@ -5,9 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
+
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 )
 
-// linked lists the packages of the compared libraries that lodge itself uses, with the reason. lodge-bench links more.
+// linked lists the packages of the compared libraries that lodge itself uses, with the reason.
+// lodge-bench links more.
 var linked = map[string]string{
 	"github.com/sp301415/tfhe-go/math/":              "transforms of engine/multikey",
 	"github.com/sp301415/tfhe-go/tfhe":               "gadgets of engine/multikey",
@@ -22,8 +27,8 @@ var linked = map[string]string{
 	"github.com/lodge-mpc/lodge/cmd/internal/":       "clusters and progress, shared with lodge-bench",
 }
 
-// The lodge binary links neither the benchmarks nor the packages of other libraries that only they need, such as the
-// multi-key package of tfhe-go.
+// The lodge binary links neither the benchmarks nor the packages of other libraries that only they
+// need, such as the multi-key package of tfhe-go.
 func TestBinaryLeavesBenchmarksOut(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {
@@ -55,12 +60,9 @@ func TestBinaryLeavesBenchmarksOut(t *testing.T) {
 // `lodge bench` names its successor, and its exit code is that of wrong usage.
 func TestBenchIsAnotherProgram(t *testing.T) {
 	for _, args := range [][]string{{"bench"}, {"bench", "kernels", "--filter", "ntt"}} {
-		out, err := runLodge(t, args...)
-		if err == nil || out != "" || exitCode(err) != 2 || !strings.Contains(err.Error(), "run `lodge-bench`") || strings.Contains(err.Error(), "\n") {
+		out, err := lodgetest.Run(t, args...)
+		if err == nil || out != "" || cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "run `lodge-bench`") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v: %q, %v", args, out, err)
 		}
-	}
-	if _, err := runLodge(t, "version", "nothing"); exitCode(err) != 1 {
-		t.Errorf("another error: %v", err)
 	}
 }

@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/try"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
@@ -56,7 +59,7 @@ func TestDevRefuses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net")
 	dev := func(want string, args ...string) {
 		t.Helper()
-		_, err := runLodge(t, append([]string{"dev", "--dir", dir}, args...)...)
+		_, err := lodgetest.Run(t, append([]string{"dev", "--dir", dir}, args...)...)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %s", args, err, want)
 		}
@@ -77,7 +80,7 @@ func TestDevRefuses(t *testing.T) {
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("after refusals: %v", err)
 	}
-	if _, err := runLodge(t, "init", dir, "--port", "65533"); err == nil || exists(dir) {
+	if _, err := lodgetest.Run(t, "init", dir, "--port", "65533"); err == nil || cli.Exists(dir) {
 		t.Errorf("lodge init: %v", err)
 	}
 	net, err := devnet.Write(dir, devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true})
@@ -99,25 +102,25 @@ func TestDevRefuses(t *testing.T) {
 // with the same cluster.
 func TestDev(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net")
-	args := []string{"dev", "--dir", dir, "--field", liveField, "--stock", "100", "--json"}
+	args := []string{"dev", "--dir", dir, "--field", lodgetest.LiveField, "--stock", "100", "--json"}
 	var logs string
 	for _, more := range [][]string{{"--parties", "2", "--params", "insecure-8"}, {"--dim", "8"}} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		out, said := &screen{t: t}, &screen{t: t}
-		root := rootCommand()
+		root := lodgetest.NewLodge()
 		root.SetArgs(append(args, more...))
 		root.SetOut(out)
 		root.SetErr(said)
 		ended := make(chan error, 1)
 		go func() { ended <- root.ExecuteContext(ctx) }()
 		out.shows("}\n")
-		var r devReport
+		var r try.DevReport
 		if err := json.Unmarshal([]byte(out.String()), &r); err != nil || r.Epoch != 1 || r.Available < 100 {
 			t.Errorf("%v: %s", err, out)
 		}
 		other := fmt.Sprintf("another lodge dev runs on %s (pid %d)", dir, os.Getpid())
-		if again, err := runLodge(t, args...); !errors.Is(err, &rpc.Error{Code: rpc.Conflict}) || !strings.Contains(err.Error(), other) || strings.Contains(again, "ready") {
+		if again, err := lodgetest.Run(t, args...); !errors.Is(err, &rpc.Error{Code: rpc.Conflict}) || !strings.Contains(err.Error(), other) || strings.Contains(again, "ready") {
 			t.Errorf("a second one: %v\n%s", err, again)
 		}
 		b, err := os.ReadFile(filepath.Join(dir, "p1.log"))
@@ -129,7 +132,7 @@ func TestDev(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Errorf("%v\n%s", err, said)
 		}
-		if note := strings.Contains(said.String(), "--dim 8 is for new keys, and epoch 1 is there: lodge jobs submit --kind keys --dim 8 --cluster "+dir); note != (len(more) == 2) {
+		if note := strings.Contains(said.String(), "--dim 8 applies to new keys, but epoch 1 exists: lodge jobs submit --kind keys --dim 8 --cluster "+dir); note != (len(more) == 2) {
 			t.Errorf("%v: %s", more, said)
 		}
 	}
@@ -141,25 +144,25 @@ func TestClusterDir(t *testing.T) {
 	t.Chdir(t.TempDir())
 	want := func(flag, want string) {
 		t.Helper()
-		if got := clusterDir(flag); got != want {
+		if got := cli.ClusterDir(flag); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 	want("", ".")
-	if err := errors.Join(os.Mkdir(devDir, 0o700), os.WriteFile(filepath.Join(devDir, rosterFile), nil, 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(cli.DevDir, 0o700), os.WriteFile(filepath.Join(cli.DevDir, cli.RosterFile), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	want("", devDir)
+	want("", cli.DevDir)
 	want("there", "there")
-	if err := os.WriteFile(rosterFile, nil, 0o600); err != nil {
+	if err := os.WriteFile(cli.RosterFile, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	want("", ".")
-	t.Setenv(clusterVariable, "elsewhere")
+	t.Setenv(cli.ClusterVariable, "elsewhere")
 	want("", "elsewhere")
 	want("there", "there")
 	for _, args := range [][]string{{"stock"}, {"doctor"}, {"ciphertexts", "encrypt", "1", "--out", "x"}} {
-		if _, err := runLodge(t, args...); err == nil || !strings.Contains(err.Error(), "elsewhere/") {
+		if _, err := lodgetest.Run(t, args...); err == nil || !strings.Contains(err.Error(), "elsewhere/") {
 			t.Errorf("%v: %v", args, err)
 		}
 	}

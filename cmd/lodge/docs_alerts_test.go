@@ -19,8 +19,9 @@ type alertRule struct {
 	Labels, Annotations map[string]string
 }
 
-// Every alert says what it means, leads to its section of docs/operations/alerts.md, which says how grave it is, and has a
-// case in which it fires and one in which it does not; there are no other sections. It asks for metrics that there are.
+// Every alert says what it means, leads to its section of docs/operations/alerts.md, which says how
+// grave it is, and has a case in which it fires and one in which it does not; there are no other
+// sections. It asks for metrics that there are.
 func TestAlertsDocument(t *testing.T) {
 	read := func(path ...string) []byte {
 		b, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...))

@@ -13,7 +13,8 @@ import (
 
 var updateDocs = flag.Bool("update", false, "write the figures of docs/operations/capacity.md that follow from docs/measurements/benchmarks.md")
 
-// measuredFigure returns a function that reads a figure of docs/measurements/benchmarks.md in its base unit.
+// measuredFigure returns a function that reads a figure of docs/measurements/benchmarks.md in its
+// base unit.
 func measuredFigure(t *testing.T) func(name string) float64 {
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "measurements", "benchmarks.md"))
 	if err != nil {
@@ -37,7 +38,8 @@ func measuredFigure(t *testing.T) func(name string) float64 {
 	}
 }
 
-// The figures of docs/operations/capacity.md follow from those of docs/measurements/benchmarks.md. With -update the test writes them.
+// The figures of docs/operations/capacity.md follow from those of docs/measurements/benchmarks.md.
+// With -update the test writes them.
 func TestCapacityFollowsFromTheBenchmarks(t *testing.T) {
 	figure := measuredFigure(t)
 	cpu, sent := 1e6/figure("scalar_triples_per_cpu_second_s14_32"), 1e6*figure("scalar_bytes_per_triple_s14_32")

@@ -8,12 +8,13 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
 	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// configured loads a file of a development cluster twice: as it is written, and with the settings in the first blocks of YAML
-// that a document shows.
+// configured loads a file of a development cluster twice: as it is written, and with the settings
+// in the first blocks of YAML that a document shows.
 func configured[T any](t *testing.T, document string, first int, of func(*devnet.Cluster) string, load func(path string, set ...string) (T, error)) (text string, plain, shown T) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", document))
@@ -42,7 +43,7 @@ func configured[T any](t *testing.T, document string, first int, of func(*devnet
 			t.Fatal(err)
 		}
 	}
-	writeYAML(t, file, settings)
+	lodgetest.WriteYAML(t, file, settings)
 	if shown, err = load(file); err != nil {
 		t.Fatal(err)
 	}

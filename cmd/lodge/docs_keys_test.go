@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/keys"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
 )
 
 // What docs/guides/keys.md says to do can be done, in its order, on a cluster that has one epoch.
@@ -17,16 +20,16 @@ func TestKeysDocument(t *testing.T) {
 	if len(lines) < 8 {
 		t.Fatalf("%d commands", len(lines))
 	}
-	l := startLive(t)
+	l := lodgetest.Start(t)
 	for _, line := range lines {
 		words := strings.Fields(strings.Replace(line, "--cluster cluster", "", 1))
 		if words[0] != "lodge" || len(words) == len(strings.Fields(line)) {
 			t.Fatalf("%q is not a command on the cluster", line)
 		}
-		l.ok(words[1:]...)
+		l.OK(words[1:]...)
 	}
 	states := ""
-	for _, e := range read[keysListing](l, "keys", "list").Epochs {
+	for _, e := range lodgetest.Read[keys.KeysListing](l, "keys", "list").Epochs {
 		for _, p := range e.Parties {
 			states += p.State + " "
 		}

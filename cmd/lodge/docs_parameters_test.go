@@ -15,7 +15,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// parameterRows are the rows of the table of docs/reference/parameters.md: every set that is not for tests.
+// parameterRows are the rows of the table of docs/reference/parameters.md: every set that is not
+// for tests.
 func parameterRows() (rows []string) {
 	row := func(name, successor string, b hardness.Bits, failure, table string) {
 		if successor != "" {

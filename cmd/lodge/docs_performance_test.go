@@ -12,8 +12,8 @@ import (
 // namedFigure is a row of a table with a benchmark's name, and a figure beside it.
 var namedFigure = regexp.MustCompile("(?m)^\\|.*`([a-z0-9]+_[a-z0-9_]+)`.*\\|.*[0-9].*\\|$")
 
-// A measured figure stands in docs/measurements/benchmarks.md alone: no other page repeats one by its name, and every name that a page
-// mentions is one that the benchmarks have.
+// A measured figure stands in docs/measurements/benchmarks.md alone: no other page repeats one by
+// its name, and every name that a page mentions is one that the benchmarks have.
 func TestFiguresStandInOnePlace(t *testing.T) {
 	root := filepath.Join("..", "..")
 	b, err := os.ReadFile(filepath.Join(root, "docs", "measurements", "benchmarks.md"))

@@ -8,7 +8,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// What docs/guides/stock.md says of the configuration are the defaults, and the metrics that it names exist.
+// What docs/guides/stock.md says of the configuration are the defaults, and the metrics that it
+// names exist.
 func TestStockDocument(t *testing.T) {
 	text, plain, shown := configured(t, "stock.md", 2, func(n *devnet.Cluster) string { return n.Coordinator }, config.LoadCoordinator)
 	if shown.Stock != plain.Stock {

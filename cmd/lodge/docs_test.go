@@ -9,13 +9,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
 )
 
-// planned commands are documented ahead of their code. One that exists must not be here: the test says so.
+// planned commands are documented ahead of their code. One that exists must not be here: the test
+// says so.
 var planned = map[string]bool{}
 
-// Every command in a ```sh block of the documents exists: make targets, and lodge's subcommands with their flags. Every
-// relative link leads somewhere.
+// Every command in a ```sh block of the documents exists: make targets, and lodge's subcommands
+// with their flags. Every relative link leads somewhere.
 func TestDocuments(t *testing.T) {
 	root := filepath.Join("..", "..")
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -60,7 +64,7 @@ func TestDocuments(t *testing.T) {
 		t.Errorf("%d commands were found in the documents", commands)
 	}
 	for name := range planned {
-		if cmd, _, err := rootCommand().Find([]string{name}); err == nil && cmd.Name() == name {
+		if cmd, _, err := lodgetest.NewLodge().Find([]string{name}); err == nil && cmd.Name() == name {
 			t.Errorf("lodge %s exists now: take it off the list of planned commands", name)
 		}
 	}
@@ -81,7 +85,8 @@ func shellLines(text string) (lines []string) {
 	return lines
 }
 
-// checkCommand reports what is wrong with a documented command: `make TARGET`, `go run ./cmd/lodge ...`, `lodge ...`.
+// checkCommand reports what is wrong with a documented command: `make TARGET`, `go run ./cmd/lodge
+// ...`, `lodge ...`.
 func checkCommand(line, makefile string) error {
 	line = strings.TrimPrefix(strings.TrimPrefix(line, "go run ./cmd/"), "bin/")
 	words := strings.Fields(line)
@@ -99,13 +104,13 @@ func checkCommand(line, makefile string) error {
 		if planned[words[1]] {
 			return nil
 		}
-		root := rootCommand()
+		root := lodgetest.NewLodge()
 		root.InitDefaultCompletionCmd()
 		cmd, rest, err := root.Find(words[1:])
 		if err != nil {
 			return err
 		}
-		if _, ok := cmd.Annotations[onlyHelp]; ok && len(rest) == 0 || !cmd.Runnable() {
+		if _, ok := cmd.Annotations[cli.OnlyHelp]; ok && len(rest) == 0 || !cmd.Runnable() {
 			return fmt.Errorf("%s alone does nothing", cmd.CommandPath())
 		}
 		if err := cmd.ParseFlags(rest); err != nil {
@@ -124,8 +129,9 @@ func checkCommand(line, makefile string) error {
 	return checkPython(words)
 }
 
-// checkCompose reports what is wrong with a documented command of Docker Compose: what it does is one of a few things, and
-// the words after the name of a service, if lodge is run in its container, are a command of lodge.
+// checkCompose reports what is wrong with a documented command of Docker Compose: what it does is
+// one of a few things, and the words after the name of a service, if lodge is run in its container,
+// are a command of lodge.
 func checkCompose(words []string) error {
 	if len(words) > 3 && words[2] == "--profile" && words[3] == "monitoring" {
 		words = append(words[:2:2], words[4:]...)
@@ -164,7 +170,8 @@ func checkCompose(words []string) error {
 	return nil
 }
 
-// checkHelm reports what is wrong with a documented command of Helm: its flags are few, and the files of this tree are there.
+// checkHelm reports what is wrong with a documented command of Helm: its flags are few, and the
+// files of this tree are there.
 func checkHelm(words []string) error {
 	if !slices.Contains([]string{"install", "upgrade", "rollback", "test", "uninstall"}, words[1]) {
 		return fmt.Errorf("helm %s is not among what the documents use", words[1])
@@ -182,7 +189,8 @@ func checkHelm(words []string) error {
 	return nil
 }
 
-// checkPython reports what is wrong with a documented command of Python, which works in an environment called venv.
+// checkPython reports what is wrong with a documented command of Python, which works in an
+// environment called venv.
 func checkPython(words []string) error {
 	file := ""
 	switch {

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// Every test that docs/internals/testing.md names exists, and every fuzz target of the tree is named there.
+// Every test that docs/internals/testing.md names exists, and every fuzz target of the tree is
+// named there.
 func TestTestingDocument(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "docs", "internals", "testing.md"))
@@ -55,8 +56,8 @@ func TestTestingDocument(t *testing.T) {
 	}
 }
 
-// checkTestingDocument says what is wrong with the document. Tests are named by the last element of their package's
-// directory, `popk.TestX`; fuzz targets in a row that begins with the directory.
+// checkTestingDocument says what is wrong with the document. Tests are named by the last element of
+// their package's directory, `popk.TestX`; fuzz targets in a row that begins with the directory.
 func checkTestingDocument(text string, tests map[string]bool) (problems []string) {
 	short := map[string]bool{}
 	for name := range tests {
@@ -90,8 +91,8 @@ func checkTestingDocument(text string, tests map[string]bool) (problems []string
 	return problems
 }
 
-// Every test of which a part is left out every day is one of those that make slow runs whole, but for those that have a
-// command of their own.
+// Every test of which a part is left out every day is one of those that make slow runs whole, but
+// for those that have a command of their own.
 func TestLongTestsAreRun(t *testing.T) {
 	root := filepath.Join("..", "..")
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))

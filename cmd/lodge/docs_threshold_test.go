@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
@@ -21,16 +22,16 @@ func TestThresholdDocument(t *testing.T) {
 	if len(lines) < 18 {
 		t.Fatalf("%d commands", len(lines))
 	}
-	l := startThreshold(t)
+	l := lodgetest.StartThreshold(t)
 	t.Chdir(t.TempDir())
 	decrypted, opened := 0, 0
 	for _, line := range lines {
-		if line = strings.Replace(line, "--params B13-17", "--params "+bgvSet, 1); !strings.Contains(line, "--params") { // in no time
-			line = strings.Replace(line, "keys generate", "keys generate --params "+thresholdSet, 1)
+		if line = strings.Replace(line, "--params B13-17", "--params "+lodgetest.BgvSet, 1); !strings.Contains(line, "--params") { // in no time
+			line = strings.Replace(line, "keys generate", "keys generate --params "+lodgetest.ThresholdSet, 1)
 		}
-		line = strings.ReplaceAll(line, " cluster/", " "+l.net.Dir+"/")
+		line = strings.ReplaceAll(line, " cluster/", " "+l.Net.Dir+"/")
 		words := strings.Fields(strings.Replace(line, "--cluster cluster", "", 1))
-		out := l.ok(words[1:]...)
+		out := l.OK(words[1:]...)
 		switch {
 		case strings.Contains(line, "decrypt open"):
 			if !strings.Contains(out, "2\n7\n") {

@@ -5,19 +5,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// Every command that does something has an example, which it would take; there are no examples of others.
+// Every command that does something has an example, which it would take; there are no examples of
+// others.
 func TestExamples(t *testing.T) {
 	left := map[string]bool{}
-	for name := range examples {
+	for name := range cli.Examples {
 		left[name] = true
 	}
-	for _, cmd := range commands(t) {
-		name := strings.Join(named(cmd), " ")
-		if _, ok := cmd.Annotations[onlyHelp]; ok || cmd.Parent() == nil || strings.HasPrefix(name, "completion") || name == "help" || cmd.Hidden {
+	for _, cmd := range lodgetest.Commands(t) {
+		name := strings.Join(lodgetest.Named(cmd), " ")
+		if _, ok := cmd.Annotations[cli.OnlyHelp]; ok || cmd.Parent() == nil || strings.HasPrefix(name, "completion") || name == "help" || cmd.Hidden {
 			continue
 		}
 		delete(left, name)
@@ -48,7 +51,7 @@ func TestCompletionWithoutServer(t *testing.T) {
 		params.Default: {"params", "show", ""},
 		"p256":         {"params", "show", params.Default, "--field", ""},
 	} {
-		out, err := runLodge(t, append([]string{"__complete"}, args...)...)
+		out, err := lodgetest.Run(t, append([]string{"__complete"}, args...)...)
 		if err != nil || !strings.Contains("\n"+out, "\n"+want+"\n") {
 			t.Errorf("%v: %v: no %s in %s", args, err, want, out)
 		}
@@ -57,13 +60,13 @@ func TestCompletionWithoutServer(t *testing.T) {
 
 // The version names what must agree between parties.
 func TestVersion(t *testing.T) {
-	out, err := runLodge(t, "version", "--json")
-	var r versionReport
+	out, err := lodgetest.Run(t, "version", "--json")
+	var r cli.VersionReport
 	if err != nil || json.Unmarshal([]byte(out), &r) != nil || r.Protocol != job.ProtocolVersion || !strings.HasPrefix(r.Go, "go1") ||
 		len(r.Sets) != len(params.Sets()) || len(r.Sets[0].Hash) != 64 {
 		t.Errorf("%v: %s", err, out)
 	}
-	if out, err = runLodge(t, "version"); err != nil || !strings.Contains(out, params.Default+" ") {
+	if out, err = lodgetest.Run(t, "version"); err != nil || !strings.Contains(out, params.Default+" ") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -10,36 +9,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// commands are all commands, with those that cobra adds.
-func commands(t *testing.T) (list []*cobra.Command) {
-	t.Helper()
-	root := rootCommand()
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
-	var add func(*cobra.Command)
-	add = func(cmd *cobra.Command) {
-		list = append(list, cmd)
-		for _, sub := range cmd.Commands() {
-			add(sub)
-		}
-	}
-	add(root)
-	if len(list) < 50 {
-		t.Fatalf("%d commands", len(list))
-	}
-	return list
-}
-
-// Help has the name of a flag's value where pflag finds one in backquotes: one word, and not a command that the text names.
+// Help has the name of a flag's value where pflag finds one in backquotes: one word, and not a
+// command that the text names.
 func TestFlagsNameTheirValues(t *testing.T) {
-	for _, cmd := range commands(t) {
+	for _, cmd := range lodgetest.Commands(t) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if value, _ := pflag.UnquoteUsage(f); strings.Contains(value, " ") {
 				t.Errorf("%s: --%s %s", cmd.CommandPath(), f.Name, value)
@@ -48,60 +29,27 @@ func TestFlagsNameTheirValues(t *testing.T) {
 	}
 }
 
-// named is a command's name without that of the program.
-func named(cmd *cobra.Command) []string { return strings.Fields(cmd.CommandPath())[1:] }
-
-// fails runs a command line that must fail and gives the error, and what it wrote to standard output.
-func fails(t *testing.T, args ...string) (*rpc.Error, string) {
-	t.Helper()
-	var out bytes.Buffer
-	root := rootCommand()
-	root.SetOut(&out)
-	root.SetErr(io.Discard)
-	err := execute(t.Context(), root, args)
-	if err == nil {
-		t.Errorf("%v passes: %s", args, out.String())
-		return &rpc.Error{}, ""
-	}
-	return rpc.FromError(err), out.String()
-}
-
-// failed reads the error that a command with --json wrote, in the only or last document.
-func failed(t *testing.T, text string) (last map[string]any, f failure) {
-	t.Helper()
-	for d := json.NewDecoder(strings.NewReader(text)); d.More(); {
-		last = nil
-		if err := d.Decode(&last); err != nil {
-			t.Fatalf("%v in %q", err, text)
-		}
-	}
-	member, err := json.Marshal(last["error"])
-	if err != nil || json.Unmarshal(member, &f) != nil || f.Code == "" || f.What == "" {
-		t.Fatalf("no error in %q", text)
-	}
-	return last, f
-}
-
-// A command that has subcommands refuses a word that is none of them; where it does nothing else, it shows its help alone.
+// A command that has subcommands refuses a word that is none of them; where it does nothing else,
+// it shows its help alone.
 func TestUnknownSubcommand(t *testing.T) {
-	for _, cmd := range commands(t) {
+	for _, cmd := range lodgetest.Commands(t) {
 		if !cmd.HasSubCommands() {
 			continue
 		}
-		if cmd.Annotations[takesArguments] != "" { // a file, perhaps
+		if cmd.Annotations[cli.TakesArguments] != "" { // a file, perhaps
 			continue
 		}
-		e, out := fails(t, append(named(cmd), "nonsense")...)
+		e, out := lodgetest.Fails(t, append(lodgetest.Named(cmd), "nonsense")...)
 		if e.Code != rpc.Invalid || !strings.Contains(e.What, `unknown command "nonsense" for "`+cmd.CommandPath()+`"`) || e.Next == "" || out != "" {
 			t.Errorf("%s nonsense: %v, %q", cmd.CommandPath(), e, out)
 		}
-		if e, _ := fails(t, append([]string{"help"}, append(named(cmd), "nonsense")...)...); e.Code != rpc.Invalid {
+		if e, _ := lodgetest.Fails(t, append([]string{"help"}, append(lodgetest.Named(cmd), "nonsense")...)...); e.Code != rpc.Invalid {
 			t.Errorf("help %s nonsense: %v", cmd.CommandPath(), e)
 		}
-		if _, ok := cmd.Annotations[onlyHelp]; !ok {
+		if _, ok := cmd.Annotations[cli.OnlyHelp]; !ok {
 			continue
 		}
-		if out, err := runLodge(t, named(cmd)...); err != nil || !strings.Contains(out, "Usage:") {
+		if out, err := lodgetest.Run(t, lodgetest.Named(cmd)...); err != nil || !strings.Contains(out, "Usage:") {
 			t.Errorf("%s: %v: %s", cmd.CommandPath(), err, out)
 		}
 	}
@@ -110,33 +58,35 @@ func TestUnknownSubcommand(t *testing.T) {
 		"did you mean `lodge stock` or `lodge store`?": {"stokc"},
 		"see `lodge store --help`":                     {"store", "nonsense"},
 	} {
-		if e, _ := fails(t, args...); !strings.HasPrefix(e.Next, want) {
+		if e, _ := lodgetest.Fails(t, args...); !strings.HasPrefix(e.Next, want) {
 			t.Errorf("%v: %v, want %s", args, e, want)
 		}
 	}
 }
 
-// Every command refuses a flag that it does not know as an invalid request, and says so in JSON where that is asked.
+// Every command refuses a flag that it does not know as an invalid request, and says so in JSON
+// where that is asked.
 func TestFailuresAreJSON(t *testing.T) {
-	for _, cmd := range commands(t) {
-		e, out := fails(t, append(named(cmd), "--json", "--nonsense")...)
-		_, f := failed(t, out)
+	for _, cmd := range lodgetest.Commands(t) {
+		e, out := lodgetest.Fails(t, append(lodgetest.Named(cmd), "--json", "--nonsense")...)
+		_, f := lodgetest.Failed(t, out)
 		if e.Code != rpc.Invalid || f.Code != rpc.Invalid || e.Next == "" || f.What != e.What || f.Next != e.Next {
 			t.Errorf("%s: %v, %q", cmd.CommandPath(), e, out)
 		}
 	}
 }
 
-// What fails without a server ends with a code and a next step, on standard output too, in one document.
+// What fails without a server ends with a code and a next step, on standard output too, in one
+// document.
 func TestFailuresHaveCodes(t *testing.T) {
-	shares := exportTwo(t, 3)
-	keyless, party := withoutKey(t, shares), filepath.Join(shares, "party-0")
+	shares := lodgetest.ExportTwo(t, 3)
+	keyless, party := lodgetest.WithoutKey(t, shares), filepath.Join(shares, "party-0")
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, []byte("x: 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	full := t.TempDir()
-	if _, err := runLodge(t, "export", "mp-spdz", "--from", party, "--out", full); err != nil {
+	if _, err := lodgetest.Run(t, "export", "mp-spdz", "--from", party, "--out", full); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -154,49 +104,27 @@ func TestFailuresHaveCodes(t *testing.T) {
 		{rpc.Invalid, "lodge party --help", []string{"party", "--config", "nowhere.yaml"}},
 		{rpc.Invalid, "docs/operations/operate.md", []string{"store", "stats", "--config", file}},
 		{rpc.Conflict, "lodge fetch --with-mac-key", []string{"export", "mp-spdz", "--from", keyless, "--out", t.TempDir()}},
-		{rpc.Conflict, "fetch others", []string{"export", "mp-spdz", "--from", filepath.Join(pooled(t, exportTwo(t, 3)), "party-0"), "--out", t.TempDir()}},
+		{rpc.Conflict, "fetch others", []string{"export", "mp-spdz", "--from", filepath.Join(lodgetest.Pooled(t, lodgetest.ExportTwo(t, 3)), "party-0"), "--out", t.TempDir()}},
 		{rpc.Invalid, "--pool --into DIR", []string{"verify", shares}},
-		{badShares, "--pool --into DIR", []string{"verify", keyless, filepath.Join(shares, "party-1")}},
+		{cli.BadShares, "--pool --into DIR", []string{"verify", keyless, filepath.Join(shares, "party-1")}},
 		{rpc.Invalid, "name one directory of shares for each party", []string{"verify", party}},
 		{rpc.Conflict, "--force", []string{"export", "mp-spdz", "--from", party, "--out", full}},
-		{badShares, "name directories that", []string{"export", "mp-spdz", "--from", "/etc/hosts", "--out", t.TempDir()}},
-		{rpc.Invalid, "a file stands where", []string{"export", "mp-spdz", "--from", filepath.Join(shares, "party-1"), "--out", filepath.Join(file, "x")}},
+		{cli.BadShares, "name directories that", []string{"export", "mp-spdz", "--from", "/etc/hosts", "--out", t.TempDir()}},
+		{rpc.Invalid, "this one needs a directory where", []string{"export", "mp-spdz", "--from", filepath.Join(shares, "party-1"), "--out", filepath.Join(file, "x")}},
 		{rpc.Invalid, "add --kind matrix", []string{"demo", "--dim", "5"}},
 		{rpc.NotFound, "", []string{"audit", "verify", "nowhere"}},
 	} {
-		e, out := fails(t, append(c.args, "--json")...)
-		_, f := failed(t, out)
+		e, out := lodgetest.Fails(t, append(c.args, "--json")...)
+		_, f := lodgetest.Failed(t, out)
 		if e.Code != c.code || f.Code != c.code || !strings.Contains(f.Next, c.next) || strings.Contains(f.What, string(f.Code)+":") {
 			t.Errorf("%v: %v, want %s (%s)", c.args, e, c.code, c.next)
 		}
 	}
 }
 
-// withoutKey copies party 0's shares as a fetch without the share of the MAC key leaves them.
-func withoutKey(t *testing.T, shares string) string {
-	t.Helper()
-	dir := filepath.Join(t.TempDir(), "keyless")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(shares, "party-0"))); err != nil {
-		t.Fatal(err)
-	}
-	m, err := tuplefile.ReadManifest(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.MACKeyShare, m.MACKeyPooled = "", false
-	text, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, tuplefile.ManifestName), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
 // A record that is written beside a failure has it inside, and there is no second document.
 func TestFailureInRecord(t *testing.T) {
-	dir := pooled(t, exportTwo(t, 3))
+	dir := lodgetest.Pooled(t, lodgetest.ExportTwo(t, 3))
 	manifest := filepath.Join(dir, "party-1", tuplefile.ManifestName)
 	data, err := os.ReadFile(manifest)
 	if err != nil {
@@ -205,12 +133,12 @@ func TestFailureInRecord(t *testing.T) {
 	if err := os.WriteFile(manifest, bytes.Replace(data, []byte(`"mac_key_share": "22"`), []byte(`"mac_key_share": "23"`), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e, out := fails(t, "verify", "--json", dir)
-	if record, f := failed(t, out); record["ok"] != false || record["tuples"] != 3.0 || f.Code != checkFailed || e.Code != checkFailed ||
+	e, out := lodgetest.Fails(t, "verify", "--json", dir)
+	if record, f := lodgetest.Failed(t, out); record["ok"] != false || record["tuples"] != 3.0 || f.Code != cli.CheckFailed || e.Code != cli.CheckFailed ||
 		f.What != "verification failed: 0 of 3 tuples are good" {
 		t.Errorf("%v: %s", e, out)
 	}
-	if e, out = fails(t, "verify", dir); !strings.Contains(out, "0 of 3") || strings.Contains(out, "error") {
+	if e, out = lodgetest.Fails(t, "verify", dir); !strings.Contains(out, "0 of 3") || strings.Contains(out, "error") {
 		t.Errorf("%v: %s", e, out)
 	}
 	for text, want := range map[string]string{
@@ -220,22 +148,22 @@ func TestFailureInRecord(t *testing.T) {
 		"[1]\n":              "[1]\n" + `{"error":{"code":"busy","what":"x","next":""}}` + "\n",
 	} {
 		var b bytes.Buffer
-		o := &output{w: &b, held: true}
+		o := &cli.Output{W: &b, Held: true}
 		if _, err := io.WriteString(o, text); err != nil || b.Len() > 0 {
 			t.Fatalf("%v: %s", err, b.String())
 		}
-		if err := o.fail(errors.Join(rpc.Errorf(rpc.Busy, "", "x"))); err != nil || b.String() != want {
+		if err := o.Fail(errors.Join(rpc.Errorf(rpc.Busy, "", "x"))); err != nil || b.String() != want {
 			t.Errorf("%v: %q becomes %q", err, text, b.String())
 		}
 	}
 }
 
-// Where nothing is there, every example of a command that needs something fails with a code other than internal and a next
-// step, and with --json in JSON.
+// Where nothing is there, every example of a command that needs something fails with a code other
+// than internal and a next step, and with --json in JSON.
 func TestExamplesFailWell(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tried := 0
-	for name, text := range examples {
+	for name, text := range cli.Examples {
 		switch strings.Fields(name)[0] {
 		case "demo", "dev", "init", "bench", "params", "version", "compose", "enrol": // these need nothing
 			continue
@@ -245,19 +173,19 @@ func TestExamplesFailWell(t *testing.T) {
 		}
 		for line := range strings.Lines(text) {
 			args := strings.Fields(strings.NewReplacer("HASH", strings.Repeat("0", 64), "DIGEST", strings.Repeat("0", 64)).Replace(line))[1:]
-			cmd, _, err := rootCommand().Find(args)
+			cmd, _, err := lodgetest.NewLodge().Find(args)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if cmd.Flags().Lookup("json") == nil && cmd.InheritedFlags().Lookup("json") == nil {
-				e, out := fails(t, args...)
+				e, out := lodgetest.Fails(t, args...)
 				if e.Code != rpc.NotFound && e.Code != rpc.Unavailable || e.Next == "" || out != "" {
 					t.Errorf("%v: %v: %s", args, e, out)
 				}
 				continue
 			}
-			e, out := fails(t, append(args, "--json")...)
-			if last, f := failed(t, out); f.Code != e.Code || f.Code != rpc.NotFound && name != "doctor" || f.Next == "" {
+			e, out := lodgetest.Fails(t, append(args, "--json")...)
+			if last, f := lodgetest.Failed(t, out); f.Code != e.Code || f.Code != rpc.NotFound && name != "doctor" || f.Next == "" {
 				t.Errorf("%v: %v: %v", args, e, last)
 			}
 			tried++

@@ -17,6 +17,8 @@ import (
 
 	jose "github.com/go-jose/go-jose/v4"
 
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
@@ -67,39 +69,39 @@ func TestJobsWithToken(t *testing.T) {
 		}
 		write(file, []byte(text+"\n"))
 	}
-	cluster := unreachableCluster(t, func(f *config.CoordinatorFile) {
+	cluster := lodgetest.UnreachableCluster(t, func(f *config.CoordinatorFile) {
 		f.OIDC = &config.OIDC{Issuer: issuer.URL, Audience: "lodge", CA: ca}
 		f.Clients = append(f.Clients, config.Client{Name: "ci", OIDCSubject: "sub-ci", Permissions: []string{config.PermStatus}})
 	})
 
 	token("sub-ci")
-	out, err := runLodge(t, "jobs", "list", "--cluster", cluster, "--token-file", file)
+	out, err := lodgetest.Run(t, "jobs", "list", "--cluster", cluster, "--token-file", file)
 	if err != nil || out != "no jobs\n" {
 		t.Errorf("%v: %s", err, out)
 	}
 	configuration := filepath.Join(dir, "client.yaml")
-	roster, err := config.LoadRoster(filepath.Join(cluster, rosterFile))
+	roster, err := config.LoadRoster(filepath.Join(cluster, cli.RosterFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(configuration, fmt.Appendf(nil, "name: ci\ntls: {ca: %s}\ncoordinator: {address: %q, identity: %s, token_file: token}\n",
 		filepath.Join(cluster, "ca.pem"), roster.Coordinator.Address, roster.Coordinator.Identity))
-	if out, err := runLodge(t, "jobs", "list", "--client", configuration); err != nil || out != "no jobs\n" {
+	if out, err := lodgetest.Run(t, "jobs", "list", "--client", configuration); err != nil || out != "no jobs\n" {
 		t.Errorf("with a client's configuration: %v: %s", err, out)
 	}
 	token("sub-other")
-	if _, err := runLodge(t, "jobs", "list", "--client", configuration); !errors.Is(err, &rpc.Error{Code: rpc.Forbidden}) {
+	if _, err := lodgetest.Run(t, "jobs", "list", "--client", configuration); !errors.Is(err, &rpc.Error{Code: rpc.Forbidden}) {
 		t.Errorf("with a client's configuration: %v", err)
 	}
-	if _, err := runLodge(t, "jobs", "list", "--cluster", cluster, "--token-file", file); !errors.Is(err, &rpc.Error{Code: rpc.Forbidden}) {
+	if _, err := lodgetest.Run(t, "jobs", "list", "--cluster", cluster, "--token-file", file); !errors.Is(err, &rpc.Error{Code: rpc.Forbidden}) {
 		t.Error(err)
 	}
 	token("sub-ci") // with the operator's certificate
 	both := []string{"jobs", "list", "--cluster", cluster, "--token-file", file, "--identity", filepath.Join(cluster, "clients", "operator.pem")}
-	if _, err := runLodge(t, both...); !errors.Is(err, &rpc.Error{Code: rpc.Forbidden}) || !strings.Contains(err.Error(), "the token does not") {
+	if _, err := lodgetest.Run(t, both...); !errors.Is(err, &rpc.Error{Code: rpc.Forbidden}) || !strings.Contains(err.Error(), "the token does not") {
 		t.Error(err)
 	}
-	if _, err := runLodge(t, "jobs", "list", "--cluster", cluster, "--token-file", ca+".none"); !errors.Is(err, &rpc.Error{Code: rpc.Unauthenticated}) {
+	if _, err := lodgetest.Run(t, "jobs", "list", "--cluster", cluster, "--token-file", ca+".none"); !errors.Is(err, &rpc.Error{Code: rpc.Unauthenticated}) {
 		t.Error(err)
 	}
 }

@@ -22,7 +22,7 @@ var table = [...]Descriptor{
 		MPSPDZ: "Triples",
 	},
 	Matrix: {
-		Name: "matrix", Title: "matrix triples", Help: "random matrices of --shape and their product; the epoch needs keys for blocks of --dim", Form: Matrices,
+		Name: "matrix", Title: "matrix triples", Help: "random matrices of --shape and their product; the epoch must have keys for the block --block", Form: Matrices,
 		Parts: []Part{
 			{Name: "a", Domain: Uniform, Vector: A, Sides: []Side{Rows, Inner}},
 			{Name: "b", Domain: Uniform, Vector: B, Sides: []Side{Inner, Columns}},
@@ -62,7 +62,7 @@ var table = [...]Descriptor{
 	},
 	Convolution: {
 		Name: "convolution", Title: "convolution triples", Form: Convolutions,
-		Help: "random images of --shape, kernels of --kernel, and their convolutions",
+		Help: "random images of --shape, kernels of --kernel, and their convolutions, such as --shape 3x32x32 --kernel 16x3x3 --padding 1",
 		Parts: []Part{
 			{Name: "x", Domain: Uniform, Vector: A, Sides: []Side{Channels, Height, Width}},
 			{Name: "w", Domain: Uniform, Vector: B, Sides: []Side{Outputs, Channels, KernelHeight, KernelWidth}},

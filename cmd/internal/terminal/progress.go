@@ -10,6 +10,9 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
+
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/session/job"
@@ -41,12 +44,31 @@ func NewProgress(w io.Writer) *Progress {
 
 // Is reports whether w is a terminal.
 func Is(w io.Writer) bool {
+	if x, ok := w.(interface{ Unwrap() io.Writer }); ok {
+		return Is(x.Unwrap())
+	}
 	f, ok := w.(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// Width returns the width of the terminal that w is, or 0 if w is not a terminal.
+func Width(w io.Writer) int {
+	if x, ok := w.(interface{ Unwrap() io.Writer }); ok {
+		return Width(x.Unwrap())
+	}
+	f, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // Say shows an important line until the next one.
@@ -82,8 +104,11 @@ func (p *Progress) write(line string) {
 		fmt.Fprintln(p.w, line)
 		return
 	}
-	fmt.Fprintf(p.w, "\r%-*s", p.width, line)
-	p.width = len(line)
+	if width := Width(p.w); width > 1 { // a line that wraps could not be overwritten
+		line = text.Snip(line, width-1, "…")
+	}
+	fmt.Fprintf(p.w, "\r%s", text.Pad(line, p.width, ' '))
+	p.width = text.StringWidthWithoutEscSequences(line)
 }
 
 // Done ends the line on a terminal.

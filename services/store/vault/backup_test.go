@@ -406,7 +406,7 @@ func FuzzRestore(f *testing.F) {
 func TestBackupsHaveKeysOfTheirOwn(t *testing.T) {
 	_, _, v := furnished(t)
 	now := v.Now()
-	v.Now = func() time.Time { return now } // a backup begins with its time
+	v.Clock = func() time.Time { return now } // a backup begins with its time
 	a, b := backupOf(t, v), backupOf(t, v)
 	const from = upkeep.HeadLen + upkeep.FrameHead
 	if bytes.Equal(a[from:from+16], b[from:from+16]) {

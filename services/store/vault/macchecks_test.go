@@ -205,22 +205,22 @@ func TestChecksUnderWayWhenTheProcessEnds(t *testing.T) {
 
 // A MAC key that a check of protocol version 12 may have revealed is burnt with its batches when the store opens.
 func TestExposedMACKeysAreBurnt(t *testing.T) {
-	d, k := newDisk(), &Key{}
+	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)
 	stocked(t, v, 5)
-	must(t, v.advance(func(tx store.Tx) error {
-		key, err := v.macKey(tx, "mac-1")
+	must(t, v.Advance(func(tx store.Tx) error {
+		key, err := seal.Get[keys.MACKey](v.Store, tx, keys.MACPrefix+"mac-1")
 		if err != nil {
 			return err
 		}
 		key.Exposed = []string{"s"}
-		return put(v, tx, macPrefix+"mac-1", key)
+		return seal.Put(v.Store, tx, keys.MACPrefix+"mac-1", key)
 	}))
 	v = d.open(t, k)
-	if key, err := v.MACKey("mac-1"); err != nil || key.State != MACBurnt {
+	if key, err := v.MACKey("mac-1"); err != nil || key.State != keys.MACBurnt {
 		t.Errorf("%+v, %v", key, err)
 	}
-	if b, err := v.Batch("batch-0"); err != nil || b.State != BatchRevoked {
+	if b, err := v.Batch("batch-0"); err != nil || b.State != stock.BatchRevoked {
 		t.Errorf("%+v, %v", b, err)
 	}
 }

@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+)
+
+func SetFlag(cmd *cobra.Command, set *[]string) {
+	cmd.Flags().StringArrayVar(set, "set", nil, "use `KEY=VALUE` instead of the value in the file and the environment; `lodge config keys` lists the keys")
+}
+
+// EpochArgument parses the number of an epoch.
+func EpochArgument(text string) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n == 0 {
+		return 0, rpc.Errorf(rpc.Invalid, "`lodge epochs list` lists the epochs", "%q is not the number of an epoch", text)
+	}
+	return n, nil
+}

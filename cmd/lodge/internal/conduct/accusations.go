@@ -1,0 +1,370 @@
+package conduct
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	accusationsv1 "github.com/lodge-mpc/lodge/proto/lodge/accusations/v1"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+)
+
+// accusationsCommand returns `lodge accusations`.
+func accusationsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "accusations",
+		Short: "List and verify a party's accusations of others, and lift their effect",
+		Long: "A party keeps evidence of every cheat that it can prove, and counts failures for which no party can be blamed. It\n" +
+			"excludes a convicted party and stops generation after too many failures, until its operator intervenes.",
+	}
+	cmd.AddCommand(accusationsVerifyCommand())
+	for _, sub := range []func(*cli.Operator) *cobra.Command{
+		accusationsListCommand, accusationsShowCommand, accusationsExportCommand,
+		accusationsClearCommand, accusationsPardonCommand,
+	} {
+		o := &cli.Operator{}
+		c := sub(o)
+		c.Long = strings.TrimSpace(c.Long + "\n\n" + cli.Connecting)
+		o.Flags(c)
+		o.PartyFlag(c, "the party, by name or index")
+		cmd.AddCommand(c)
+	}
+	return cmd
+}
+
+// The JSON records of accusations.
+
+type actRecord struct {
+	When   string `json:"when"`
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+}
+
+type accusationRecord struct {
+	ID        string     `json:"id"`
+	Culprit   string     `json:"culprit"`
+	Kind      string     `json:"kind"`
+	Check     string     `json:"check"`
+	Reason    string     `json:"reason"`
+	Session   string     `json:"session"`
+	SessionID string     `json:"session_id"`
+	Roster    string     `json:"roster"`
+	When      string     `json:"when"`
+	From      string     `json:"from,omitempty"` // empty: the party detected it itself
+	Size      uint64     `json:"size"`
+	Told      []string   `json:"told,omitempty"`
+	Excludes  bool       `json:"excludes"`
+	Pardon    *actRecord `json:"pardon,omitempty"`
+}
+
+type unnamedRecord struct {
+	Sequence  uint64   `json:"sequence"`
+	When      string   `json:"when"`
+	Session   string   `json:"session"`
+	SessionID string   `json:"session_id"`
+	Epoch     uint64   `json:"epoch"`
+	Check     string   `json:"check"`
+	Reason    string   `json:"reason"`
+	Suspects  []string `json:"suspects"`
+	Cleared   bool     `json:"cleared"`
+}
+
+type standingRecord struct {
+	Refusal       string     `json:"refusal,omitempty"`
+	Excluded      []string   `json:"excluded,omitempty"`
+	Failures      uint32     `json:"failures"`
+	MaxFailures   uint32     `json:"max_failures"`
+	Within        float64    `json:"within_seconds"`
+	OnProvenCheat string     `json:"on_proven_cheat"`
+	Stopped       string     `json:"stopped,omitempty"` // RFC 3339
+	Suspects      []string   `json:"suspects,omitempty"`
+	Cleared       *actRecord `json:"cleared,omitempty"`
+}
+
+func actJSON(a *accusationsv1.Act) *actRecord {
+	if a == nil {
+		return nil
+	}
+	return &actRecord{cli.Time(a.GetWhen()), a.GetBy(), a.GetReason()}
+}
+
+func accusationJSON(a *accusationsv1.Accusation) accusationRecord {
+	return accusationRecord{
+		a.GetId(), a.GetCulprit(), a.GetKind(), a.GetCheck(), a.GetReason(), a.GetSession(), a.GetSessionId(), hex.EncodeToString(a.GetRosterHash()),
+		cli.Time(a.GetWhen()), a.GetFrom(), a.GetSize(), a.GetTold(), a.GetExcludes(), actJSON(a.GetPardon()),
+	}
+}
+
+func unnamedJSON(f *accusationsv1.Failure) unnamedRecord {
+	return unnamedRecord{
+		f.GetSequence(), cli.Time(f.GetWhen()), f.GetSession(), f.GetSessionId(), f.GetEpoch(), f.GetCheck(), f.GetReason(), f.GetSuspects(), f.GetCleared(),
+	}
+}
+
+func standingJSON(s *accusationsv1.Standing) standingRecord {
+	return standingRecord{
+		s.GetRefusal(), s.GetExcluded(), s.GetFailures(), s.GetMaxFailures(), s.GetWithin().AsDuration().Seconds(), s.GetOnProvenCheat(),
+		cli.Time(s.GetStop().GetWhen()), s.GetStop().GetSuspects(), actJSON(s.GetCleared()),
+	}
+}
+
+func accusations(c *cli.Party) accusationsv1.AccusationsServiceClient {
+	return accusationsv1.NewAccusationsServiceClient(c.Conn)
+}
+
+// held is everything that a party holds against other parties.
+type held struct {
+	accusations []*accusationsv1.Accusation
+	failures    []*accusationsv1.Failure
+	standing    *accusationsv1.Standing
+}
+
+// holds fetches all pages.
+func holds(c *cli.Party, ctx context.Context) (h held, err error) {
+	q := &accusationsv1.ListAccusationsRequest{Limit: 1000}
+	for {
+		r, err := accusations(c).ListAccusations(ctx, q)
+		if err != nil {
+			return h, err
+		}
+		h.accusations, h.standing = append(h.accusations, r.GetAccusations()...), r.GetStanding()
+		if q.After = r.GetNext(); q.After == "" {
+			break
+		}
+	}
+	f := &accusationsv1.ListFailuresRequest{Limit: 1000}
+	for {
+		r, err := accusations(c).ListFailures(ctx, f)
+		if err != nil {
+			return h, err
+		}
+		h.failures = append(h.failures, r.GetFailures()...)
+		if f.After = r.GetNext(); f.After == 0 {
+			return h, nil
+		}
+	}
+}
+
+func accusationsListCommand(o *cli.Operator) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list --party PARTY",
+		Short: "List a party's accusations and its failures without blame; needs the permission status",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+				h, err := holds(c, ctx)
+				if err != nil {
+					return err
+				}
+				if o.JSON {
+					list := struct {
+						Accusations []accusationRecord `json:"accusations"`
+						Failures    []unnamedRecord    `json:"failures"`
+						Standing    standingRecord     `json:"standing"`
+					}{[]accusationRecord{}, []unnamedRecord{}, standingJSON(h.standing)}
+					for _, a := range h.accusations {
+						list.Accusations = append(list.Accusations, accusationJSON(a))
+					}
+					for _, f := range h.failures {
+						list.Failures = append(list.Failures, unnamedJSON(f))
+					}
+					return cli.WriteJSON(cmd.OutOrStdout(), list)
+				}
+				return printHeld(cmd.OutOrStdout(), h, time.Now())
+			})
+		},
+	}
+}
+
+func printHeld(w io.Writer, h held, now time.Time) error {
+	s := h.standing
+	line := "sessions may start"
+	if s.GetRefusal() != "" {
+		line = "no session starts: " + s.GetRefusal()
+	}
+	fmt.Fprintln(w, cli.OneLine(line))
+	if len(h.accusations) == 0 {
+		fmt.Fprintln(w, "no accusations")
+	} else {
+		t := cli.NewTable(w)
+		fmt.Fprintln(t, "ID\tCULPRIT\tKIND\tCHECK\tSESSION\tFROM\tAGE\tEXCLUDES\tREASON")
+		for _, a := range h.accusations {
+			excludes := "no"
+			switch {
+			case a.GetPardon() != nil:
+				excludes = "pardoned"
+			case a.GetExcludes():
+				excludes = "yes"
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.GetId(), a.GetCulprit(), a.GetKind(), a.GetCheck(), a.GetSession(), cli.OrDash(a.GetFrom()),
+				now.Sub(a.GetWhen().AsTime()).Round(time.Second), excludes, cli.OneLine(a.GetReason()))
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+	}
+	if len(h.failures) == 0 {
+		_, err := fmt.Fprintln(w, "no failures without blame")
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%d failures without blame count; %d within %s stop generation\n", s.GetFailures(), s.GetMaxFailures(),
+		s.GetWithin().AsDuration())
+	if err != nil {
+		return err
+	}
+	return printUnnamed(w, h.failures, now)
+}
+
+func printUnnamed(w io.Writer, list []*accusationsv1.Failure, now time.Time) error {
+	t := cli.NewTable(w)
+	fmt.Fprintln(t, "FAILURE\tSESSION\tEPOCH\tCHECK\tSUSPECTS\tAGE\tCLEARED\tREASON")
+	for _, f := range list {
+		cleared := "no"
+		if f.GetCleared() {
+			cleared = "yes"
+		}
+		fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", f.GetSequence(), f.GetSession(), f.GetEpoch(), f.GetCheck(), strings.Join(f.GetSuspects(), ","),
+			now.Sub(f.GetWhen().AsTime()).Round(time.Second), cleared, cli.OneLine(f.GetReason()))
+	}
+	return t.Flush()
+}
+
+func completeAccusations(o *cli.Operator) []string {
+	return o.PartyWords(func(ctx context.Context, c *cli.Party) (list []string) {
+		r, _ := accusations(c).ListAccusations(ctx, &accusationsv1.ListAccusationsRequest{})
+		for _, a := range r.GetAccusations() {
+			list = append(list, a.GetId())
+		}
+		return list
+	})
+}
+
+// accusation returns the accusation with an id.
+func accusation(c *cli.Party, ctx context.Context, id string) (*accusationsv1.Accusation, error) {
+	h, err := holds(c, ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range h.accusations {
+		if a.GetId() == id {
+			return a, nil
+		}
+	}
+	return nil, rpc.Errorf(rpc.NotFound, "`lodge accusations list` lists the ids", "%[2]s has no accusation %[1]q", id, c.Name)
+}
+
+func accusationsShowCommand(o *cli.Operator) *cobra.Command {
+	return &cobra.Command{
+		Use:               "show ID --party PARTY",
+		Short:             "Show an accusation of a party; needs the permission status",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cli.FirstArgument(func() []string { return completeAccusations(o) }),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+				a, err := accusation(c, ctx, args[0])
+				if err != nil {
+					return err
+				}
+				return cli.Write(cmd, o.JSON, accusationJSON(a), func(w io.Writer) error { return printAccusation(w, a) })
+			})
+		},
+	}
+}
+
+func printAccusation(w io.Writer, a *accusationsv1.Accusation) error {
+	from := "this party detected it itself"
+	if a.GetFrom() != "" {
+		from = "shown by " + a.GetFrom() + ", and verified here"
+	}
+	follows := "none: it concerns another roster, or the policy is report"
+	switch p := a.GetPardon(); {
+	case p != nil:
+		follows = fmt.Sprintf("none: pardoned by %s at %s: %s", p.GetBy(), cli.Time(p.GetWhen()), cli.OneLine(p.GetReason()))
+	case a.GetExcludes():
+		follows = a.GetCulprit() + " is excluded, and no session starts with it"
+	}
+	t := cli.NewTable(w)
+	for _, row := range [][2]string{
+		{"accusation", a.GetId()}, {"culprit", a.GetCulprit()}, {"what", cli.OneLine(a.GetReason())}, {"kind, check", a.GetKind() + ", " + a.GetCheck()},
+		{"session", a.GetSession() + ", " + a.GetSessionId()}, {"roster", hex.EncodeToString(a.GetRosterHash())},
+		{"recorded", cli.Time(a.GetWhen()) + ", " + from}, {"peers that have it", cli.OrDash(strings.Join(a.GetTold(), ", "))},
+		{"evidence", fmt.Sprintf("%d bytes; `lodge accusations export %s` writes it", a.GetSize(), a.GetId())}, {"follows", follows},
+	} {
+		fmt.Fprintf(t, "%s\t%s\n", row[0], row[1])
+	}
+	return t.Flush()
+}
+
+func accusationsExportCommand(o *cli.Operator) *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "export ID --party PARTY --out FILE",
+		Short: "Write the evidence of an accusation to a new file, which anyone with the roster can verify",
+		Long: "Write the evidence of an accusation to a new file. This needs the permission status. The file contains no secrets: it\n" +
+			"holds messages that the accused party has signed, and the data that shows why they break the protocol.\n" +
+			"`lodge accusations verify` checks it on any machine.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cli.FirstArgument(func() []string { return completeAccusations(o) }),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.DialParty()
+			if err != nil {
+				return err
+			}
+			defer c.Conn.Close()
+			a, err := fetchEvidence(c, cmd.Context(), args[0], out)
+			if err != nil {
+				return c.Explain(err)
+			}
+			return cli.Write(cmd, o.JSON, struct {
+				accusationRecord
+				File string `json:"file"`
+			}{accusationJSON(a), out}, func(w io.Writer) error {
+				_, err = fmt.Fprintf(w, "%s has the %d bytes that prove the cheat of %s\n", out, a.GetSize(), a.GetCulprit())
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "file to create")
+	_ = cmd.MarkFlagRequired("out")
+	return cmd
+}
+
+// fetchEvidence writes the evidence of an accusation to a new file.
+func fetchEvidence(c *cli.Party, ctx context.Context, id, out string) (*accusationsv1.Accusation, error) {
+	stream, err := accusations(c).GetEvidence(ctx, &accusationsv1.GetEvidenceRequest{Id: id})
+	if err != nil {
+		return nil, err
+	}
+	first, err := stream.Recv()
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, rpc.Errorf(rpc.Conflict, "name a new file", "%s exists", out)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for r := first; err == nil; {
+		if _, err = f.Write(r.GetChunk()); err == nil {
+			r, err = stream.Recv()
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, errors.Join(err, os.Remove(out))
+	}
+	return first.GetAccusation(), nil
+}

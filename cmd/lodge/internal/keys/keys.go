@@ -1,0 +1,243 @@
+package keys
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/session/job"
+)
+
+// keysCommand returns `lodge keys`, which manages the epochs of a cluster. `lodge epochs` manages
+// those of one party.
+func keysCommand() *cobra.Command {
+	o := &cli.Operator{}
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "List, rotate and destroy a cluster's epochs of keys, and make and use threshold keys",
+		Long: "An epoch is a key pair whose secret the parties share; `lodge keys generate --purpose triples` makes the first. `lodge keys\n" +
+			"rotate` replaces an epoch for tuples by a new one, and `lodge keys destroy` erases the secrets of an epoch at every\n" +
+			"party. docs/guides/keys.md describes when to do this.\n" +
+			"\n" +
+			"`lodge keys generate` makes threshold keys, with which any T+1 holders decrypt. `lodge keys masks` makes the masks that\n" +
+			"decryptions use up, and `lodge decrypt` decrypts: docs/guides/threshold.md.\n" +
+			"\n" + cli.Connecting,
+	}
+	o.Flags(cmd)
+	cmd.AddCommand(keysListCommand(o), keysRotateCommand(o), keysDestroyCommand(o), keysGenerateCommand(o), keysMasksCommand(o),
+		keysShowCommand(o), keysFetchCommand(o), keysEncryptCommand(o), keysReshareCommand(o))
+	return cmd
+}
+
+// keysRecord is the JSON form of an epoch of a cluster.
+type keysRecord struct {
+	Epoch    uint64             `json:"epoch"`
+	Parties  []partyEpochRecord `json:"parties"`
+	Rotation *rotationRecord    `json:"rotation,omitempty"`
+}
+
+type partyEpochRecord struct {
+	Party string `json:"party"`
+	epochRecord
+}
+
+// rotationRecord is the JSON form of the replacement of an epoch.
+type rotationRecord struct {
+	Epoch     uint64 `json:"epoch"`
+	State     string `json:"state"`
+	Successor uint64 `json:"successor,omitempty"`
+	Job       string `json:"job"`
+	Attempt   uint32 `json:"attempt"`
+	Policies  uint32 `json:"policies_moved"`
+	Reason    string `json:"reason,omitempty"`
+	Created   string `json:"created"`
+	Ended     string `json:"ended,omitempty"`
+}
+
+func rotationJSON(r *coordinatorv1.Rotation) *rotationRecord {
+	if r == nil {
+		return nil
+	}
+	return &rotationRecord{r.GetEpoch(), rotationState(r), r.GetSuccessor(), r.GetJobId(), r.GetAttempt(), r.GetPolicies(), r.GetReason(),
+		cli.Time(r.GetCreated()), cli.Time(r.GetEnded())}
+}
+
+func rotationState(r *coordinatorv1.Rotation) string {
+	return strings.ToLower(strings.TrimPrefix(r.GetState().String(), "ROTATION_STATE_"))
+}
+
+func keysListCommand(o *cli.Operator) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List epochs with their states at all parties",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+				r, err := c.ListEpochs(ctx, &coordinatorv1.ListEpochsRequest{})
+				if err != nil {
+					return err
+				}
+				return cli.Write(cmd, o.JSON, keysJSON(r), func(w io.Writer) error {
+					if len(r.GetAway()) > 0 {
+						fmt.Fprintf(cmd.ErrOrStderr(), "unavailable: %s\n", strings.Join(r.GetAway(), ", "))
+					}
+					return printKeys(w, r.GetEpochs(), time.Now())
+				})
+			})
+		},
+	}
+}
+
+type KeysListing struct {
+	Epochs []keysRecord `json:"epochs"`
+	Away   []string     `json:"away,omitempty"`
+}
+
+func keysJSON(r *coordinatorv1.ListEpochsResponse) KeysListing {
+	out := KeysListing{[]keysRecord{}, r.GetAway()}
+	for _, e := range r.GetEpochs() {
+		x := keysRecord{Epoch: e.GetEpoch(), Rotation: rotationJSON(e.GetRotation())}
+		for _, p := range e.GetParties() {
+			x.Parties = append(x.Parties, partyEpochRecord{p.GetName(), epochJSON(p.GetEpoch())})
+		}
+		out.Epochs = append(out.Epochs, x)
+	}
+	return out
+}
+
+func printKeys(w io.Writer, list []*coordinatorv1.ClusterEpoch, now time.Time) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(w, "no epochs; `lodge keys generate --purpose triples` makes one")
+		return err
+	}
+	t := cli.NewTable(w)
+	fmt.Fprintln(t, "EPOCH\tSTATE\tPURPOSE\tPARAMS\tDIM\tKEY GENERATION\tROSTER\tAGE\tREPLACED BY")
+	for _, x := range list {
+		e := x.GetParties()[0].GetEpoch()
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.GetEpoch(), everywhere(x, epochState), job.PurposeName(e.GetPurpose()), e.GetParams(), block(e),
+			cli.OrDash(e.GetKeygenSecurity()), everywhere(x, standing), now.Sub(e.GetCreated().AsTime()).Round(time.Second), replaced(x))
+	}
+	return t.Flush()
+}
+
+// block formats the largest block of an epoch. Threshold keys have no block.
+func block(e *keygenv1.Epoch) string {
+	if e.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD {
+		return "-"
+	}
+	return fmt.Sprint(e.GetDim())
+}
+
+// everywhere returns a word about an epoch if it is the same at all parties, and otherwise the word
+// of each party.
+func everywhere(x *coordinatorv1.ClusterEpoch, word func(*keygenv1.Epoch) string) string {
+	var all, each []string
+	for _, p := range x.GetParties() {
+		w := word(p.GetEpoch())
+		each = append(each, p.GetName()+" "+w)
+		if !slices.Contains(all, w) {
+			all = append(all, w)
+		}
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return strings.Join(each, ", ")
+}
+
+// standing names the relation of an epoch to the current roster.
+func standing(e *keygenv1.Epoch) string {
+	switch e.GetStanding() {
+	case keygenv1.RosterStanding_ROSTER_STANDING_SAME:
+		return "present"
+	case keygenv1.RosterStanding_ROSTER_STANDING_SAME_PARTIES:
+		return "former, same parties"
+	case keygenv1.RosterStanding_ROSTER_STANDING_OTHER:
+		return "former"
+	}
+	return "-"
+}
+
+// replaced describes the replacement of an epoch.
+func replaced(x *coordinatorv1.ClusterEpoch) string {
+	successor := uint64(0)
+	for _, p := range x.GetParties() {
+		successor = max(successor, p.GetEpoch().GetSuccessor())
+	}
+	switch r := x.GetRotation(); {
+	case r == nil && successor == 0:
+		return "-"
+	case r == nil || r.GetState() == coordinatorv1.RotationState_ROTATION_STATE_COMPLETED:
+		return fmt.Sprint(max(successor, r.GetSuccessor()))
+	case r.GetSuccessor() != 0:
+		return fmt.Sprintf("%d (%s)", r.GetSuccessor(), rotationState(r))
+	default:
+		return rotationState(r)
+	}
+}
+
+// epochOf returns an epoch of the cluster.
+func epochOf(c *cli.Coordinator, ctx context.Context, id uint64) (*coordinatorv1.ClusterEpoch, error) {
+	r, err := c.ListEpochs(ctx, &coordinatorv1.ListEpochsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range r.GetEpochs() {
+		if e.GetEpoch() == id {
+			return e, nil
+		}
+	}
+	if len(r.GetAway()) > 0 {
+		return nil, rpc.Errorf(rpc.Unavailable, "try again when all parties can be reached", "the parties that respond have no epoch %d; %s could not be reached",
+			id, strings.Join(r.GetAway(), ", "))
+	}
+	return nil, rpc.Errorf(rpc.NotFound, "`lodge keys list` lists the epochs", "no party has epoch %d", id)
+}
+
+func completeKeys(o *cli.Operator) []string {
+	return o.CoordinatorWords(func(ctx context.Context, c *cli.Coordinator) (list []string) {
+		r, _ := c.ListEpochs(ctx, &coordinatorv1.ListEpochsRequest{})
+		for _, e := range r.GetEpochs() {
+			list = append(list, cobra.CompletionWithDesc(fmt.Sprint(e.GetEpoch()), everywhere(e, epochState)))
+		}
+		return list
+	})
+}
+
+// at returns a copy of the operator that connects to a party.
+func at(o *cli.Operator, party string) *cli.Operator {
+	x := *o
+	x.Party = party
+	return &x
+}
+
+// partyNames returns the named parties, or all parties of the roster if none is named.
+func partyNames(o *cli.Operator, named []string) ([]string, error) {
+	p, err := o.Places()
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, m := range p.Roster.Parties {
+		all = append(all, m.Name)
+	}
+	for _, name := range named {
+		if !slices.Contains(all, name) {
+			return nil, rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(all, ", "), "--party %q", name)
+		}
+	}
+	if len(named) > 0 {
+		return named, nil
+	}
+	return all, nil
+}

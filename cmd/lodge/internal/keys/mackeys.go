@@ -1,0 +1,279 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+)
+
+// macKeysCommand returns `lodge mac-keys`.
+func macKeysCommand() *cobra.Command {
+	o := &cli.Operator{}
+	cmd := &cobra.Command{
+		Use:   "mac-keys",
+		Short: "List and draw a party's MAC keys, and report failed checks",
+		Long: "A MAC key belongs to an epoch, a field and a tenant. Each party has a share of it.\n" +
+			"\n" + cli.Connecting,
+	}
+	o.Flags(cmd)
+	o.PartyFlag(cmd, "the party, by name or index")
+	cmd.AddCommand(macKeysListCommand(o), macKeysDrawCommand(o), macKeysReportCommand(o))
+	return cmd
+}
+
+type MacKeyRecord struct {
+	ID      string `json:"id"`
+	State   string `json:"state"`
+	Epoch   uint64 `json:"epoch"`
+	Field   string `json:"field"`
+	Tenant  string `json:"tenant"`
+	Created string `json:"created"`
+	Reason  string `json:"reason,omitempty"`
+	Failed  uint32 `json:"failed_checks,omitempty"`
+}
+
+func macKeyJSON(k *tuplesv1.MacKey) MacKeyRecord {
+	return MacKeyRecord{k.GetId(), macKeyState(k), k.GetEpoch(), k.GetField(), k.GetTenant(), cli.Time(k.GetCreated()), k.GetReason(), k.GetFailedChecks()}
+}
+
+func macKeyState(k *tuplesv1.MacKey) string {
+	return strings.ToLower(strings.TrimPrefix(k.GetState().String(), "MAC_KEY_STATE_"))
+}
+
+func macKeysListCommand(o *cli.Operator) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list --party PARTY",
+		Short: "List the MAC keys of a party; needs the permission status",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+				r, err := c.ListMacKeys(ctx, &tuplesv1.ListMacKeysRequest{})
+				if err != nil {
+					return err
+				}
+				if o.JSON {
+					list := struct {
+						Keys []MacKeyRecord `json:"keys"`
+					}{[]MacKeyRecord{}}
+					for _, k := range r.GetKeys() {
+						list.Keys = append(list.Keys, macKeyJSON(k))
+					}
+					return cli.WriteJSON(cmd.OutOrStdout(), list)
+				}
+				if len(r.GetKeys()) == 0 {
+					_, err := fmt.Fprintln(cmd.OutOrStdout(), "no MAC keys")
+					return err
+				}
+				t := cli.NewTable(cmd.OutOrStdout())
+				fmt.Fprintln(t, "ID\tSTATE\tEPOCH\tFIELD\tTENANT\tAGE\tFAILED\tREASON")
+				for _, k := range r.GetKeys() {
+					fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%d\t%s\n", k.GetId(), macKeyState(k), k.GetEpoch(), k.GetField(), k.GetTenant(),
+						time.Since(k.GetCreated().AsTime()).Round(time.Second), k.GetFailedChecks(), cli.OrDash(cli.OneLine(k.GetReason())))
+				}
+				return t.Flush()
+			})
+		},
+	}
+}
+
+// drawing holds the flags of `lodge mac-keys draw`.
+type drawing struct {
+	cli.Confirmation
+	out, into string
+	pool      bool
+}
+
+func macKeysDrawCommand(o *cli.Operator) *cobra.Command {
+	d := &drawing{}
+	cmd := &cobra.Command{
+		Use:   "draw ID --party PARTY --out FILE",
+		Short: "Draw a party's share of a MAC key; needs the permission mac_key",
+		Long: "Write a party's share of a MAC key, in decimal, to a new file that only its owner can read.\n" +
+			"\n" +
+			"With --pool the share will be added to the other parties' shares, to check tuples. A holder of the sum can forge MACs.\n" +
+			"Before the party sends its share, it therefore burns the key and retires the whole epoch with all remaining data. That\n" +
+			"also needs the permission retire and --yes. Before the first party's client runs this command, the clients of all\n" +
+			"parties must fetch the tuples to be checked. --into adds the share to the files of `lodge fetch`, where `lodge verify`\n" +
+			"looks for it.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cli.FirstArgument(o.CompleteMACKeys),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := d.check(); err != nil {
+				return err
+			}
+			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error { return drawKey(o, ctx, cmd, c, args[0], d) })
+		},
+	}
+	cmd.Flags().StringVar(&d.out, "out", "", "file to create")
+	cmd.Flags().StringVar(&d.into, "into", "", "with --pool: directory of fetched shares, whose manifest receives the share")
+	cmd.Flags().BoolVar(&d.pool, "pool", false, "the share will be added to others, which retires its epoch")
+	d.Flags(cmd)
+	return cmd
+}
+
+// check rejects outputs that cannot be written, before the key is drawn.
+func (d *drawing) check() error {
+	switch {
+	case (d.out == "") == (d.into == ""):
+		return rpc.Errorf(rpc.Invalid, "use one of the two", "--out %q and --into %q", d.out, d.into)
+	case d.into != "" && !d.pool:
+		return rpc.Errorf(rpc.Invalid, "`lodge fetch --with-mac-key` adds the share for an online phase", "--into without --pool")
+	case d.into == "":
+		return cli.CheckNewFile(d.out)
+	}
+	if _, err := tuplefile.ReadManifest(d.into); err != nil {
+		return rpc.Errorf(rpc.NotFound, "name a directory that `lodge fetch` wrote", "%v", err)
+	}
+	return nil
+}
+
+// fits returns an error if the key does not belong to the shares in the directory. Drawing it would
+// retire it in vain.
+func (d *drawing) fits(k *tuplesv1.MacKey, party int) error {
+	if d.into == "" {
+		return nil
+	}
+	m, err := tuplefile.ReadManifest(d.into)
+	switch {
+	case err != nil:
+		return err
+	case m.Epoch != k.GetEpoch() || m.Field != k.GetField() || m.Party != party:
+		return rpc.Errorf(rpc.Invalid, "`lodge reservations show` prints the MAC key of a reservation", "%s has shares of party %d over %s of epoch %d, but MAC key %s of party %d is over %s of epoch %d",
+			d.into, m.Party, m.Field, m.Epoch, k.GetId(), party, k.GetField(), k.GetEpoch())
+	case m.MACKeyShare != "":
+		return rpc.Errorf(rpc.Conflict, "run `lodge fetch` without --with-mac-key to check tuples", "%s already has a share of the MAC key", d.into)
+	}
+	return nil
+}
+
+func drawKey(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.Party, id string, d *drawing) error {
+	q := &tuplesv1.DrawMacKeyRequest{MacKeyId: id, Purpose: tuplesv1.Purpose_PURPOSE_ONLINE}
+	if d.pool {
+		k, err := macKey(c, ctx, id)
+		if err == nil {
+			err = d.fits(k, c.Index)
+		}
+		if err != nil {
+			return err
+		}
+		if yes, err := d.Before(func() error { return showEpoch(o, ctx, cmd, c, k.GetEpoch()) }); !yes {
+			return err
+		}
+		q.Purpose = tuplesv1.Purpose_PURPOSE_VERIFY
+	}
+	r, err := c.DrawMacKey(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer clear(r.GetShare())
+	file, share := d.out, lodge.Element(r.GetShare()).Int().String()
+	if d.into != "" {
+		file = filepath.Join(d.into, tuplefile.ManifestName)
+		err = tuplefile.AddPooledKey(d.into, share)
+	} else {
+		err = writeSecret(d.out, share+"\n")
+	}
+	if err != nil {
+		return err
+	}
+	return cli.Write(cmd, o.JSON, struct {
+		MacKeyRecord
+		Params string `json:"params"`
+		File   string `json:"file"`
+	}{macKeyJSON(r.GetKey()), r.GetParams(), file}, func(w io.Writer) error {
+		_, err = fmt.Fprintf(w, "%s has party %s's share of MAC key %s, over %s of %s\n", file, o.Party, id, r.GetKey().GetField(), r.GetParams())
+		return err
+	})
+}
+
+// writeSecret creates a file that only its owner can read.
+func writeSecret(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// macKey returns a MAC key of the party.
+func macKey(c *cli.Party, ctx context.Context, id string) (*tuplesv1.MacKey, error) {
+	r, err := c.ListMacKeys(ctx, &tuplesv1.ListMacKeysRequest{})
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range r.GetKeys() {
+		if k.GetId() == id {
+			return k, nil
+		}
+	}
+	return nil, rpc.Errorf(rpc.NotFound, "`lodge mac-keys list` lists the MAC keys", "there is no MAC key %q at %s", id, c.Name)
+}
+
+func macKeysReportCommand(o *cli.Operator) *cobra.Command {
+	ok := &cli.Confirmation{}
+	q := &tuplesv1.ReportFailedCheckRequest{}
+	cmd := &cobra.Command{
+		Use:   "report-failed ID --party PARTY",
+		Short: "Report a failed online check: the party burns the key and erases every tuple under it",
+		Long: "Report that a check of an online phase under this MAC key failed. This needs the permission mac_key. A failed check\n" +
+			"reveals the key, so the party burns it and erases every tuple under it.",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cli.FirstArgument(o.CompleteMACKeys),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q.MacKeyId = args[0]
+			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+				if yes, err := ok.Before(func() error { return showMACKey(o, ctx, cmd, c, args[0]) }); !yes {
+					return err
+				}
+				r, err := c.ReportFailedCheck(ctx, q)
+				if err != nil {
+					return err
+				}
+				return cli.Write(cmd, o.JSON, struct {
+					MacKeyRecord
+					Batches uint32 `json:"batches"`
+				}{macKeyJSON(r.GetKey()), r.GetBatches()}, func(w io.Writer) error {
+					_, err = fmt.Fprintf(w, "party %s: MAC key %s is burnt, and %d batches under it erased\n", o.Party, args[0], r.GetBatches())
+					return err
+				})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&q.Reason, "reason", "", "failed check, for the party's log")
+	ok.Flags(cmd)
+	return cmd
+}
+
+// showMACKey prints what burning a MAC key would erase.
+func showMACKey(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.Party, id string) error {
+	k, err := macKey(c, ctx, id)
+	if err != nil {
+		return err
+	}
+	lost, err := left(c, ctx, k.GetEpoch(), id)
+	if err != nil {
+		return err
+	}
+	return cli.Write(cmd, o.JSON, struct {
+		MacKeyRecord
+		remains
+		DryRun bool `json:"dry_run"`
+	}{macKeyJSON(k), lost, true}, func(w io.Writer) error {
+		_, err = fmt.Fprintf(w, "party %s would burn MAC key %s, and erase %s\n", o.Party, id, lost)
+		return err
+	})
+}

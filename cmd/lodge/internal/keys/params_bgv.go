@@ -1,0 +1,148 @@
+package keys
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/engine/bgv"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/bgvdecrypt"
+)
+
+// bgvSummary is the JSON form of a set for threshold keys of BGV and BFV.
+type bgvSummary struct {
+	Name           string           `json:"name"`
+	Threshold      bool             `json:"threshold"` // always true
+	Scheme         string           `json:"scheme"`
+	Default        bool             `json:"default"` // of the scheme
+	LogN           int              `json:"log_n"`
+	Levels         int              `json:"levels"`
+	LogQP          float64          `json:"log_qp"`
+	T              uint64           `json:"t"` // plaintext modulus
+	Security       cli.SecurityBits `json:"security_bits"`
+	KeygenSecurity string           `json:"keygen_security"`
+	LogNoise       int              `json:"log_noise"`
+	Flooding       bool             `json:"flooding"`
+	FloodLevel     int              `json:"flood_level"`
+	LogDecryptions int              `json:"log_decryptions"`
+	Sizes          thresholdSizes   `json:"bytes"` // keys without rotations
+	Insecure       bool             `json:"insecure"`
+	Hash           string           `json:"hash"`
+}
+
+func summarizeBGV(set *bgv.Set) (*bgvSummary, error) {
+	s, err := bgv.New(set)
+	if err != nil {
+		return nil, err
+	}
+	hash := set.Hash()
+	return &bgvSummary{
+		Name: set.Name, Threshold: true, Scheme: "bgv", Default: set.Name == bgv.Default, LogN: set.LogN, Levels: len(set.Q),
+		LogQP: math.Round(100*set.LogQP()) / 100, T: set.T, Security: bgvSecurity(set), KeygenSecurity: "passive", LogNoise: set.LogNoise,
+		Flooding: set.FloodLevel >= 0, FloodLevel: set.FloodLevel, LogDecryptions: set.LogDecryptions, Insecure: set.Insecure,
+		Hash: hex.EncodeToString(hash[:]), Sizes: thresholdSizes{
+			PublicKey: s.ChunkSize(), Evaluation: uint64(bgv.HeaderSize(0) + s.Samples(0)*s.ChunkSize()), BGV: s.CiphertextSize(s.MaxLevel()),
+		},
+	}, nil
+}
+
+// bgvSets returns the secure sets, or all sets.
+func bgvSets(all bool) (list []*bgvSummary) {
+	for _, set := range bgv.Sets() {
+		if all || !set.Insecure {
+			if r, err := summarizeBGV(set); err == nil {
+				list = append(list, r)
+			}
+		}
+	}
+	return list
+}
+
+func printBGVSets(w io.Writer, list []*bgvSummary) error {
+	t := cli.NewTable(w)
+	fmt.Fprintln(t, "SET\tN\tLOG QP\tLEVELS\tMESSAGES MODULO\tSECURITY\tFLOODING\tPUBLIC KEYS\tCIPHERTEXT")
+	for _, s := range list {
+		flooding := "none"
+		if s.Flooding {
+			flooding = fmt.Sprintf("2^%d, from level %d", s.LogDecryptions, s.FloodLevel)
+		}
+		fmt.Fprintf(t, "%s\t2^%d\t%.1f\t%d\t%d\t%s\t%s\t%s\t%s\n", cli.MarkedName(s.Name, s.Default, ""), s.LogN, s.LogQP, s.Levels, s.T, s.Security.Column(s.Insecure), flooding, cli.Size(float64(s.Sizes.Evaluation)),
+			cli.Size(float64(s.Sizes.BGV)))
+	}
+	return t.Flush()
+}
+
+// bgvUse describes the decryption by quorums of one size.
+type bgvUse struct {
+	Holders    int `json:"holders"`
+	Threshold  int `json:"threshold"`
+	AnswerBits int `json:"answer_bits"` // bits of a coefficient, with masks
+	// LogDistance is log2 of the statistical distance of all ciphertexts that may be flooded; 0
+	// without flooding.
+	LogDistance float64 `json:"log_distance,omitempty"`
+	FloodBytes  int     `json:"flood_bytes,omitempty"` // bytes of an answer for a ciphertext
+	// MaxNoise maps the way of decryption to log2 of the largest noise that it allows at the level
+	// of a fresh ciphertext.
+	MaxNoise float64 `json:"log_noise_masks"`
+}
+
+type bgvDetail struct {
+	bgvSummary
+	Uses []bgvUse `json:"uses"`
+}
+
+// showBGVSet prints a BGV set.
+func showBGVSet(cmd *cobra.Command, set *bgv.Set, field string, asJSON bool) error {
+	if field != "" {
+		return cli.Invalid("remove it", "--field with a set for threshold keys, which has no fields")
+	}
+	s, err := bgv.New(set)
+	if err != nil {
+		return err
+	}
+	summary, err := summarizeBGV(set)
+	if err != nil {
+		return err
+	}
+	d := bgvDetail{bgvSummary: *summary}
+	for _, n := range []int{3, 5, 8, 16} {
+		t := (n - 1) / 2
+		p, err := bgvdecrypt.Params(s, t)
+		if err != nil {
+			continue
+		}
+		u := bgvUse{Holders: n, Threshold: t, AnswerBits: p.Kind.LogEta, MaxNoise: float64(s.MaxNoise(s.MaxLevel(), 0, n).BitLen() - 1)}
+		if f, err := bgvdecrypt.NewFlooding(s, t+1); err == nil {
+			distance, _ := f.Distance().Float64()
+			u.LogDistance, u.FloodBytes = math.Log2(distance), f.AnswerSize()
+		}
+		d.Uses = append(d.Uses, u)
+	}
+	w := cmd.OutOrStdout()
+	if asJSON {
+		return cli.WriteJSON(w, d)
+	}
+	if err := printBGVSets(w, []*bgvSummary{summary}); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\n"+
+		"noise     below 2^%d when a ciphertext is decrypted\n"+
+		"keys      passive: key generation is secure against parties that follow it\n"+
+		"hash      %s\n"+
+		"\n",
+		set.LogNoise, summary.Hash)
+	t := cli.NewTable(w)
+	fmt.Fprintln(t, "HOLDERS\tQUORUM\tBITS OF AN ANSWER UNDER MASKS\tNOISE OF A FRESH LEVEL\tFLOODING HIDES UP TO\tFLOODED ANSWER")
+	for _, u := range d.Uses {
+		hides, size := "-", "-"
+		if u.FloodBytes > 0 {
+			hides, size = fmt.Sprintf("2^%.1f", u.LogDistance), cli.Size(float64(u.FloodBytes))
+		}
+		fmt.Fprintf(t, "%d\t%d\t%d\t2^%.0f\t%s\t%s\n", u.Holders, u.Threshold+1, u.AnswerBits, u.MaxNoise, hides, size)
+	}
+	return t.Flush()
+}

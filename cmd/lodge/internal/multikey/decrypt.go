@@ -1,0 +1,248 @@
+package multikey
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	mkclient "github.com/lodge-mpc/lodge/clients/go/multikey"
+	"github.com/lodge-mpc/lodge/clients/go/threshold"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	engine "github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/multikey"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
+)
+
+// mkDecrypting holds the flags of `lodge mk decrypt`.
+type mkDecrypting struct {
+	cluster, client, roster string
+	json                    bool
+	epoch                   uint64
+	parties                 []string
+	recipient, out          string
+	provenance              string
+}
+
+// mkDecryptReport is the JSON outcome of `lodge mk decrypt`.
+type mkDecryptReport struct {
+	File    string     `json:"file"`
+	Epoch   uint64     `json:"epoch"`
+	Bits    string     `json:"bits,omitempty"`   // digits 0 and 1
+	Sealed  string     `json:"sealed,omitempty"` // file with the sealed answers
+	Quorums [][]string `json:"quorums"`
+}
+
+func mkDecryptCommand() *cobra.Command {
+	o := &mkDecrypting{}
+	cmd := &cobra.Command{
+		Use:   "decrypt FILE",
+		Short: "Decrypt ciphertexts together with the owners of their keys",
+		Long: "Decrypt ciphertexts at all parties whose keys they are under, and write the bits. All owners of the keys must take part.\n" +
+			"Decryption is secure against parties that follow the protocol. Each party checks the request against its own rules,\n" +
+			"which must set allow_multikey, and rejects it unless its operator has set allow_passive_threshold. Masks belong to a\n" +
+			"group, an epoch of a set for multi-key ciphertexts: `lodge keys generate` makes a group, `lodge keys masks` the masks.\n" +
+			"With --recipient the answers are sealed to the recipient's public key, into a file that `lodge decrypt open` reads. If\n" +
+			"parties' rules require approval, see `lodge decrypt approvals`; if they require an attester's signature, see\n" +
+			"`lodge mk attest`.\n" +
+			"\n" +
+			"All parties are called as one client, which must have the same name and the permission decrypt at each of them.\n" +
+			"--client names the client's configuration.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
+	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
+	f.StringVar(&o.roster, "roster", "", "roster (default CLUSTER/roster.yaml)")
+	f.BoolVar(&o.json, "json", false, "write JSON")
+	f.Uint64Var(&o.epoch, "epoch", 0, "epoch of the group (default: the newest that is active)")
+	f.StringSliceVar(&o.parties, "quorum", nil, "parties that decrypt, including the owners, by name or index (default: as few as possible)")
+	f.StringVar(&o.recipient, "recipient", "", "file with the public key that answers are sealed to")
+	f.StringVar(&o.out, "out", "", "file to create (default: standard output)")
+	f.StringVar(&o.provenance, "provenance", "", "`file` with the signature of an attester, from `lodge mk attest`")
+	cli.CompleteList(cmd, "quorum", func() []string { return (&cli.Operator{Cluster: o.cluster, Client: o.client}).CompleteParties() })
+	return cmd
+}
+
+// do reads a file of ciphertexts, connects to the parties, and calls f.
+func (o *mkDecrypting) do(file string, f func(*mkclient.Client, []*engine.Ciphertext) error) error {
+	dir := cli.ClusterDir(o.cluster)
+	or := func(path string, elements ...string) string {
+		if path != "" {
+			return path
+		}
+		return filepath.Join(append([]string{dir}, elements...)...)
+	}
+	roster, err := config.LoadRoster(or(o.roster, cli.RosterFile))
+	if err != nil {
+		return cli.MissingFile(err)
+	}
+	context, err := multikey.ContextOf(roster.Multikey)
+	if err != nil {
+		return err
+	}
+	in, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	groups, err := mkclient.Read(in, context.Scheme)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	client, err := lodge.Load(or(o.client, "clients", devnet.App+".yaml"))
+	if errors.Is(err, os.ErrNotExist) {
+		return rpc.Errorf(rpc.NotFound, "name a directory that `lodge init` wrote with --cluster, or a client's configuration with --client", "%v", err)
+	}
+	if err != nil {
+		return cli.FromClient(err)
+	}
+	c, err := mkclient.Dial(client)
+	if err != nil {
+		return cli.FromClient(err)
+	}
+	defer c.Close()
+	return cli.FromClient(f(c, mkclient.Ciphertexts(groups)))
+}
+
+func (o *mkDecrypting) run(cmd *cobra.Command, file string) error {
+	if o.out != "" {
+		if err := cli.CheckNewFile(o.out); err != nil {
+			return err
+		}
+	}
+	to, err := cli.ReadRecipient(o.recipient, o.out)
+	if err != nil {
+		return err
+	}
+	word, err := readProvenance(o.provenance)
+	if err != nil {
+		return err
+	}
+	return o.do(file, func(c *mkclient.Client, list []*engine.Ciphertext) error {
+		names := c.Threshold.Parties()
+		quorum, err := cli.PartyList("quorum", o.parties, names)
+		if err != nil {
+			return err
+		}
+		q := &mkclient.Decryption{Ciphertexts: list, Epoch: o.epoch, Recipient: to, Provenance: word}
+		for _, p := range quorum {
+			q.Quorum = append(q.Quorum, int(p))
+		}
+		begun := time.Now()
+		got, err := c.Decrypt(cmd.Context(), q)
+		if err != nil {
+			return err
+		}
+		if to != nil {
+			return o.sealed(cmd, file, time.Since(begun), list, got, names)
+		}
+		return o.write(cmd, file, got, names)
+	})
+}
+
+// sealed writes answers that are sealed to a recipient.
+func (o *mkDecrypting) sealed(cmd *cobra.Command, file string, took time.Duration, list []*engine.Ciphertext, got *mkclient.Decrypted, names []string) error {
+	f, err := threshold.MultikeyAnswers(list, got.Answers, got.Places)
+	if err != nil {
+		return err
+	}
+	r := &cli.OpenedReport{File: file, Epoch: got.Epoch, Params: f.Answers[0].Params, Masks: "exact", Seconds: took.Seconds()}
+	for i, a := range got.Answers {
+		r.Add(&threshold.Result{Quorum: got.Quorums[i], Answers: a}, names)
+	}
+	return r.WriteSealed(cmd, f, o.out, o.json)
+}
+
+// write writes the bits to standard output or to the output file.
+func (o *mkDecrypting) write(cmd *cobra.Command, file string, got *mkclient.Decrypted, names []string) error {
+	r := &mkDecryptReport{File: file, Epoch: got.Epoch, Bits: digitsOf(got.Bits), Quorums: [][]string{}}
+	for _, q := range got.Quorums {
+		r.Quorums = append(r.Quorums, strings.Fields(cli.NameList(q, names)))
+	}
+	text := func(w io.Writer) error {
+		if o.json {
+			return cli.WriteJSON(w, r)
+		}
+		_, err := fmt.Fprintln(w, r.Bits)
+		return err
+	}
+	if o.out == "" {
+		return text(cmd.OutOrStdout())
+	}
+	return cli.WriteNewFile(o.out, 0o600, text)
+}
+
+// readProvenance reads the signature of an attester; nil without a file.
+func readProvenance(file string) (*threshold.Provenance, error) {
+	if file == "" {
+		return nil, nil //nolint:nilnil // no word is given
+	}
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	word, err := threshold.ReadProvenance(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, cli.FromClient(err))
+	}
+	return word, nil
+}
+
+func mkAttestCommand() *cobra.Command {
+	o := &mkDecrypting{}
+	var key, attester, circuit string
+	cmd := &cobra.Command{
+		Use:   "attest FILE --key KEY --attester NAME --circuit TEXT --out WORD",
+		Short: "Sign the provenance of a file of ciphertexts, for `lodge mk decrypt --provenance`",
+		Long: "Sign, as an attester that the parties' policies name, that a circuit made the ciphertexts of a file and that a group may\n" +
+			"decrypt them. The command requests the group and the owners of the keys from the parties, and decrypts nothing. The\n" +
+			"signature is valid for this file only, and parties record the attester and the circuit in their audit logs.\n" +
+			"`lodge decrypt attester` makes a key.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			private, err := cli.ReadAttester(key)
+			if err != nil {
+				return err
+			}
+			defer clear(private)
+			return o.do(args[0], func(c *mkclient.Client, list []*engine.Ciphertext) error {
+				word, err := c.Attest(cmd.Context(), list, o.epoch, attester, circuit, private)
+				if err != nil {
+					return err
+				}
+				if err := cli.WriteNewFile(o.out, 0o644, func(w io.Writer) error { _, err := word.WriteTo(w); return err }); err != nil {
+					return err
+				}
+				return cli.Write(cmd, o.json, word, func(w io.Writer) error {
+					_, err = fmt.Fprintf(w, "%s: signature of %s that %q made %s, under epoch %d\n", o.out, attester, circuit, args[0], word.Epoch)
+					return err
+				})
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
+	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
+	f.StringVar(&o.roster, "roster", "", "roster (default CLUSTER/roster.yaml)")
+	f.BoolVar(&o.json, "json", false, "write JSON")
+	f.Uint64Var(&o.epoch, "epoch", 0, "epoch of the group (default: the newest that is active)")
+	f.StringVar(&key, "key", "", "file with the attester's private key, PEM")
+	f.StringVar(&attester, "attester", "", "name of the attester in the parties' configurations")
+	f.StringVar(&circuit, "circuit", "", "circuit that made the ciphertexts")
+	f.StringVar(&o.out, "out", "", "file to create")
+	for _, name := range []string{"key", "attester", "circuit", "out"} {
+		_ = cmd.MarkFlagRequired(name)
+	}
+	return cmd
+}

@@ -1,0 +1,249 @@
+package try
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/demos"
+	"github.com/lodge-mpc/lodge/engine/lwe"
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+)
+
+// demoDecryptOptions are the flags of `lodge demo decrypt`.
+type demoDecryptOptions struct {
+	parties, threshold, values int
+	field, params              string
+	all, json, keep            bool
+}
+
+func demoDecryptCommand() *cobra.Command {
+	o := &demoDecryptOptions{}
+	cmd := &cobra.Command{
+		Use:   "decrypt",
+		Short: "Make threshold keys, compute on ciphertexts, kill a party, and have the others decrypt",
+		Long: cli.PassiveText +
+			"Start a cluster as `lodge demo` does, make threshold keys and masks for every quorum, encrypt random values as a client,\n" +
+			"look each up in a table and compute gates with the public keys, sign the provenance of the results (parties decrypt\n" +
+			"nothing else), kill one party with SIGKILL, have T+1 of the others decrypt the results, and compare.\n\n" +
+			"With --all: generate keys that all parties decrypt with, encrypt a random vector with a proof that the client knows it,\n" +
+			"ask every party for its message of the decryption, combine them, and compare.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDemoDecrypt(cmd, o) },
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.parties, "parties", 3, "number of parties")
+	f.IntVar(&o.threshold, "threshold", 0, "T: any T+1 parties decrypt (default: the largest below half of the parties)")
+	f.IntVar(&o.values, "values", 16, "values to encrypt")
+	f.BoolVar(&o.all, "all", false, "show decryption by all parties, of vectors over a field")
+	f.StringVar(&o.field, "field", "p128", "with --all: field, p64 to p4096")
+	f.StringVar(&o.params, "params", "", "parameter `set` (default "+lwe.Default+", and with --all that of `lodge demo`)")
+	f.BoolVar(&o.json, "json", false, "write the result as JSON")
+	keepFlag(cmd, &o.keep)
+	cli.Complete(cmd, "field", cli.FieldWords)
+	cli.Complete(cmd, "params", cli.AllSetWords)
+	return cmd
+}
+
+func runDemoDecrypt(cmd *cobra.Command, o *demoDecryptOptions) (err error) {
+	start := time.Now()
+	defer func() { err = Ended(cmd, err) }()
+	if err := o.check(cmd.Flags().Changed); err != nil {
+		return err
+	}
+	c, err := cluster.Start(cmd.Context(), cli.ProgressOf(cmd, false), cluster.Options{Parties: o.parties, Set: o.params, Keep: o.keep})
+	if err != nil {
+		return err
+	}
+	defer c.Stop()
+	var failure error
+	if o.all {
+		r, err := demos.Ciphertexts(cmd.Context(), c, o.params, o.field)
+		if err != nil {
+			return err
+		}
+		if r.Correct != r.Values || !r.Repeated {
+			failure = rpc.Errorf(cli.CheckFailed, "", "the decryption is wrong: %d of %d values are right", r.Correct, r.Values)
+		}
+		return showDemo(cmd, c, o.json, r, failure)
+	}
+	r, err := demos.Threshold(cmd.Context(), c, o.params, o.threshold, o.values)
+	if err != nil {
+		return err
+	}
+	r.TotalSeconds = time.Since(start).Seconds()
+	if r.Correct != 2*r.Values {
+		failure = rpc.Errorf(cli.CheckFailed, "", "the decryption is wrong: %d of %d results are right", r.Correct, 2*r.Values)
+	}
+	return showDemo(cmd, c, o.json, r, failure)
+}
+
+// maxDemoValues limits the computation: without vector instructions a value takes tenths of a
+// second.
+const maxDemoValues = 1024
+
+// check rejects flags of the other form, and demonstrations that cannot succeed. It sets defaults.
+func (o *demoDecryptOptions) check(changed func(string) bool) error {
+	for _, name := range []string{"threshold", "values"} {
+		if o.all && changed(name) {
+			return cli.Invalid("remove it", "--%s with --all", name)
+		}
+	}
+	if !o.all && changed("field") {
+		return cli.Invalid("add --all, or leave it out: messages are from 0 to 15", "--field without --all")
+	}
+	if err := checkParties(o.parties); err != nil {
+		return err
+	}
+	if o.all {
+		if o.params == "" {
+			o.params = params.Default
+		}
+		set, err := params.Lookup(o.params)
+		if err == nil {
+			_, err = set.Field(o.field)
+		}
+		return err
+	}
+	if o.params == "" {
+		o.params = lwe.Default
+	}
+	if _, err := lwe.Lookup(o.params); err != nil {
+		return cli.Invalid("`lodge params list` lists the sets for threshold keys", "%v", err)
+	}
+	if err := cli.RefuseLegacy(o.params); err != nil {
+		return err
+	}
+	if o.threshold == 0 {
+		o.threshold = max(0, o.parties-1) / 2
+	}
+	if t := o.threshold; t < 1 || o.parties < 2*t+1 {
+		return cli.Invalid("take at least three parties, and more than twice as many as the threshold",
+			"a threshold of %d among --parties %d leaves no honest majority", t, o.parties)
+	}
+	if len(cluster.Quorums(o.parties, o.threshold+1, demos.MaxQuorums)) > demos.MaxQuorums {
+		return cli.Invalid("take fewer parties", "%d of %d parties make more than %d quorums", o.threshold+1, o.parties, demos.MaxQuorums)
+	}
+	if o.values < 1 || o.values > maxDemoValues {
+		return cli.Invalid(fmt.Sprintf("write 1 to %d", maxDemoValues), "--values %d", o.values)
+	}
+	return nil
+}
+
+func demoLinearCommand() *cobra.Command {
+	var asJSON, keep bool
+	cmd := &cobra.Command{
+		Use:   "linear",
+		Short: "Compute the linear layers of a small convolutional network on shares, and an encrypted product",
+		Long: cli.LinearText + "Start a cluster as `lodge demo` does. One client shares an image. The other client has a convolution and the weights of a\n" +
+			"dense layer, and its party computes on what the first client encrypts. Both clients end with shares of the scores, which\n" +
+			"are compared with those of the same network in plaintext. The activations between layers are not linear and are left out.\n" +
+			"Then the party multiplies two encrypted matrices.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			start := time.Now()
+			defer func() { err = Ended(cmd, err) }()
+			c, err := cluster.Start(cmd.Context(), cli.ProgressOf(cmd, false), cluster.Options{Parties: 2, Set: params.Default, Keep: keep})
+			if err != nil {
+				return err
+			}
+			defer c.Stop()
+			r, err := demos.Linear(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			r.TotalSeconds = time.Since(start).Seconds()
+			var failure error
+			if !r.Correct {
+				failure = rpc.Errorf(cli.CheckFailed, "", "the results differ from those in plaintext")
+			}
+			return showDemo(cmd, c, asJSON, r, failure)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write the result as JSON")
+	keepFlag(cmd, &keep)
+	return cmd
+}
+
+// demoMultikeyOptions are the flags of `lodge demo multikey`.
+type demoMultikeyOptions struct {
+	parties, bits int
+	params        string
+	json, keep    bool
+}
+
+// Limits of `lodge demo multikey`. Each bit of a bid takes a few seconds of two processors.
+const (
+	maxDemoBid     = 16 // bits
+	maxDemoBidders = 8  // processes
+)
+
+func demoMultikeyCommand() *cobra.Command {
+	o := &demoMultikeyOptions{}
+	cmd := &cobra.Command{
+		Use:   "multikey",
+		Short: "Hold a sealed-bid auction on bids under the parties' own keys, and kill a party",
+		Long: "Start a cluster as `lodge demo` does. Each party generates its own keys and encrypts a bid. One party computes the winner\n" +
+			"of a second-price auction and the price, on ciphertexts under all parties' keys, and the circuit that made the result is\n" +
+			"signed. All parties decrypt the result together, sealed to the auctioneer, and it is compared with the auction in\n" +
+			"plaintext. Then a party is killed with SIGKILL: ciphertexts under its keys cannot be decrypted any more, and the others\n" +
+			"hold the auction among themselves.\n" +
+			"Decryption is secure against parties that follow the protocol.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDemoMultikey(cmd, o) },
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.parties, "parties", 4, "number of parties, up to those of the set")
+	f.IntVar(&o.bits, "bits", 8, "of a bid")
+	f.StringVar(&o.params, "params", multikey.Default, "parameter set")
+	f.BoolVar(&o.json, "json", false, "write the result as JSON")
+	keepFlag(cmd, &o.keep)
+	cli.Complete(cmd, "params", cli.Words(multikey.Names()))
+	return cmd
+}
+
+func runDemoMultikey(cmd *cobra.Command, o *demoMultikeyOptions) (err error) {
+	start := time.Now()
+	defer func() { err = Ended(cmd, err) }()
+	if err := o.check(); err != nil {
+		return err
+	}
+	c, err := cluster.Start(cmd.Context(), cli.ProgressOf(cmd, false), cluster.Options{Parties: o.parties, Set: o.params, Multikey: true, Keep: o.keep})
+	if err != nil {
+		return err
+	}
+	defer c.Stop()
+	r, err := demos.Multikey(cmd.Context(), c, o.params, o.bits)
+	if err != nil {
+		return err
+	}
+	r.TotalSeconds = time.Since(start).Seconds()
+	var failure error
+	if !r.All.Correct || !r.Others.Correct {
+		failure = rpc.Errorf(cli.CheckFailed, "", "an auction ended differently from the one in plaintext")
+	}
+	return showDemo(cmd, c, o.json, r, failure)
+}
+
+// check rejects demonstrations that cannot succeed, before any process starts.
+func (o *demoMultikeyOptions) check() error {
+	set, err := multikey.Lookup(o.params)
+	if err != nil {
+		return cli.Invalid("`lodge params list` shows the sets for multi-key ciphertexts", "%v", err)
+	}
+	if err := cli.RefuseLegacy(o.params); err != nil {
+		return err
+	}
+	if most := min(set.Parties, maxDemoBidders); o.parties < 3 || o.parties > most {
+		return cli.Invalid(fmt.Sprintf("write 3 to %d: one of them is killed, and two are an auction", most), "--parties %d with %s", o.parties, set.Name)
+	}
+	if o.bits < 1 || o.bits > maxDemoBid {
+		return cli.Invalid(fmt.Sprintf("write 1 to %d", maxDemoBid), "--bits %d", o.bits)
+	}
+	return nil
+}

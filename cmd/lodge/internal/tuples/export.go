@@ -1,0 +1,199 @@
+package tuples
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+)
+
+// exportReport is the JSON outcome of `lodge export mp-spdz`. It is also written after a failure if
+// shares have left through pipes.
+type exportReport struct {
+	*mpspdz.Report
+	Seconds float64 `json:"seconds"`
+}
+
+func exportCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write fetched shares in the formats of online engines",
+	}
+	cmd.AddCommand(exportMPSPDZCommand())
+	return cmd
+}
+
+func exportMPSPDZCommand() *cobra.Command {
+	var o mpspdz.ExportOptions
+	at := &cli.Operator{}
+	var from, reservations []string
+	var out string
+	cmd := &cobra.Command{
+		Use:   "mp-spdz (--from DIR... | --reservation ID... --party PARTY) --out DIR",
+		Short: "Write one party's shares as MP-SPDZ's Player-Data files",
+		Long: "Write the shares that one party fetched, in one or more directories with a manifest, to OUT/Player-Data, where an online\n" +
+			"phase of MP-SPDZ that is started with -F in OUT reads them. Batches of one kind go into one file, in the given order.\n" +
+			"All parties must export the same batches in the same order. Primes have 64 to 256 bits.\n" +
+			"\n" +
+			"Lodge recorded the shares as consumed when they were fetched. Exported shares are consumed: exporting the same\n" +
+			"directories again, or using them in another way, uses tuples twice, which reveals inputs. The export marks the\n" +
+			"directories with exported.json and rejects them afterwards without --force. Delete them.\n" +
+			"\n" +
+			"With --reservation the shares come directly from the party and are stored nowhere else. This needs the permissions\n" +
+			"status, fetch and mac_key. If it is interrupted, the same command with --force exports the same shares while the\n" +
+			"lease lasts.\n" +
+			"\n" +
+			"Random values have no file: MP-SPDZ makes them from input masks.\n" +
+			"\n" + cli.Connecting,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			from := append(from, args...)
+			if len(from)+len(reservations) == 0 || len(from) > 0 && len(reservations) > 0 {
+				return cli.Invalid("name directories of shares with --from, or reservations of a party with --reservation, but not both", "neither or both of --from and --reservation")
+			}
+			p, start := cli.ProgressOf(cmd, at.JSON), time.Now()
+			var t *terminal.Transfer
+			o.Progress = func(done, total int64) {
+				if t == nil {
+					t = terminal.NewTransfer(p, 0, total)
+				}
+				t.At(done)
+			}
+			export := func() (*mpspdz.Report, error) { return mpspdz.Export(cmd.Context(), from, out, o) }
+			if len(reservations) > 0 {
+				export = func() (*mpspdz.Report, error) { return exportReservations(at, cmd, reservations, out, o) }
+			}
+			report, err := export()
+			p.Done()
+			if err != nil && cmd.Context().Err() != nil {
+				err = cli.ErrInterrupted
+			}
+			if report != nil {
+				warnTogether(cmd.ErrOrStderr(), report)
+			}
+			if cli.Hold(cmd); at.JSON && report != nil {
+				return errors.Join(err, cli.WriteJSON(cmd.OutOrStdout(), exportReport{Report: report, Seconds: time.Since(start).Seconds()}))
+			}
+			if report != nil {
+				consumed := "The exported tuples are consumed: do not use the source directories again."
+				if len(reservations) > 0 {
+					consumed = "The exported tuples are consumed: use them once."
+				}
+				err = errors.Join(err, printExport(cmd.OutOrStdout(), report, consumed))
+			}
+			return err
+		},
+	}
+	at.Flags(cmd)
+	at.PartyFlag(cmd, "with --reservation: the party whose shares are fetched, by name or index")
+	f := cmd.Flags()
+	f.StringArrayVar(&reservations, "reservation", nil, "reservation to fetch; may be repeated")
+	f.StringArrayVar(&from, "from", nil, "directory of shares, or of several such directories; more may follow as arguments")
+	f.StringVar(&out, "out", "", "directory in which Player-Data is created")
+	f.StringVar(&o.Suffix, "suffix", "", "suffix of the data files: -T0 for the first thread of MP-SPDZ's -f, -T1 for the second")
+	f.BoolVar(&o.Pipes, "pipes", false, "create named pipes and feed them as MP-SPDZ reads; existing pipes are fed in any case")
+	f.BoolVar(&o.Force, "force", false, "overwrite files, and export directories that were exported before")
+	f.BoolVar(&o.DryRun, "dry-run", false, "check, and show what would be written")
+	cli.Complete(cmd, "reservation", func() []string { return completeReservations(at) })
+	if err := cmd.MarkFlagRequired("out"); err != nil {
+		panic(err) // the flag exists
+	}
+	return cmd
+}
+
+// exportReservations fetches reservations from a party and writes them to the files of an online
+// engine.
+func exportReservations(o *cli.Operator, cmd *cobra.Command, ids []string, out string, e mpspdz.ExportOptions) (*mpspdz.Report, error) {
+	c, err := o.DialParty()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Conn.Close()
+	d, err := drawer(c)
+	if err != nil {
+		return nil, err
+	}
+	var streams []mpspdz.Stream
+	for _, id := range ids {
+		m, _, r, err := manifest(c, cmd.Context(), id, true)
+		if err != nil {
+			return nil, c.Explain(err)
+		}
+		warnDrawn(cmd.ErrOrStderr(), c, r)
+		streams = append(streams, mpspdz.Stream{Manifest: m, Open: func(ctx context.Context) (io.ReadCloser, error) {
+			s, err := d.Fetch(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			return s, nil
+		}})
+	}
+	report, err := mpspdz.ExportStreams(cmd.Context(), streams, out, e)
+	if of := (*lodge.Error)(nil); errors.As(err, &of) {
+		err = c.Explain(err)
+	}
+	return report, err
+}
+
+// drawn reports whether a reservation had been delivered before this command.
+func drawn(r *tuplesv1.Reservation) bool {
+	return r.GetState() == tuplesv1.ReservationState_RESERVATION_STATE_CONSUMED
+}
+
+// warnDrawn warns that a party has delivered a reservation before.
+func warnDrawn(w io.Writer, c *cli.Party, r *tuplesv1.Reservation) {
+	if drawn(r) {
+		fmt.Fprintf(w, "warning: %s delivered reservation %s at %s: these are the same tuples, use them once\n", c.Name, r.GetId(), cli.Time(r.GetDelivered()))
+	}
+}
+
+// warnTogether warns that a directory tree contains several parties' shares of the MAC key.
+func warnTogether(w io.Writer, r *mpspdz.Report) {
+	others, err := filepath.Glob(filepath.Join(r.Dir, "Player-MAC-Keys-p-P*"))
+	if err != nil {
+		return
+	}
+	own := "Player-MAC-Keys-p-P" + strconv.Itoa(r.Party)
+	if slices.ContainsFunc(others, func(path string) bool { return filepath.Base(path) != own }) {
+		fmt.Fprintf(w, "warning: %s contains several parties' shares of the MAC key: a reader of all of them can forge any value\n", r.Dir)
+	}
+}
+
+func printExport(w io.Writer, r *mpspdz.Report, consumed string) error {
+	did := "wrote"
+	if r.DryRun {
+		did = "would write"
+	}
+	_, err := fmt.Fprintf(w, "party %d of %d, prime of %d bits, epoch %d: %s to %s\n", r.Party, r.Parties, r.PrimeBits, r.Epoch, did, r.Dir)
+	short := false
+	for _, f := range r.Files {
+		if err != nil {
+			return err
+		}
+		ended := ""
+		if f.Ended != "" {
+			ended = "  (" + f.Ended + ")"
+		}
+		_, err = fmt.Fprintf(w, "  %-28s %10d records %10d usable %10s%s\n", filepath.Base(f.Path), f.Records, f.Usable, cli.Size(float64(f.Bytes)), ended)
+		short = short || f.Usable < f.Records
+	}
+	if short && err == nil {
+		_, err = fmt.Fprintln(w, "MP-SPDZ reads 101 shares at a time and cannot use the rest: multiples of 101 records are usable completely.")
+	}
+	if !r.DryRun && err == nil {
+		_, err = fmt.Fprintln(w, consumed)
+	}
+	return err
+}
