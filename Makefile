@@ -105,6 +105,9 @@ baseline: tools ## make the current API the baseline for compatibility checks
 docs: tools ## build the documentation site into bin/site; a broken link fails
 	NO_MKDOCS_2_WARNING=1 bin/venv/bin/mkdocs build --strict --quiet && echo "open bin/site/index.html"
 
+kinds: ## regenerate the Python client's table of the kinds of tuples
+	go generate ./engine/kind
+
 kernels: ## regenerate the assembly of engine/kernel
 	go run -C engine/kernel/gen . ..
 

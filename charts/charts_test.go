@@ -5,6 +5,7 @@ package charts
 import (
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -118,6 +119,35 @@ func covers(t *testing.T, s *schema, defs map[string]*schema, v any, path string
 		if _, ok := m[k]; !ok && k != "global" {
 			t.Errorf("values.yaml has no %s.%s", path, k)
 		}
+	}
+}
+
+// The lists of kinds in the schema are those of configurations.
+func TestKindsInTheSchema(t *testing.T) {
+	found := 0
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for k, x := range v {
+				walk(path+"."+k, x)
+			}
+		case []any:
+			if !strings.HasSuffix(path, ".kinds.items.enum") {
+				return
+			}
+			var list []string
+			for _, x := range v {
+				list = append(list, fmt.Sprint(x))
+			}
+			if found++; !slices.Equal(list, config.Kinds) && !slices.Equal(list, config.TupleKinds) {
+				t.Errorf("charts/lodge/values.schema.json: %s has %v", path, list)
+			}
+		}
+	}
+	walk("", object[map[string]any](t, "lodge", "values.schema.json"))
+	if found != 3 {
+		t.Errorf("the schema has %d lists of kinds, not 3", found)
 	}
 }
 

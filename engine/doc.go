@@ -26,6 +26,7 @@
 //
 // Foundations:
 //
+//   - [github.com/lodge-mpc/lodge/engine/kind]: the kinds of tuples: names, values, steps and relations
 //   - [github.com/lodge-mpc/lodge/engine/kernel]: modular arithmetic on words and slices of words
 //   - [github.com/lodge-mpc/lodge/engine/intpoly]: polynomials with multi-word signed integer
 //     coefficients

@@ -37,7 +37,7 @@ func TestDemoRefusesFirst(t *testing.T) {
 		"--kernel with --kind matrix":       {"--kind", "matrix", "--kernel", "1x1x1"},
 		`--kernel "3"`:                      {"--kind", "convolution", "--dim", "1x4x4", "--kernel", "3"},
 		"does not fit into":                 {"--kind", "convolution", "--dim", "1x4x4", "--kernel", "1x5x5"},
-		"no file for convolutions":          {"--kind", "convolution", "--dim", "1x4x4", "--kernel", "1x3x3", "--export", "mp-spdz", "--out", filepath.Join(full, "new")},
+		"no file for convolution triples":   {"--kind", "convolution", "--dim", "1x4x4", "--kernel", "1x3x3", "--export", "mp-spdz", "--out", filepath.Join(full, "new")},
 		"--parties 1 ":                      {"--parties", "1"},
 		"write scalar, mat":                 {"--kind", "vector"},
 		"--kind keys ":                      {"--kind", "keys"},

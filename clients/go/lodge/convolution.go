@@ -4,7 +4,6 @@ import (
 	"iter"
 
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
-	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 )
 
 // Tensor holds its elements in row-major order: elements along the last dimension are adjacent.
@@ -31,43 +30,9 @@ type ConvolutionTriple struct {
 
 // Convolutions returns the tuples of kind convolution. See Err.
 func (s *Shares) Convolutions() iter.Seq[ConvolutionTriple] {
-	c := s.Reservation.Class.Convolution
+	arrays := s.arrays()
 	return each(s, func(v []Element) ConvolutionTriple {
-		next := func(shape ...int) Tensor {
-			size := 1
-			for _, n := range shape {
-				size *= n
-			}
-			t := Tensor{shape, v[:size]}
-			v = v[size:]
-			return t
-		}
-		var all [2][3]Tensor
-		for i := range all {
-			all[i] = [3]Tensor{
-				next(c.Channels, c.Height, c.Width), next(c.Outputs, c.Channels, c.KernelHeight, c.KernelWidth),
-				next(c.Outputs, c.OutHeight(), c.OutWidth()),
-			}
-		}
-		return ConvolutionTriple{all[0][0], all[0][1], all[0][2], all[1][0], all[1][1], all[1][2]}
+		x := arrays(v)
+		return ConvolutionTriple{x[0], x[1], x[2], x[3], x[4], x[5]}
 	}, tuplefile.ConvolutionKind)
-}
-
-func wireConvolution(c tuplefile.Convolution) *jobv1.Convolution {
-	return &jobv1.Convolution{
-		Channels: uint32(c.Channels), Height: uint32(c.Height), Width: uint32(c.Width),
-		Outputs: uint32(c.Outputs), KernelHeight: uint32(c.KernelHeight), KernelWidth: uint32(c.KernelWidth),
-		StrideHeight: uint32(c.StrideHeight), StrideWidth: uint32(c.StrideWidth),
-		PaddingHeight: uint32(c.PaddingHeight), PaddingWidth: uint32(c.PaddingWidth),
-	}
-}
-
-// convolutionOf returns the shape, or zero if there is none.
-func convolutionOf(c *jobv1.Convolution) tuplefile.Convolution {
-	return tuplefile.Convolution{
-		Channels: int(c.GetChannels()), Height: int(c.GetHeight()), Width: int(c.GetWidth()),
-		Outputs: int(c.GetOutputs()), KernelHeight: int(c.GetKernelHeight()), KernelWidth: int(c.GetKernelWidth()),
-		StrideHeight: int(c.GetStrideHeight()), StrideWidth: int(c.GetStrideWidth()),
-		PaddingHeight: int(c.GetPaddingHeight()), PaddingWidth: int(c.GetPaddingWidth()),
-	}
 }

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
+	"github.com/lodge-mpc/lodge/proto/wire"
 )
 
 func TestConvolutionClasses(t *testing.T) {
@@ -16,17 +15,14 @@ func TestConvolutionClasses(t *testing.T) {
 		Channels: 2, Height: 4, Width: 3, Outputs: 3, KernelHeight: 3, KernelWidth: 2, StrideHeight: 1, StrideWidth: 1, PaddingHeight: 1,
 	}
 	w, err := c.wire(Class{Kind: tuplefile.ConvolutionKind, Field: "p128", Convolution: shape})
-	if err != nil || convolutionOf(w.GetShape().GetConvolution()) != shape || w.GetShape().GetRows() != 0 {
+	if err != nil || wire.Shape(w.GetShape()).Convolution != shape || w.GetShape().GetRows() != 0 {
 		t.Errorf("%v, %v", w, err)
 	}
-	if again := wireConvolution(convolutionOf(w.GetShape().GetConvolution())); !proto.Equal(again, w.GetShape().GetConvolution()) {
-		t.Errorf("%v", again)
+	if n := (Class{Kind: tuplefile.ConvolutionKind, Convolution: shape}).elements(0); n != 2*(24+36+24) {
+		t.Errorf("a record of %d elements", n)
 	}
-	if l := layoutOf(Class{Kind: tuplefile.ConvolutionKind, Convolution: shape}, 0); l.elements() != 2*(24+36+24) {
-		t.Errorf("a record of %d elements", l.elements())
-	}
-	if l := layoutOf(Class{Kind: tuplefile.ConvolutionKind}, 0); l.elements() != 0 {
-		t.Errorf("a record of %d elements without a shape", l.elements())
+	if n := (Class{Kind: tuplefile.ConvolutionKind}).elements(0); n != 0 {
+		t.Errorf("a record of %d elements without a shape", n)
 	}
 	bad := shape
 	bad.StrideWidth = 0
@@ -76,6 +72,22 @@ func TestConvolutionsOfAStream(t *testing.T) {
 	} {
 		if want := []byte{0, 3, 4, 5, 6, 7, 9, 13, 15}[i]; e[0] != want {
 			t.Errorf("element %d is number %d of the record, want %d", i, e[0], want)
+		}
+	}
+	for _, of := range []struct {
+		kind                  string
+		party, values, clears int
+	}{{tuplefile.Scalar, 0, 3, 0}, {tuplefile.Input, 0, 1, 1}, {tuplefile.Input, 1, 1, 0}} {
+		class := Class{Kind: of.kind}
+		record := make([]byte, class.elements(of.party))
+		s := &Shares{Reservation: &Reservation{Count: 1, Class: class}, ElementBytes: 1, TupleBytes: len(record), chunk: record, done: true, stop: func() {}}
+		for x := range s.Tuples() {
+			if len(x.Values) != of.values || len(x.MACs) != of.values || len(x.Clear) != of.clears || len(x.MACs[0].Elements) != 1 {
+				t.Errorf("%v at party %d: %v", of.kind, of.party, x)
+			}
+		}
+		if s.Err() != nil {
+			t.Error(s.Err())
 		}
 	}
 	if _, err := read(tuplefile.Matrix); !errors.Is(err, &Error{Code: Invalid}) {

@@ -12,9 +12,10 @@ import (
 
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 	"github.com/lodge-mpc/lodge/clients/go/verify"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
-	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/proto/wire"
 )
 
 // Origin holds what the client knows about tuples in addition to the party's description.
@@ -93,18 +94,12 @@ func ClassOf(q *coordinatorv1.JobRequest) *tuplesv1.Class {
 	}
 }
 
-var kinds = map[jobv1.Kind]string{
-	jobv1.Kind_KIND_SCALAR: tuplefile.Scalar, jobv1.Kind_KIND_MATRIX: tuplefile.Matrix, jobv1.Kind_KIND_SQUARE: tuplefile.Square,
-	jobv1.Kind_KIND_RANDOM: tuplefile.Random, jobv1.Kind_KIND_BIT: tuplefile.Bit, jobv1.Kind_KIND_INVERSE: tuplefile.Inverse,
-	jobv1.Kind_KIND_INPUT: tuplefile.Input, jobv1.Kind_KIND_CONVOLUTION: tuplefile.ConvolutionKind,
-}
-
 // ManifestOf describes a party's shares of a reservation in the format of package tuplefile. size
 // is the size of an element in bytes. key is the party's share of the MAC key, or nil to omit it.
 func ManifestOf(r *tuplesv1.Reservation, key []byte, o Origin) (m tuplefile.Manifest, size int, err error) {
 	c := r.GetClass()
-	kind, ok := kinds[c.GetKind()]
-	if !ok {
+	k, shape := wire.Kind(c.GetKind()), wire.Shape(c.GetShape())
+	if !k.Known() {
 		return m, 0, fmt.Errorf("lodge: tuples of kind %s are not supported by this client", c.GetKind())
 	}
 	p, err := verify.Modulus(c.GetParams(), c.GetField())
@@ -116,20 +111,18 @@ func ManifestOf(r *tuplesv1.Reservation, key []byte, o Origin) (m tuplefile.Mani
 		return m, 0, fmt.Errorf("lodge: a MAC-key share of %d bytes has the wrong length", len(key))
 	}
 	m = tuplefile.Manifest{
-		FormatVersion: tuplefile.FormatVersion, Kind: kind, Params: c.GetParams(), Field: c.GetField(), Modulus: p.String(),
+		FormatVersion: tuplefile.FormatVersion, Kind: k.String(), Params: c.GetParams(), Field: c.GetField(), Modulus: p.String(),
 		Parties: o.Parties, Party: o.Party, Epoch: r.GetEpoch(), Batch: r.GetId(), Tuples: int64(r.GetCount()),
 		Dims: tuplefile.Dims{M: 1, K: 1, N: 1}, KeygenSecurity: o.KeygenSecurity, InputParty: int(c.GetInputParty()), NoSacrifice: c.GetNoSacrifice(),
 	}
 	if key != nil {
 		m.MACKeyShare, m.MACKeyPooled = Element(key).Int().String(), o.Pooled
 	}
-	if c.GetKind() == jobv1.Kind_KIND_CONVOLUTION {
-		s := convolutionOf(c.GetShape().GetConvolution())
-		m.Convolution = &s
-	}
-	if c.GetKind() == jobv1.Kind_KIND_MATRIX {
-		s := c.GetShape()
-		m.Dims = tuplefile.Dims{M: int(s.GetRows()), K: int(s.GetInner()), N: int(s.GetColumns())}
+	switch k.Describe().Form {
+	case kind.Convolutions:
+		m.Convolution = &shape.Convolution
+	case kind.Matrices:
+		m.Dims = tuplefile.Dims{M: shape.Matrix.Rows, K: shape.Matrix.Inner, N: shape.Matrix.Cols}
 	}
 	return m, size, nil
 }

@@ -4,19 +4,21 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
-	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/proto/wire"
 )
 
 // Class describes tuples, for [Client.Reserve]. All tuples of a class are interchangeable.
 type Class struct {
-	Kind   string // as in tuplefile: scalar, matrix, square, random, bit, inverse, input or convolution
+	Kind   string // one of the kinds of package tuplefile
 	Field  string // as p128
 	Params string // parameter set; empty: that of the configuration
 	Tenant string // empty: that of the configuration
@@ -209,14 +211,11 @@ func (c *Client) ReportFailedCheck(ctx context.Context, macKeyID, reason string)
 // wire returns a class with omitted fields taken from the configuration.
 func (c *Client) wire(x Class) (*tuplesv1.Class, error) {
 	w := &tuplesv1.Class{Tenant: x.Tenant, Params: x.Params, Field: x.Field}
-	for k, name := range kinds {
-		if name == x.Kind {
-			w.Kind = k
-		}
+	k := kind.Of(x.Kind)
+	if !k.Known() {
+		return nil, Errorf(Invalid, "write one of "+strings.Join(kind.Names(), ", "), "%q is not a kind of tuples", x.Kind)
 	}
-	if w.Kind == 0 {
-		return nil, Errorf(Invalid, "write scalar, matrix, square, random, bit, inverse, input or convolution", "%q is not a kind of tuples", x.Kind)
-	}
+	w.Kind = wire.Number(k)
 	if w.Tenant == "" {
 		w.Tenant = c.config.Tenant
 	}
@@ -227,29 +226,36 @@ func (c *Client) wire(x Class) (*tuplesv1.Class, error) {
 	if min(x.Rows, x.Inner, x.Columns, x.InputParty) < 0 || max(x.Rows, x.Inner, x.Columns, x.InputParty) > most {
 		return nil, Errorf(Invalid, "", "a dimension or a party is negative or above %d", most)
 	}
-	if x.Rows != 0 || x.Inner != 0 || x.Columns != 0 {
-		w.Shape = &jobv1.Shape{Rows: uint32(x.Rows), Inner: uint32(x.Inner), Columns: uint32(x.Columns)}
-	}
 	if x.Convolution != (tuplefile.Convolution{}) {
 		if err := x.Convolution.Check(); err != nil {
 			return nil, Errorf(Invalid, "", "%v", err)
 		}
-		if w.Shape != nil {
+		if x.Rows != 0 || x.Inner != 0 || x.Columns != 0 {
 			return nil, Errorf(Invalid, "leave rows, inner and columns out", "the class has the dimensions of matrices and a convolution")
 		}
-		w.Shape = &jobv1.Shape{Convolution: wireConvolution(x.Convolution)}
 	}
+	w.Shape = wire.ShapeOf(x.shape())
 	w.InputParty, w.NoSacrifice = uint32(x.InputParty), x.NoSacrifice
 	return w, nil
 }
 
+// shape returns the shape of a tuple.
+func (x Class) shape() kind.Shape {
+	return kind.Shape{Matrix: kind.MatrixShape{Rows: x.Rows, Inner: x.Inner, Cols: x.Columns}, Convolution: x.Convolution}
+}
+
 func reservationOf(r *tuplesv1.Reservation) *Reservation {
 	c := r.GetClass()
+	s := wire.Shape(c.GetShape())
+	known := ""
+	if k := wire.Kind(c.GetKind()); k.Known() {
+		known = k.String()
+	}
 	return &Reservation{
 		ID: r.GetId(), Count: r.GetCount(), Epoch: r.GetEpoch(), MACKeyID: r.GetMacKeyId(), Lease: r.GetLease().AsTime(), Owner: r.GetOwner(),
 		Clients: r.GetClients(),
-		Class: Class{Kind: kinds[c.GetKind()], Field: c.GetField(), Params: c.GetParams(), Tenant: c.GetTenant(),
-			Rows: int(c.GetShape().GetRows()), Inner: int(c.GetShape().GetInner()), Columns: int(c.GetShape().GetColumns()),
-			Convolution: convolutionOf(c.GetShape().GetConvolution()), InputParty: int(c.GetInputParty()), NoSacrifice: c.GetNoSacrifice()},
+		Class: Class{Kind: known, Field: c.GetField(), Params: c.GetParams(), Tenant: c.GetTenant(),
+			Rows: s.Matrix.Rows, Inner: s.Matrix.Inner, Columns: s.Matrix.Cols, Convolution: s.Convolution,
+			InputParty: int(c.GetInputParty()), NoSacrifice: c.GetNoSacrifice()},
 	}
 }

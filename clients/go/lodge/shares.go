@@ -11,8 +11,8 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 	"github.com/lodge-mpc/lodge/clients/go/verify"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 )
 
@@ -118,7 +118,7 @@ func (s *Shares) begin(head *tuplesv1.FetchResponse) *Error {
 	}
 	x := reservationOf(r)
 	size := (p.BitLen() + 7) / 8
-	if want := layoutOf(x.Class, s.client.config.own()).elements() * size; want == 0 || head.GetTupleBytes() != uint64(want) {
+	if want := x.Class.elements(s.client.config.own()) * size; want == 0 || head.GetTupleBytes() != uint64(want) {
 		return Errorf(BadShares, "", "a tuple of kind %q has %d bytes, not %d", x.Class.Kind, want, head.GetTupleBytes())
 	}
 	if x.Count == 0 || x.Count > 1<<62/head.GetTupleBytes() {
@@ -223,44 +223,18 @@ func (s *Shares) Close() error {
 // Err returns the error that ended a range over values: nil after the last tuple.
 func (s *Shares) Err() error { return s.err }
 
-// layout describes the elements of a tuple's record at this party.
-type layout struct {
-	parts []int // elements of each value: 1, or the size of a matrix or an image
-	clear int
-}
-
-func (l layout) elements() int {
-	n := l.clear
-	for _, p := range l.parts {
-		n += 2 * p
+// elements returns the number of elements of a tuple's record at the party with this index; 0 for an
+// unknown kind or an invalid shape.
+func (c Class) elements(party int) int {
+	k, s := kind.Of(c.Kind), c.shape()
+	if k.CheckShape(s) != nil {
+		return 0
+	}
+	n := 2 * k.Values(s)
+	if c.InputParty == party {
+		n += k.Clear(s)
 	}
 	return n
-}
-
-// layoutOf returns the layout of a class at the party with this index; it is empty for an unknown
-// kind.
-func layoutOf(c Class, party int) (l layout) {
-	switch c.Kind {
-	case tuplefile.Scalar:
-		l.parts = []int{1, 1, 1}
-	case tuplefile.Matrix:
-		l.parts = []int{c.Rows * c.Inner, c.Inner * c.Columns, c.Rows * c.Columns}
-	case tuplefile.ConvolutionKind:
-		if c.Convolution.Check() == nil {
-			x, w, y := c.Convolution.Sizes()
-			l.parts = []int{x, w, y}
-		}
-	case tuplefile.Square, tuplefile.Inverse:
-		l.parts = []int{1, 1}
-	case tuplefile.Random, tuplefile.Bit:
-		l.parts = []int{1}
-	case tuplefile.Input:
-		l.parts = []int{1}
-		if c.InputParty == party {
-			l.clear = 1
-		}
-	}
-	return l
 }
 
 // String describes the stream without its shares.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
+	"github.com/lodge-mpc/lodge/engine/kind"
 )
 
 // Element is an element of the field: little-endian, of the field's full length, below the prime.
@@ -68,16 +69,49 @@ func (s *Shares) Triples() iter.Seq[Triple] {
 
 // Matrices returns the tuples of kind matrix. See Err.
 func (s *Shares) Matrices() iter.Seq[MatrixTriple] {
-	c := s.Reservation.Class
+	arrays := s.arrays()
 	return each(s, func(v []Element) MatrixTriple {
-		next := func(rows, columns int) Matrix {
-			m := Matrix{rows, columns, v[:rows*columns]}
-			v = v[rows*columns:]
-			return m
+		var m [6]Matrix
+		for i, x := range arrays(v) {
+			m[i] = Matrix{x.Shape[0], x.Shape[1], x.Elements}
 		}
-		m, k, n := c.Rows, c.Inner, c.Columns
-		return MatrixTriple{next(m, k), next(k, n), next(m, n), next(m, k), next(k, n), next(m, n)}
+		return MatrixTriple{m[0], m[1], m[2], m[3], m[4], m[5]}
 	}, tuplefile.Matrix)
+}
+
+// Tuple is a tuple of any kind: its values, in the order of docs/reference/export-format.md, and their
+// MACs. A single element is a Tensor without dimensions.
+type Tuple struct {
+	Values, MACs []Tensor
+	Clear        []Element // the plaintext values of input masks at the party that owns the mask
+}
+
+// Tuples returns the tuples, whatever their kind. See Err.
+func (s *Shares) Tuples() iter.Seq[Tuple] {
+	arrays := s.arrays()
+	return each(s, func(v []Element) Tuple {
+		all := arrays(v)
+		n, shares := len(all)/2, 0
+		for _, x := range all {
+			shares += len(x.Elements)
+		}
+		return Tuple{all[:n], all[n:], v[shares:]}
+	}, s.Reservation.Class.Kind)
+}
+
+// arrays returns a function that splits a record into the values and their MACs.
+func (s *Shares) arrays() func([]Element) []Tensor {
+	parts, shape := kind.Of(s.Reservation.Class.Kind).Describe().Parts, s.Reservation.Class.shape()
+	return func(v []Element) (all []Tensor) {
+		for range 2 {
+			for _, p := range parts {
+				n := p.Elements(shape)
+				all = append(all, Tensor{p.Dims(shape), v[:n:n]})
+				v = v[n:]
+			}
+		}
+		return all
+	}
 }
 
 // Squares returns the tuples of kind square. See Err.

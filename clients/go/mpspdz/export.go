@@ -296,11 +296,8 @@ func (e *exporter) sources(from []source) (head tuplefile.Manifest, err error) {
 }
 
 func targetOf(m tuplefile.Manifest) Target {
-	t := Target{Kind: m.Kind, Owner: m.InputParty}
-	if m.Kind == tuplefile.Matrix {
-		t.Shape = Shape{m.Dims.M, m.Dims.K, m.Dims.N}
-	}
-	return t
+	s := m.Shape().Matrix
+	return Target{Kind: m.Kind, Owner: m.InputParty, Shape: Shape{s.Rows, s.Inner, s.Cols}}
 }
 
 func (e *exporter) add(t Target, s source) {

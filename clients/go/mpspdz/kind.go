@@ -5,16 +5,19 @@ import (
 	"fmt"
 	"math/bits"
 	"strconv"
+
+	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
+	"github.com/lodge-mpc/lodge/engine/kind"
 )
 
-// Kinds of tuples, with the values of a record, which are followed by the MAC of each.
+// Kinds of tuples for which MP-SPDZ has files, as in package tuplefile.
 const (
-	Scalar  = "scalar"  // a, b, ab
-	Matrix  = "matrix"  // A, B, AB
-	Square  = "square"  // a, a^2
-	Bit     = "bit"     // 0 or 1
-	Inverse = "inverse" // a, 1/a
-	Input   = "input"   // a; at the owner, the plaintext a follows the MAC
+	Scalar  = tuplefile.Scalar
+	Matrix  = tuplefile.Matrix
+	Square  = tuplefile.Square
+	Bit     = tuplefile.Bit
+	Inverse = tuplefile.Inverse
+	Input   = tuplefile.Input
 )
 
 // buffered is the number of shares that MP-SPDZ reads at a time. It fails if fewer are left.
@@ -38,69 +41,62 @@ type Target struct {
 	Owner int
 }
 
-// stems holds the beginnings of file names, and values the number of values in a record, for all
-// kinds except matrices.
-var (
-	stems  = map[string]string{Scalar: "Triples", Square: "Squares", Bit: "Bits", Inverse: "Inverses", Input: "Inputs"}
-	values = map[string]int{Scalar: 3, Square: 2, Bit: 1, Inverse: 2, Input: 1}
-)
+// kind returns the kind of the tuples, and the shape of a tuple.
+func (t Target) kind() (kind.Kind, kind.Shape) {
+	return kind.Of(t.Kind), kind.Shape{Matrix: kind.MatrixShape{Rows: t.Shape.Rows, Inner: t.Shape.Inner, Cols: t.Shape.Cols}}
+}
 
 // check returns an error for targets without a file, among parties from 0 to n-1.
 func (t Target) check(n int) error {
-	if t.Kind == "random" {
-		return fmt.Errorf("%w: MP-SPDZ makes random values from input masks, one of each party, and has no file for them",
-			ErrKind)
-	}
-	if t.Kind == "convolution" {
-		return fmt.Errorf("%w: MP-SPDZ has no file for convolutions; use matrix triples of the equivalent product", ErrKind)
-	}
-	if t.Kind != Matrix && values[t.Kind] == 0 {
+	k, s := t.kind()
+	d := k.Describe()
+	switch {
+	case !k.Known():
 		return fmt.Errorf("%w: tuples of kind %q", ErrKind, t.Kind)
-	}
-	if t.Owner < 0 || t.Owner >= n || t.Kind != Input && t.Owner != 0 {
+	case d.MPSPDZ == "":
+		return fmt.Errorf("%w: %s: %s", ErrKind, d.Title, d.NotMPSPDZ)
+	case t.Owner < 0 || t.Owner >= n || !k.Owned() && t.Owner != 0:
 		return fmt.Errorf("%w: %s tuples of party %d of %d", ErrKind, t.Kind, t.Owner, n)
-	}
-	s := t.Shape
-	if t.Kind != Matrix {
-		if s != (Shape{}) {
-			return fmt.Errorf("%w: %s tuples with a shape", ErrKind, t.Kind)
-		}
-		return nil
-	}
-	if min(s.Rows, s.Inner, s.Cols) < 1 || max(s.Rows, s.Inner, s.Cols) > maxValues || t.values() > maxValues {
-		return fmt.Errorf("%w: matrices %dx%dx%d", ErrKind, s.Rows, s.Inner, s.Cols)
+	case !k.Shaped() && s != kind.Shape{}:
+		return fmt.Errorf("%w: %s tuples with a shape", ErrKind, t.Kind)
+	case k.Shaped() && (min(s.Matrix.Rows, s.Matrix.Inner, s.Matrix.Cols) < 1 || s.Matrix.Largest() > maxValues || t.values() > maxValues):
+		return fmt.Errorf("%w: matrices %dx%dx%d", ErrKind, s.Matrix.Rows, s.Matrix.Inner, s.Matrix.Cols)
 	}
 	return nil
 }
 
-// values returns the number of values in a record, without MACs and plaintext values.
+// values returns the number of values in a record, without MACs and plaintext values; 0 for kinds
+// without a file.
 func (t Target) values() int {
-	if t.Kind != Matrix {
-		return values[t.Kind]
+	k, s := t.kind()
+	if k.Describe().MPSPDZ == "" {
+		return 0
 	}
-	s := t.Shape
-	return s.Rows*s.Inner + s.Inner*s.Cols + s.Rows*s.Cols
+	return k.Values(s)
 }
 
 // elements returns the number of elements in a party's record.
 func (t Target) elements(party int) int {
-	if t.Kind == Input && t.Owner == party {
-		return 3
+	n := 2 * t.values()
+	if k, s := t.kind(); t.Owner == party {
+		n += k.Clear(s)
 	}
-	return 2 * t.values()
+	return n
 }
 
 // name returns the name of a party's file, without a suffix.
 func (t Target) name(party int) string {
-	p := strconv.Itoa(party)
-	switch t.Kind {
-	case Matrix:
-		return fmt.Sprintf("Matrix-%dx%dx%d-P%s", t.Shape.Rows, t.Shape.Inner, t.Shape.Cols, p)
-	case Input:
-		return "Inputs-p-P" + p + "-" + strconv.Itoa(t.Owner)
-	default:
-		return stems[t.Kind] + "-p-P" + p
+	k, s := t.kind()
+	name := k.Describe().MPSPDZ
+	if !k.Shaped() {
+		name += "-p"
+	} else {
+		name += fmt.Sprintf("-%dx%dx%d", s.Matrix.Rows, s.Matrix.Inner, s.Matrix.Cols)
 	}
+	if name += "-P" + strconv.Itoa(party); k.Owned() {
+		name += "-" + strconv.Itoa(t.Owner)
+	}
+	return name
 }
 
 // Usable returns how many of a file's records MP-SPDZ can use. It reads 101 shares at a time, and

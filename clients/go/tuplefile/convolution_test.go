@@ -6,7 +6,7 @@ import (
 )
 
 func TestConvolutions(t *testing.T) {
-	good := Convolution{3, 8, 7, 4, 3, 2, 2, 1, 1, 0}
+	good := Convolution{Channels: 3, Height: 8, Width: 7, Outputs: 4, KernelHeight: 3, KernelWidth: 2, StrideHeight: 2, StrideWidth: 1, PaddingHeight: 1}
 	x, w, y := good.Sizes()
 	if good.Check() != nil || good.OutHeight() != 4 || good.OutWidth() != 6 || x != 168 || w != 72 || y != 96 {
 		t.Errorf("%v: %v, %d x %d, sizes %d, %d, %d", good, good.Check(), good.OutHeight(), good.OutWidth(), x, w, y)
@@ -35,12 +35,13 @@ func TestConvolutions(t *testing.T) {
 		"a huge image":     func(c *Convolution) { c.Channels, c.Height, c.Width = 1<<16, 1<<16, 1<<16 },
 		"huge kernels":     func(c *Convolution) { c.Outputs, c.Channels = 1<<16, 1<<16 },
 		"all of it huge": func(c *Convolution) {
-			*c = Convolution{1 << 16, 1 << 16, 1 << 16, 1 << 16, 1 << 16, 1 << 16, 1, 1, 1<<16 - 1, 1<<16 - 1}
+			*c = Convolution{Channels: 1 << 16, Height: 1 << 16, Width: 1 << 16, Outputs: 1 << 16, KernelHeight: 1 << 16, KernelWidth: 1 << 16, StrideHeight: 1, StrideWidth: 1, PaddingHeight: 1<<16 - 1, PaddingWidth: 1<<16 - 1}
 		},
 	} {
 		bad := good
-		if change(&bad); !errors.Is(bad.Check(), ErrManifest) {
-			t.Errorf("%s: %v", name, bad.Check())
+		change(&bad)
+		if m.Convolution = &bad; !errors.Is(m.check(false), ErrManifest) {
+			t.Errorf("%s: %v", name, m.check(false))
 		}
 	}
 }

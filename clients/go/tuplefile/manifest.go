@@ -11,6 +11,9 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/lodge-mpc/lodge/engine/kind"
 )
 
 // Names and limits of the format.
@@ -27,7 +30,8 @@ const (
 	maxValues        = 1 << 24 // in one tuple; 2048 x 2048 x 2048 fits
 )
 
-// Kinds of tuples, with the values of a record: those listed, and the MAC of each.
+// Kinds of tuples, with the values of a record: those listed, and the MAC of each. Package
+// engine/kind describes them.
 const (
 	Scalar  = "scalar"  // a, b, ab
 	Matrix  = "matrix"  // A, B, AB
@@ -39,9 +43,6 @@ const (
 
 	ConvolutionKind = "convolution" // an image X, kernels W, and their convolution Y
 )
-
-// values holds the number of values in a tuple of each kind except matrices and convolutions.
-var values = map[string]int{Scalar: 3, Square: 2, Random: 1, Bit: 1, Inverse: 2, Input: 1}
 
 // Errors of this package; every error wraps one of them or is the file system's.
 var (
@@ -111,24 +112,27 @@ func (m Manifest) GoString() string { return m.String() }
 
 // Values returns the number of values in one tuple, without MACs: for matrices mk + kn + mn.
 func (m Manifest) Values() int {
-	if m.Convolution != nil {
-		x, w, y := m.Convolution.Sizes()
-		return x + w + y
+	return kind.Of(m.Kind).Values(m.Shape())
+}
+
+// Shape returns the shape of a tuple, which is zero for single elements.
+func (m Manifest) Shape() (s kind.Shape) {
+	switch {
+	case m.Convolution != nil:
+		s.Convolution = *m.Convolution
+	case m.Dims != Dims{1, 1, 1} || kind.Of(m.Kind).Shaped():
+		s.Matrix = kind.MatrixShape{Rows: m.Dims.M, Inner: m.Dims.K, Cols: m.Dims.N}
 	}
-	if m.Kind != Matrix {
-		return values[m.Kind]
-	}
-	d := m.Dims
-	return d.M*d.K + d.K*d.N + d.M*d.N
+	return s
 }
 
 // Clear returns the number of plaintext values after the shares in one tuple's record at this
 // party.
 func (m Manifest) Clear() int {
-	if m.Kind == Input && m.Party == m.InputParty {
-		return 1
+	if m.Party != m.InputParty {
+		return 0
 	}
-	return 0
+	return kind.Of(m.Kind).Clear(m.Shape())
 }
 
 // RecordBytes returns the length of one tuple's record at this party for elements of the given
@@ -143,30 +147,31 @@ func (m Manifest) check(files bool) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrManifest, fmt.Sprintf(format, args...))
 	}
+	k := kind.Of(m.Kind)
 	switch {
 	case m.FormatVersion != FormatVersion:
 		return bad("format_version %d, want %d", m.FormatVersion, FormatVersion)
-	case m.Kind != Matrix && m.Kind != ConvolutionKind && values[m.Kind] == 0:
-		return bad("kind must be %s, %s, %s, %s, %s, %s, %s or %s", Scalar, Matrix, Square, Random, Bit, Inverse, Input, ConvolutionKind)
-	case (m.Convolution != nil) != (m.Kind == ConvolutionKind):
+	case !k.Known():
+		return bad("kind must be one of %s", strings.Join(kind.Names(), ", "))
+	case (m.Convolution != nil) != (k.Describe().Form == kind.Convolutions):
 		return bad("a manifest must have the shape of a convolution if and only if its kind is convolution")
 	case m.Parties < 1 || m.Parties > maxParties:
 		return bad("%d parties", m.Parties)
 	case m.Party < 0 || m.Party >= m.Parties:
 		return bad("party %d of %d", m.Party, m.Parties)
-	case m.InputParty < 0 || m.InputParty >= m.Parties || m.InputParty > 0 && m.Kind != Input:
+	case m.InputParty < 0 || m.InputParty >= m.Parties || m.InputParty > 0 && !k.Owned():
 		return bad("input_party %d of %d with kind %s", m.InputParty, m.Parties, m.Kind)
-	case m.NoSacrifice && (m.Kind == Random || m.Kind == Input):
+	case m.NoSacrifice && !k.Multiplies():
 		return bad("no_sacrifice with kind %s, which has no products", m.Kind)
 	case m.Tuples < 0 || m.Tuples > maxTuples:
 		return bad("%d tuples", m.Tuples)
 	case !dimOK(m.Dims.M) || !dimOK(m.Dims.K) || !dimOK(m.Dims.N):
 		return bad("dims %dx%dx%d", m.Dims.M, m.Dims.K, m.Dims.N)
 	case m.Convolution != nil && m.Convolution.Check() != nil:
-		return m.Convolution.Check()
+		return bad("%v", m.Convolution.Check())
 	case m.Values() > maxValues:
 		return bad("%d values in one tuple, at most %d", m.Values(), maxValues)
-	case m.Kind != Matrix && m.Dims != Dims{1, 1, 1}:
+	case k.Describe().Form != kind.Matrices && m.Dims != Dims{1, 1, 1}:
 		return bad("tuples that are not matrices with dims %dx%dx%d", m.Dims.M, m.Dims.K, m.Dims.N)
 	case !decimal(m.Modulus):
 		return bad("modulus is not a canonical decimal number")

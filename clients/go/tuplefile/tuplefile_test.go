@@ -196,11 +196,13 @@ func TestManifestIsStrict(t *testing.T) {
 		"negative party":    text(func(m *Manifest) { m.Party = -1 }),
 		"negative tuples":   text(func(m *Manifest) { m.Tuples = -1 }),
 		"many tuples":       text(func(m *Manifest) { m.Tuples = 1 << 50 }),
-		"a matrix with the shape of a convolution": text(func(m *Manifest) { m.Convolution = &Convolution{1, 3, 3, 1, 2, 2, 1, 1, 0, 0} }),
-		"a convolution without its shape":          text(func(m *Manifest) { m.Kind, m.Dims = ConvolutionKind, Dims{1, 1, 1} }),
-		"a convolution with a shape of nothing":    text(func(m *Manifest) { m.Kind, m.Dims, m.Convolution = ConvolutionKind, Dims{1, 1, 1}, &Convolution{} }),
+		"a matrix with the shape of a convolution": text(func(m *Manifest) {
+			m.Convolution = &Convolution{Channels: 1, Height: 3, Width: 3, Outputs: 1, KernelHeight: 2, KernelWidth: 2, StrideHeight: 1, StrideWidth: 1}
+		}),
+		"a convolution without its shape":       text(func(m *Manifest) { m.Kind, m.Dims = ConvolutionKind, Dims{1, 1, 1} }),
+		"a convolution with a shape of nothing": text(func(m *Manifest) { m.Kind, m.Dims, m.Convolution = ConvolutionKind, Dims{1, 1, 1}, &Convolution{} }),
 		"a convolution with dims": text(func(m *Manifest) {
-			m.Kind, m.Convolution = ConvolutionKind, &Convolution{1, 3, 3, 1, 2, 2, 1, 1, 0, 0}
+			m.Kind, m.Convolution = ConvolutionKind, &Convolution{Channels: 1, Height: 3, Width: 3, Outputs: 1, KernelHeight: 2, KernelWidth: 2, StrideHeight: 1, StrideWidth: 1}
 		}),
 		"zero dim":         text(func(m *Manifest) { m.Dims.K = 0 }),
 		"huge dims":        text(func(m *Manifest) { m.Dims = Dims{1 << 16, 1 << 16, 1 << 16} }),

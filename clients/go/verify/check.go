@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
+	"github.com/lodge-mpc/lodge/engine/kind"
 )
 
 // soundnessBits: a wrong matrix product passes with probability at most 2^-soundnessBits.
@@ -17,12 +18,15 @@ const soundnessBits = 100
 // checker holds the data common to all triples of a batch.
 type checker struct {
 	manifest tuplefile.Manifest
+	kind     kind.Kind
+	shape    kind.Shape
 	p, alpha *big.Int
 	size     int // bytes per element
 	values   int // per triple, without MACs
 	vectors  int // of Freivalds' method
 	seen     map[[16]byte]struct{}
 	share    []byte // the first party's share of the first value of the last tuple read
+	bits     bool   // whether a part is a bit
 	ones     int64  // bits that are not 0
 }
 
@@ -31,10 +35,11 @@ const manyBits = 128
 
 func newChecker(m tuplefile.Manifest, p, alpha *big.Int) *checker {
 	c := &checker{
-		manifest: m, p: p, alpha: alpha, size: (p.BitLen() + 7) / 8, values: m.Values(),
+		manifest: m, kind: kind.Of(m.Kind), shape: m.Shape(), p: p, alpha: alpha, size: (p.BitLen() + 7) / 8, values: m.Values(),
 		seen: make(map[[16]byte]struct{}),
 	}
-	if m.Kind == tuplefile.Matrix || m.Convolution != nil {
+	c.bits = slices.ContainsFunc(c.kind.Describe().Parts, func(p kind.Part) bool { return p.Domain == kind.Bits })
+	if c.kind.Shaped() {
 		each := p.BitLen() - 1 // p >= 2^each
 		c.vectors = (soundnessBits + each - 1) / each
 	}
@@ -93,7 +98,7 @@ func (c *checker) readAll(ctx context.Context, readers []*tuplefile.Reader, perC
 			}
 			c.compare(ch, i)
 		}
-		if last := first+int64(ch.tuples) == total; last && c.manifest.Kind == tuplefile.Bit && total >= manyBits && (c.ones == 0 || c.ones == total) {
+		if last := first+int64(ch.tuples) == total; last && c.bits && total >= manyBits && (c.ones == 0 || c.ones == total) {
 			ch.fail(ch.tuples-1, CheckDegenerate, 1)
 		}
 		first += int64(ch.tuples)
@@ -158,33 +163,34 @@ func (c *checker) readClear(readers []*tuplefile.Reader, ch *chunk, i int, sums 
 	return nil
 }
 
-// compare searches for factors that are zero or repeated: a mask that is used twice reveals the
-// masked values. Factors are the random values: both factors of a triple, and the first value of
-// other tuples. Bits repeat, but a party's shares of them do not.
+// compare searches for random values that are zero or repeated: a mask used twice reveals what it
+// hides. Bits repeat, but a party's shares of them do not.
 func (c *checker) compare(ch *chunk, i int) {
 	parts := c.split(ch.sums[2*i*c.values:][:c.values])
-	factors := parts[:1]
-	switch c.manifest.Kind {
-	case tuplefile.Scalar, tuplefile.Matrix, tuplefile.ConvolutionKind:
-		factors = parts[:2]
-	case tuplefile.Bit:
-		if parts[0][0].Sign() != 0 {
-			c.ones++
+	for at, part := range c.kind.Describe().Parts {
+		switch part.Domain {
+		case kind.Bits:
+			if parts[at][0].Sign() != 0 {
+				c.ones++
+			}
+			c.once(ch, i, 1, c.share)
+		case kind.Uniform:
+			c.uniform(ch, i, parts[at])
 		}
-		c.once(ch, i, 1, c.share)
+	}
+}
+
+// uniform fails a tuple if a random value is zero or occurred before.
+func (c *checker) uniform(ch *chunk, i int, value []big.Int) {
+	if !slices.ContainsFunc(value, func(x big.Int) bool { return x.Sign() != 0 }) {
+		ch.fail(i, CheckDegenerate, len(value))
 		return
 	}
-	for _, factor := range factors {
-		if !slices.ContainsFunc(factor, func(x big.Int) bool { return x.Sign() != 0 }) {
-			ch.fail(i, CheckDegenerate, len(factor))
-			continue
-		}
-		all := make([]byte, len(factor)*c.size)
-		for e := range factor {
-			factor[e].FillBytes(all[e*c.size : (e+1)*c.size])
-		}
-		c.once(ch, i, len(factor), all)
+	all := make([]byte, len(value)*c.size)
+	for e := range value {
+		value[e].FillBytes(all[e*c.size : (e+1)*c.size])
 	}
+	c.once(ch, i, len(value), all)
 }
 
 // once fails a tuple if the same bytes occurred before.
@@ -200,18 +206,12 @@ func (c *checker) once(ch *chunk, i, values int, b []byte) {
 	c.seen[key] = struct{}{}
 }
 
-// split splits one tuple's values into A, B, C, or as many parts as there are.
+// split splits one tuple's values into its parts.
 func (c *checker) split(values []big.Int) (parts [][]big.Int) {
-	d := c.manifest.Dims
-	sizes := [3]int{d.M * d.K, d.K * d.N, d.M * d.N}
-	if s := c.manifest.Convolution; s != nil {
-		sizes[0], sizes[1], sizes[2] = s.Sizes()
-	}
-	for _, n := range sizes {
-		if n = min(n, len(values)); n > 0 {
-			parts = append(parts, values[:n])
-			values = values[n:]
-		}
+	for _, part := range c.kind.Describe().Parts {
+		n := part.Elements(c.shape)
+		parts = append(parts, values[:n])
+		values = values[n:]
 	}
 	return parts
 }
@@ -245,32 +245,40 @@ func (c *checker) wrongMACs(values, macs []big.Int) (wrong int) {
 	return wrong
 }
 
-// wrongRows counts the rows in which C differs from A*B: exactly, except for matrices, where it
-// uses random vectors. For convolutions it counts outputs. For other tuples it returns 1 if the
-// relation between the values does not hold.
+// wrongRows returns 0 if the values satisfy the relation of their kind. For products of matrices it
+// counts the rows in which C differs from A*B, using random vectors; for convolutions it counts
+// outputs.
 func (c *checker) wrongRows(values []big.Int) int {
 	one := []big.Int{*big.NewInt(1)}
 	a := values[:1]
-	switch c.manifest.Kind {
-	case tuplefile.Scalar:
-		return c.differ(c.times(a, values[1:2], 1, 1), values[2:])
-	case tuplefile.Square:
-		return c.differ(c.times(a, a, 1, 1), values[1:])
-	case tuplefile.Inverse:
-		return c.differ(c.times(a, values[1:], 1, 1), one)
-	case tuplefile.Bit:
-		return c.differ(c.times(a, a, 1, 1), a)
-	case tuplefile.Random, tuplefile.Input:
+	switch c.kind.Describe().Relation {
+	case kind.Unrelated:
 		return 0
+	case kind.ProductOfFactors:
+		return c.differ(c.times(a, values[1:2], 1, 1), values[2:])
+	case kind.SquareOfFactor:
+		return c.differ(c.times(a, a, 1, 1), values[1:])
+	case kind.InverseOfFactor:
+		return c.differ(c.times(a, values[1:], 1, 1), one)
+	case kind.ZeroOrOne:
+		return c.differ(c.times(a, a, 1, 1), a)
+	case kind.MatrixProduct:
+		d, parts := c.manifest.Dims, c.split(values)
+		return c.wrongProducts(d.M, d.K, d.N, parts[0], parts[1], parts[2])
+	case kind.ConvolutionOfFactors:
+		s, parts := c.manifest.Convolution, c.split(values)
+		inner := s.Channels * s.KernelHeight * s.KernelWidth
+		return c.wrongProducts(s.Outputs, inner, s.OutHeight()*s.OutWidth(), parts[1], c.windows(parts[0]), parts[2])
 	}
-	d, parts := c.manifest.Dims, c.split(values)
-	if s := c.manifest.Convolution; s != nil {
-		d = tuplefile.Dims{M: s.Outputs, K: s.Channels * s.KernelHeight * s.KernelWidth, N: s.OutHeight() * s.OutWidth()}
-		parts[0], parts[1] = parts[1], c.windows(parts[0])
-	}
+	return len(values) // this checker does not know the relation, so no tuple passes
+}
+
+// wrongProducts counts the rows in which the rows x cols matrix c differs from a*b, by Freivalds'
+// method.
+func (c *checker) wrongProducts(rows, inner, cols int, a, b, product []big.Int) int {
 	for range c.vectors {
-		r := c.randomVector(d.N)
-		if wrong := c.differ(c.times(parts[0], c.times(parts[1], r, d.K, d.N), d.M, d.K), c.times(parts[2], r, d.M, d.N)); wrong > 0 {
+		r := c.randomVector(cols)
+		if wrong := c.differ(c.times(a, c.times(b, r, inner, cols), rows, inner), c.times(product, r, rows, cols)); wrong > 0 {
 			return wrong
 		}
 	}

@@ -148,7 +148,7 @@ func run(ctx context.Context, readers []*tuplefile.Reader, c *checker, opt Optio
 	defer cancel()
 
 	perChunk := scalarsPerChunk
-	if c.manifest.Kind == tuplefile.Matrix || c.manifest.Convolution != nil {
+	if c.kind.Shaped() {
 		perChunk = 1
 	}
 	workers := runtime.GOMAXPROCS(0)

@@ -15,6 +15,7 @@ from .channel import Patience, Service, retried
 from .config import Config
 from .errors import ConfigError, LodgeError
 from .fields import modulus
+from .kinds import TABLE
 from .reservation import KINDS, Class, Convolution, Reservation, Stock
 from .shares import Download, Shares
 
@@ -101,9 +102,10 @@ class Client:
         """
         if kind not in KINDS:
             raise ConfigError(f"{kind!r} is not a kind of tuples", f"write one of {', '.join(KINDS)}")
-        if (shape is not None) != (kind == "matrix") or (input_party is not None) != (kind == "input"):
+        form = TABLE[kind].form
+        if (shape is not None) != (form == "matrices") or (input_party is not None) != TABLE[kind].owned:
             raise ConfigError("only matrices have a shape, and only input masks have an input_party")
-        if (convolution is not None) != (kind == "convolution"):
+        if (convolution is not None) != (form == "convolutions"):
             raise ConfigError("only convolutions have the shape of one", "give convolution=Convolution(...)")
         params, tenant = params or self.config.params, tenant or self.config.tenant
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .errors import ConfigError
+from .kinds import TABLE
 
 if TYPE_CHECKING:
     from .reservation import Convolution
@@ -62,19 +63,16 @@ def layout(
     kind: str, shape: tuple[int, int, int] | None, clear: bool, convolution: Convolution | None = None
 ) -> dict[str, Shape]:
     """Return the names of a record's values, in order, each with the shape of its elements; () for one element."""
-    values: dict[str, Shape]
-    if kind == "matrix" and shape is not None:
-        rows, inner, columns = shape
-        values = {"a": (rows, inner), "b": (inner, columns), "c": (rows, columns)}
-    elif kind == "convolution" and convolution is not None:
-        if min(*convolution.image, convolution.outputs, *convolution.kernel, *convolution.stride) < 1:
-            raise ConfigError("a convolution with a size of 0")
-        values = {"x": convolution.image, "w": convolution.kernels, "y": convolution.result}
-    else:
-        names = {"scalar": "a b c", "square": "a a2", "inverse": "a a_inv", "random": "a", "bit": "a", "input": "a"}
-        if kind not in names:
-            raise ConfigError(f"tuples of kind {kind!r} are not supported by this client")
-        values = dict.fromkeys(names[kind].split(), ())
+    if kind not in TABLE:
+        raise ConfigError(f"tuples of kind {kind!r} are not supported by this client")
+    k, sides = TABLE[kind], dict[str, int]()
+    if k.form == "matrices" and shape is not None:
+        sides = dict(zip(("rows", "inner", "columns"), shape, strict=True))
+    elif k.form == "convolutions" and convolution is not None:
+        sides = convolution.sides
+    elif k.form:
+        raise ConfigError(f"tuples of kind {kind!r} without their shape")
+    values: dict[str, Shape] = {name: tuple(sides[d] for d in dims) for name, dims in k.parts.items()}
     values |= {f"mac_{name}": s for name, s in values.items()}
     if clear:
         values["clear"] = ()

@@ -10,9 +10,11 @@ from typing import overload
 from ._proto.lodge.job.v1 import job_pb2
 from ._proto.lodge.stock.v1 import stock_pb2
 from ._proto.lodge.tuples.v1 import tuples_pb2
+from .errors import ConfigError
+from .kinds import TABLE
 
 #: The kinds of tuples.
-KINDS = ("scalar", "matrix", "square", "random", "bit", "inverse", "input", "convolution")
+KINDS = tuple(TABLE)
 
 _TO_WIRE = {kind: getattr(job_pb2, f"KIND_{kind.upper()}") for kind in KINDS}
 _FROM_WIRE = {value: kind for kind, value in _TO_WIRE.items()}
@@ -39,6 +41,15 @@ class Convolution:
         sides = zip(self.image[1:], self.kernel, self.stride, self.padding, strict=True)
         height, width = ((size + 2 * padding - kernel) // stride + 1 for size, kernel, stride, padding in sides)
         return (self.outputs, height, width)
+
+    @property
+    def sides(self) -> dict[str, int]:
+        """The lengths of all dimensions of images, kernels and results, by name."""
+        if min(*self.image, self.outputs, *self.kernel, *self.stride) < 1:
+            raise ConfigError("a convolution with a size of 0")
+        image = zip(("channels", "height", "width"), self.image, strict=True)
+        kernels = zip(("outputs", "kernel_height", "kernel_width"), (self.outputs, *self.kernel), strict=True)
+        return dict(image) | dict(kernels) | dict(zip(("out_height", "out_width"), self.result[1:], strict=True))
 
     def wire(self) -> job_pb2.Convolution:
         (channels, height, width), (kernel_height, kernel_width) = self.image, self.kernel
@@ -97,7 +108,7 @@ class Class:
         convolved = Convolution.of(c.shape.convolution) if c.shape.HasField("convolution") else None
         matrices = c.HasField("shape") and convolved is None
         shape = (c.shape.rows, c.shape.inner, c.shape.columns) if matrices else None
-        owner = c.input_party if kind == "input" else None
+        owner = c.input_party if kind and TABLE[kind].owned else None
         return cls(kind, c.field, c.params, c.tenant, shape, owner, c.no_sacrifice, convolved)
 
 

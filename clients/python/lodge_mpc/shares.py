@@ -50,23 +50,6 @@ class Shares:
 
     reservation: Reservation
     modulus: int
-    a: Values
-    b: Values
-    c: Values
-    a2: Values
-    a_inv: Values
-    clear: Values
-    x: Values
-    w: Values
-    y: Values
-    mac_a: Values
-    mac_b: Values
-    mac_c: Values
-    mac_a2: Values
-    mac_a_inv: Values
-    mac_x: Values
-    mac_w: Values
-    mac_y: Values
 
     def __init__(self, reservation: Reservation, own: int | None, tuple_bytes: int) -> None:
         c = reservation.tuples

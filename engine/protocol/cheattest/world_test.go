@@ -8,6 +8,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
@@ -72,21 +73,21 @@ func worldOf(t *testing.T, n int) *world {
 // plan returns the plan for the batches of a session.
 func (w *world) plan(t *testing.T, in Kind) *triple.Plan {
 	t.Helper()
-	kind, shape, dim := triple.Scalar, triple.Shape{}, 0
+	k, shape, dim := kind.Scalar, kind.Shape{}, 0
 	switch in {
 	case Matrices:
-		kind, shape, dim = triple.Matrix, triple.Shape{Rows: 4, Inner: 3, Cols: 4}, keyDim
-	case Bits:
-		kind = triple.Bit
-	case Inputs:
-		kind = triple.Input
-	}
-	p, err := triple.NewPlan(w.scheme.Set, "p128", w.n, kind, shape, dim, 40, keyDim)
-	if in == Convolutions {
-		p, err = triple.NewConvolutionPlan(w.scheme.Set, "p128", w.n, triple.ConvolutionShape{
+		k, shape.Matrix, dim = kind.Matrix, kind.MatrixShape{Rows: 4, Inner: 3, Cols: 4}, keyDim
+	case Convolutions:
+		k, dim = kind.Convolution, keyDim
+		shape.Convolution = kind.ConvolutionShape{
 			Channels: 1, Height: 3, Width: 3, Outputs: 3, KernelHeight: 2, KernelWidth: 2, StrideHeight: 1, StrideWidth: 1, PaddingHeight: 1,
-		}, keyDim, keyDim)
+		}
+	case Bits:
+		k = kind.Bit
+	case Inputs:
+		k = kind.Input
 	}
+	p, err := triple.NewPlan(w.scheme.Set, "p128", w.n, k, shape, dim, 40, keyDim)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/intpoly"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/keygen"
@@ -59,7 +60,7 @@ func batch(t *testing.T, s *gbfv.Scheme, n int, security string, h byzantine.Hoo
 			Session: rs, Scheme: s, Instance: instance, Public: public.Public, KeyHash: hash, Source: stream("mac", rs.Self), Workers: 2,
 		})
 	}).OK(t).Results
-	plan, err := triple.NewPlan(set, "p128", n, triple.Matrix, triple.Shape{Rows: dim, Inner: dim, Cols: dim}, dim, 1, dim)
+	plan, err := triple.NewPlan(set, "p128", n, kind.Matrix, kind.Shape{Matrix: kind.MatrixShape{Rows: dim, Inner: dim, Cols: dim}}, dim, 1, dim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func multiplied(t *testing.T, f *field.Field, results []triple.Result) {
 func TestScaledSharesPassEveryCheck(t *testing.T) {
 	s := unprovedScheme(t)
 	for _, n := range []int{2, 3} {
-		plan, err := triple.NewPlan(s.Set, "p128", n, triple.Matrix, triple.Shape{Rows: dim, Inner: dim, Cols: dim}, dim, 1, dim)
+		plan, err := triple.NewPlan(s.Set, "p128", n, kind.Matrix, kind.Shape{Matrix: kind.MatrixShape{Rows: dim, Inner: dim, Cols: dim}}, dim, 1, dim)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +195,7 @@ func TestScaledSharesPassEveryCheck(t *testing.T) {
 func TestTriplesUnderProvedKeys(t *testing.T) {
 	s := unprovedScheme(t)
 	for _, n := range []int{2, 3} {
-		plan, err := triple.NewPlan(s.Set.Proved(), "p128", n, triple.Matrix, triple.Shape{Rows: dim, Inner: dim, Cols: dim}, dim, 1, dim)
+		plan, err := triple.NewPlan(s.Set.Proved(), "p128", n, kind.Matrix, kind.Shape{Matrix: kind.MatrixShape{Rows: dim, Inner: dim, Cols: dim}}, dim, 1, dim)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,8 +46,9 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// BenchmarkBlocks makes batches of skewed matrices in blocks of several sizes, 0 the one that is chosen, of two parties in one
-// process: time, on one core, and bytes are of one party for one tuple, and memory is that of a batch at a party by estimate.
+// BenchmarkBlocks makes batches of skewed matrices in blocks of several sizes (0: the chosen size),
+// with two parties in one process. Time, on one core, and bytes are per party and tuple; memory is
+// the estimate for a batch at one party.
 func BenchmarkBlocks(b *testing.B) {
 	const n, keyDim = 2, 128
 	w := newNetwork(b, *benchSet, "p128", n, keyDim)

@@ -13,9 +13,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// A peer that adds one to a value makes the check of its batch fail. The check that opened sigma revealed the MAC key then, so
-// that the peer could forge the next batch. What the present check opens does not help: the forged batch fails as well, and
-// honest batches under the same key go on.
+// A peer that adds one to a value makes the check of its batch fail. The check that opened sigma
+// revealed the MAC key then, so that the peer could forge the next batch. The openings of the
+// present check do not help: the forged batch fails as well, and honest batches under the same key
+// continue.
 func TestARetryAfterAFailedCheckIsNotForged(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		w := newNetwork(t, "insecure-8", "p128", n, 1)

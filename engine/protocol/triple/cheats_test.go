@@ -96,13 +96,13 @@ var cheats = []cheat{
 		return byzantine.On(byzantine.New(), "triple/challenge", func(fields [][]byte) { fields[len(fields)-1] = make([]byte, 32) })
 	}, popk.CheckEquation, true},
 	// A seed of the coin that the culprit chose before it saw another is as good as any.
-	{"a coin of its own choice", func(*network) byzantine.Hooks { return flipped("triple/mac/coin/commit") }, "", false},
+	{"a coin that the party chooses", func(*network) byzantine.Hooks { return flipped("triple/mac/coin/commit") }, "", false},
 }
 
 // Those of the sacrifice.
 var sacrificeCheats = []cheat{
 	{"a coin for the sacrifice that changes after its commitment", func(*network) byzantine.Hooks { return flipped(sacrificeCoin + "/open") }, round.CheckCommitment, true},
-	{"a coin for the sacrifice of its own choice", func(*network) byzantine.Hooks { return flipped(sacrificeCoin + "/commit") }, "", false},
+	{"a coin for the sacrifice that the party chooses", func(*network) byzantine.Hooks { return flipped(sacrificeCoin + "/commit") }, "", false},
 	{"a masked factor that is wrong from then on", func(w *network) byzantine.Hooks {
 		return byzantine.On(byzantine.New(), sacrificeName, func(v field.Vec) { w.scheme.Field.Add(v.At(7), v.At(7), w.scheme.Field.One()) })
 	}, maccheck.CheckMAC, false},
@@ -118,7 +118,7 @@ var sacrificeCheats = []cheat{
 	}, CheckEvaluated, false},
 }
 
-// flipped changes a bit of what a commit-then-open step commits to or opens.
+// flipped changes a bit of the commitment or the opening of a commit-then-open step.
 func flipped(name string) byzantine.Hooks {
 	return byzantine.On(byzantine.New(), name, func(b *[]byte) { *b = append([]byte{(*b)[0] ^ 1}, (*b)[1:]...) })
 }

@@ -3,17 +3,18 @@ package triple
 import (
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// padded gives the messages of matrix factors: uniform, but zero in the columns of a beyond the inner dimension.
-// Nil means uniform everywhere.
+// padded returns the messages of matrix factors: uniform, but zero in the columns of a beyond the
+// inner dimension. Nil means uniform everywhere.
 func (p *Plan) padded(s *gbfv.Scheme) (messages, error) {
 	a, _, _, err := p.layouts(s)
-	if err != nil || p.Shape.Inner%p.Dim == 0 {
+	if err != nil || p.Product.Inner%p.Dim == 0 {
 		return nil, err
 	}
 	return func(i int, slots, coeffs field.Vec, stream *sample.Stream) {
@@ -38,12 +39,14 @@ func fillRandom(f *field.Field, v field.Vec, stream *sample.Stream) {
 	}
 }
 
-// spare is what is sacrificed: f, g and h, element i of each for element i of what they mask. Only matrices have g.
+// spare holds the sacrificed vectors f, g and h; element i of each belongs to element i of the
+// factors and products. Only matrices have g.
 type spare struct{ f, g, h maccheck.Pair }
 
-// reserve takes what the MAC check consumes out of the slots that are reserved for it, the first of which masks the check. The
-// others make check triples: a triple is one by itself, and two random values with their squares make one. The reserved slots
-// follow those of the tuples that are released, sacrificed and opened, or are in vectors that hold nothing else.
+// reserve takes the material of the MAC check out of the slots that are reserved for it. The first
+// slot masks the check. The others make check triples: each from a triple, or from two random
+// values with their squares. The reserved slots follow those of the tuples that are released,
+// sacrificed and opened, or are in vectors that hold nothing else.
 func (r *batch) reserve(c, macA, macB, macRho, squares []field.Vec) {
 	n, first, values, macs := r.extent, r.Plan.Count, r.a, macA
 	skipped := 0 // vectors before the first that was squared
@@ -63,8 +66,8 @@ func (r *batch) reserve(c, macA, macB, macRho, squares []field.Vec) {
 	//  r.Scheme.Field.NewVec(1)}] [run=@cheats|TestScalar|TestCollect] the MAC check opens values
 	//  without a mask
 	r.material = maccheck.Material{Mask: pair(first)}
-	for k := range r.Plan.Kind.checkTriples() {
-		if r.Plan.Kind == Scalar || r.Plan.Kind == Inverse {
+	for k := range checkTriples(r.Plan.Kind) {
+		if products(r.Plan.Kind) == kind.Pairs {
 			i := first + 1 + k
 			r.material.Triples[k] = maccheck.Triple{A: at(r.a, i), B: at(r.b, i), C: at(c, i), MACB: at(macB, i)}
 			continue
@@ -76,8 +79,8 @@ func (r *batch) reserve(c, macA, macB, macRho, squares []field.Vec) {
 	round.Expose(r.Session, "triple/material", &r.material)
 }
 
-// collect arranges the shares as values and MACs of tuples, takes out what the MAC check consumes and the padding that must
-// be zero, and gives what is sacrificed.
+// collect arranges the shares as values and MACs of tuples. It separates the material of the MAC
+// check and the padding that must be zero, and returns the sacrificed vectors.
 func (r *batch) collect(shares ddec.Shares) (spare, error) {
 	n := r.extent
 	cut := func(k int) []field.Vec {
@@ -91,7 +94,7 @@ func (r *batch) collect(shares ddec.Shares) (spare, error) {
 	result := &Result{Count: r.Plan.Count}
 	r.result = result
 	count := r.Plan.Count // of the elements that are sacrificed of each
-	if r.Plan.Kind.matrices() {
+	if r.Plan.matrices() {
 		la, lb, lc, err := r.Plan.layouts(r.Scheme)
 		if err != nil {
 			return spare{}, err
@@ -104,7 +107,7 @@ func (r *batch) collect(shares ddec.Shares) (spare, error) {
 		if la.Cols%la.Dim != 0 {
 			r.zeros = []maccheck.Pair{{Value: r.padding(la, r.a), MAC: r.padding(la, macA)}}
 		}
-		count *= r.Plan.Shape.Inner
+		count *= r.Plan.Product.Inner
 	} else {
 		result.A, result.B, result.C = r.flat(r.a, count), r.flat(r.b, count), r.flat(c, count)
 		result.MACA, result.MACB, result.MACC = r.flat(macA, count), r.flat(macB, count), r.flat(macC, count)
@@ -116,7 +119,8 @@ func (r *batch) collect(shares ddec.Shares) (spare, error) {
 	return spare{pair(r.f, macF), pair(r.g, macG), pair(h, macH)}, nil
 }
 
-// flat joins the first count elements of vectors, which it erases. Nothing gives nothing.
+// flat joins the first count elements of vectors, which it erases. Without vectors the result is
+// empty.
 func (r *batch) flat(vectors []field.Vec, count int) field.Vec {
 	if len(vectors) == 0 {
 		return r.Scheme.Field.NewVec(0)

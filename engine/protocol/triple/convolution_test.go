@@ -2,7 +2,6 @@ package triple
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/field"
@@ -15,7 +14,7 @@ import (
 
 func (w *network) convolution(t testing.TB, s ConvolutionShape) *Plan {
 	t.Helper()
-	p, err := NewConvolutionPlan(w.set, w.field, w.n, s, 0, w.dim)
+	p, err := NewPlan(w.set, w.field, w.n, Convolution, images(s), 0, 1, w.dim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +36,7 @@ var convolutions = []ConvolutionShape{
 // convolved counts the entries of results that are not those of the convolution, written as its definition.
 func (w *network) convolved(t testing.TB, plan *Plan, results []Result) (wrong int) {
 	t.Helper()
-	f, s := w.scheme.Field, plan.Convolution
+	f, s := w.scheme.Field, plan.Shape.Convolution
 	x := w.pooled(t, results, func(r *Result) field.Vec { return r.A }, func(r *Result) field.Vec { return r.MACA })
 	k := w.pooled(t, results, func(r *Result) field.Vec { return r.B }, func(r *Result) field.Vec { return r.MACB })
 	y := w.pooled(t, results, func(r *Result) field.Vec { return r.C }, func(r *Result) field.Vec { return r.MACC })
@@ -111,56 +110,17 @@ func TestConvolutionTriples(t *testing.T) {
 }
 
 func TestConvolutionShapes(t *testing.T) {
-	for s, want := range map[ConvolutionShape]Shape{
-		{3, 32, 32, 16, 3, 3, 1, 1, 1, 1}:    {16, 27, 1024},
-		{3, 224, 224, 64, 7, 7, 2, 2, 3, 3}:  {64, 147, 12544},
-		{64, 8, 8, 32, 1, 1, 1, 1, 0, 0}:     {32, 64, 64},
-		{1, 28, 28, 8, 5, 5, 1, 1, 0, 0}:     {8, 25, 576},
-		{1, 1, 1 << 14, 1, 1, 1, 1, 1, 0, 0}: {1, 1, 1 << 14},
-		{2, 3, 3, 1, 3, 3, 9, 9, 0, 0}:       {1, 18, 1},
-	} {
-		if got, err := s.Product(); err != nil || got != want {
-			t.Errorf("%v: %v, %v", s, got, err)
-		}
-	}
-	for s, want := range map[ConvolutionShape]string{
-		{0, 4, 4, 1, 3, 3, 1, 1, 0, 0}:                         "0 is not a size",
-		{1, 0, 4, 1, 3, 3, 1, 1, 0, 0}:                         "0 is not a size",
-		{1, 4, -1, 1, 3, 3, 1, 1, 0, 0}:                        "-1 is not a size",
-		{1, 4, 4, 0, 3, 3, 1, 1, 0, 0}:                         "0 is not a size",
-		{1, 4, 4, 1, 0, 3, 1, 1, 0, 0}:                         "0 is not a size",
-		{1, 4, 4, 1, 3, 0, 1, 1, 0, 0}:                         "0 is not a size",
-		{1, 4, 4, 1, 3, 3, 0, 1, 0, 0}:                         "0 is not a size",
-		{1, 4, 4, 1, 3, 3, 1, 0, 0, 0}:                         "0 is not a size",
-		{1 << 62, 4, 4, 1, 3, 3, 1, 1, 0, 0}:                   "is not a size",
-		{1, 4, 4, 1, 3, 3, 1, 1, -1, 0}:                        "a padding of -1",
-		{1, 4, 4, 1, 3, 3, 1, 1, 0, 3}:                         "less than the kernel",
-		{1, 4, 4, 1, 3, 3, 1, 1, 1 << 62, 0}:                   "less than the kernel",
-		{1, 4, 4, 1, 5, 3, 1, 1, 0, 0}:                         "a kernel of height 5 does not fit",
-		{1, 4, 4, 1, 3, 7, 1, 1, 0, 1}:                         "a kernel of width 7 does not fit",
-		{1, 4, 4, 1, 1, 1, 2, 1, 0, 0}:                         "a stride of 2 with a kernel of height 1",
-		{1, 6, 6, 1, 3, 3, 1, 2, 0, 0}:                         "beyond the first 5 of a width of 6",
-		{1, 4, 4, 1, 3, 3, 9, 1, 0, 0}:                         "beyond the first 3 of a height of 4",
-		{1 << 14, 2, 2, 1, 2, 2, 1, 1, 0, 0}:                   "entries of a kernel",
-		{1 << 14, 1 << 14, 1 << 14, 1, 1, 1, 1, 1, 0, 0}:       "windows",
-		{1 << 14, 1 << 14, 1 << 14, 1, 1 << 14, 1, 1, 1, 0, 0}: "entries of a kernel",
-		{1, 224, 224, 1, 3, 3, 1, 1, 1, 1}:                     "more than 16384 windows",
-	} {
-		if _, err := s.Product(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v, want %s", s, err, want)
-		}
-	}
 	set, err := params.Lookup("insecure-8")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewConvolutionPlan(set, "p128", 2, ConvolutionShape{}, 0, 4); err == nil {
+	if _, err := NewPlan(set, "p128", 2, Convolution, images(ConvolutionShape{}), 0, 1, 4); err == nil {
 		t.Error("a convolution of nothing was planned")
 	}
-	if _, err := NewConvolutionPlan(set, "p128", 2, convolutions[1], 8, 4); err == nil {
+	if _, err := NewPlan(set, "p128", 2, Convolution, images(convolutions[1]), 8, 1, 4); err == nil {
 		t.Error("a convolution was planned in blocks that there are no keys for")
 	}
-	if _, err := NewPlan(set, "p128", 2, Convolution, Shape{1, 1, 1}, 0, 1, 4); err == nil {
+	if _, err := NewPlan(set, "p128", 2, Convolution, matrices(Shape{1, 1, 1}), 0, 1, 4); err == nil {
 		t.Error("a convolution was planned as a product")
 	}
 	other := convolutions[1]
@@ -172,7 +132,7 @@ func TestConvolutionShapes(t *testing.T) {
 	}
 }
 
-// windows has a party add one to an entry of what it encrypts as windows.
+// windows lets a party add one to an entry of the windows that it encrypts.
 func (w *network) window(plan *Plan, tuple, row, col int) byzantine.Hooks {
 	l := layoutOf(1)(w.state(plan))
 	vector, slot := l.Place(tuple, row, col)
@@ -185,9 +145,10 @@ func (w *network) window(plan *Plan, tuple, row, col int) byzantine.Hooks {
 	})
 }
 
-// Windows that are those of no image, with entries that differ where the image has one, or are not zero beyond it, end the
-// batch before the MAC key is used on it. Who lies about its share of the combination that shows it has no MAC. Without the
-// check they are released, and are no convolution.
+// Windows that are those of no image, with entries that differ where the image has one, or are not
+// zero beyond it, end the batch before the MAC key is used on it. A party that lies about its share
+// of the combination has no MAC for it. Without the check these tuples, which are not convolutions,
+// are released.
 func TestWindowsOfNoImage(t *testing.T) {
 	s := ConvolutionShape{2, 4, 4, 3, 3, 3, 1, 1, 1, 1}
 	for _, n := range []int{2, 3} {
@@ -226,7 +187,7 @@ func TestWindowsOfNoImage(t *testing.T) {
 	}
 }
 
-// A share of a window that is not what was encrypted, or of its MAC, stops the batch, wherever it is.
+// A wrong share of any window, or of its MAC, stops the batch.
 func TestEveryWindowIsChecked(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 4)
 	plan := w.convolution(t, ConvolutionShape{2, 3, 3, 3, 2, 2, 1, 1, 1, 1})

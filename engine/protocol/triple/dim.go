@@ -1,25 +1,33 @@
 package triple
 
-import "math/bits"
+import (
+	"math/bits"
 
-// maxDim is the largest block that a plan chooses by itself.
+	"github.com/lodge-mpc/lodge/engine/kind"
+)
+
+// maxDim is the largest block that a plan chooses.
 const maxDim = 128
 
-// What a plan that chooses its blocks may hold, unless the largest blocks take more: what leaves room for keys where a party
-// gives its sessions 4 GiB. It is by the estimate for so many workers, as the choice is the same at every party.
+// Memory limit of a plan that chooses its blocks, unless the largest blocks need more. It leaves
+// memory for keys at a party that gives its sessions 4 GiB. The estimate assumes a fixed number of
+// workers, because every party must make the same choice.
 const (
 	maxChosenBytes = 3 << 30
 	chosenWorkers  = 8
 )
 
-// worthwhile is what smaller blocks must save, as they take more memory and make more tuples at a time.
+// worthwhile is the factor by which smaller blocks must reduce the cost, because they need more
+// memory and make more tuples at a time.
 const worthwhile = 0.9
 
-// chooseDim gives the plan with the blocks that cost least for a tuple. Blocks as large as the largest side suit squares: they
-// transform every operand once. Of skewed shapes they are mostly padding. Smaller ones have less of it and put more tuples side
-// by side, in more ciphertexts, which memory bounds. plan makes the plan for a dimension; the error is that for the largest.
-func chooseDim(most int, s Shape, plan func(dim int) (*Plan, error)) (*Plan, error) {
-	largest := max(s.Rows, s.Inner, s.Cols)
+// chooseDim returns the plan with the blocks that cost least for each tuple. Blocks as large as the
+// largest side suit square matrices: they transform every operand once. For skewed shapes they are
+// mostly padding. Smaller blocks have less padding and put more tuples side by side, in more
+// ciphertexts, which memory bounds. plan makes the plan for a dimension; the error is that of the
+// largest.
+func chooseDim(most int, s kind.MatrixShape, plan func(dim int) (*Plan, error)) (*Plan, error) {
+	largest := s.Largest()
 	dim := max(1, min(1<<bits.Len(uint(largest-1)), maxDim, most))
 	best, err := plan(dim)
 	if s.Rows == s.Inner && s.Inner == s.Cols {
@@ -44,5 +52,5 @@ func chooseDim(most int, s Shape, plan func(dim int) (*Plan, error)) (*Plan, err
 	return nil, err
 }
 
-// cost is about what a tuple takes of a party's time.
+// cost is proportional to a party's approximate computing time for one tuple.
 func (p *Plan) cost() float64 { return float64(p.Transforms()) / float64(p.Count) }

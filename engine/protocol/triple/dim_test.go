@@ -26,20 +26,20 @@ func TestChosenBlocks(t *testing.T) {
 		{Shape{512, 512, 1}, 128, 128}, // takes more than it should as it is
 	} {
 		for _, parties := range []int{2, 8} {
-			p, err := NewPlan(set, "p128", parties, Matrix, c.shape, 0, 1, c.keyDim)
+			p, err := NewPlan(set, "p128", parties, Matrix, matrices(c.shape), 0, 1, c.keyDim)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if p.Dim != c.want {
 				t.Errorf("%v of %d parties, keys for %d: blocks of %d, want %d", c.shape, parties, c.keyDim, p.Dim, c.want)
 			}
-			named, err := NewPlan(set, "p128", parties, Matrix, c.shape, p.Dim, 1, c.keyDim)
+			named, err := NewPlan(set, "p128", parties, Matrix, matrices(c.shape), p.Dim, 1, c.keyDim)
 			if err != nil || named.Instance.Hash() != p.Instance.Hash() || named.Count != p.Count {
 				t.Errorf("%v: the plan of the blocks that were chosen is another: %v", c.shape, err)
 			}
 		}
 	}
-	if _, err := NewPlan(set, "p128", 2, Matrix, Shape{128, 128, 1}, 0, 1, 0); err == nil {
+	if _, err := NewPlan(set, "p128", 2, Matrix, matrices(Shape{128, 128, 1}), 0, 1, 0); err == nil {
 		t.Error("blocks were chosen without keys")
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/parallel"
 )
 
-// evaluate computes what is decrypted, modulo the small modulus of decryption: the products, and alpha times every proved
-// ciphertext and every product. It lets go of the proved ciphertexts. What it computes here it computes as one task; an
-// evaluator gets the tasks that do not depend on each other.
+// evaluate computes the ciphertexts to decrypt, modulo the small modulus of decryption: the
+// products, and alpha times every proved ciphertext and every product. It frees the proved
+// ciphertexts. This party computes the batch as one task; an evaluator receives independent tasks.
 func (r *batch) evaluate(ctx context.Context, proved []*gbfv.Ciphertext) ([]*gbfv.Ciphertext, error) {
 	if r.Evaluator != nil {
 		return r.evaluateApart(ctx, proved)
@@ -39,13 +39,14 @@ func (r *batch) evaluate(ctx context.Context, proved []*gbfv.Ciphertext) ([]*gbf
 	return out, nil
 }
 
-// portion is a task of a batch: which proved ciphertexts are its inputs, and which products, by number, it makes.
+// portion is a task of a batch: its inputs among the proved ciphertexts, and the numbers of its
+// products.
 type portion struct {
 	shape            evaluation.Shape
 	inputs, products []int
 }
 
-// place puts the results of a portion where they belong in the list of what is decrypted.
+// place puts the results of a portion at their places in the list of ciphertexts to decrypt.
 func (p *portion) place(out, results []*gbfv.Ciphertext, n extent) {
 	macs := p.shape.Last - p.shape.First
 	for i, ct := range results[:macs] {
@@ -55,7 +56,7 @@ func (p *portion) place(out, results []*gbfv.Ciphertext, n extent) {
 		out[n.product(number)] = results[macs+i]
 		mac := results[macs+len(p.products)+i]
 		if number >= n.products() {
-			mac.Free() // nothing needs the MAC of a square
+			mac.Free() // the MAC of a square is not needed
 			continue
 		}
 		out[n.productMAC(number)] = mac
@@ -70,13 +71,13 @@ func span(lo, hi int) (list []int) {
 	return list
 }
 
-// whole is the portion that is the batch.
+// whole returns the whole batch as one portion.
 func (r *batch) whole() portion {
 	p, n := r.Plan, r.extent
 	w := portion{inputs: span(0, n.proved()), products: span(0, n.products()+n.squares)}
 	w.shape = evaluation.Shape{Count: n.proved(), Last: n.proved(), Primes: p.Instance.DDecPrimes}
-	if p.Kind.matrices() {
-		w.shape.Rows, w.shape.Inner, w.shape.Cols = p.blocks(p.Shape.Rows), p.blocks(p.Shape.Inner), p.blocks(p.Shape.Cols)
+	if p.matrices() {
+		w.shape.Rows, w.shape.Inner, w.shape.Cols = p.blocks(p.Product.Rows), p.blocks(p.Product.Inner), p.blocks(p.Product.Cols)
 		w.shape.Dim = p.Dim
 	}
 	for _, x := range p.pairing() {
@@ -85,17 +86,17 @@ func (r *batch) whole() portion {
 	return w
 }
 
-// portions cuts the batch into tasks that do not depend on each other. Every proved ciphertext is multiplied with alpha in
-// one of them. A task has all that is made of the factors of a product, and of those of every product that shares a factor,
-// so that few ciphertexts are sent: for scalars a block, for matrices a block of the product. What is in no product is in
-// tasks of its own.
+// portions cuts the batch into independent tasks. One task multiplies each proved ciphertext with
+// alpha. A task contains all products that share factors, so that few ciphertexts are sent: for
+// scalars a block, for matrices a block of the product. Ciphertexts that are in no product have
+// separate tasks.
 func (r *batch) portions() (list []portion) {
 	p, n := r.Plan, r.extent
 	k := p.Instance.DDecPrimes
-	first := 0 // of what is in no matrix
-	if p.Kind.matrices() {
+	first := 0 // first ciphertext that is in no matrix
+	if p.matrices() {
 		first = n.a + n.b
-		rows, inner, cols, d := p.blocks(p.Shape.Rows), p.blocks(p.Shape.Inner), p.blocks(p.Shape.Cols), p.Dim
+		rows, inner, cols, d := p.blocks(p.Product.Rows), p.blocks(p.Product.Inner), p.blocks(p.Product.Cols), p.Dim
 		for i := range rows {
 			for j := range cols {
 				x := portion{products: span((i*cols+j)*d, (i*cols+j+1)*d), inputs: span(i*inner*d, (i+1)*inner*d)}
@@ -115,7 +116,7 @@ func (r *batch) portions() (list []portion) {
 		}
 	}
 	pairs := p.pairing()
-	of := make([]int, n.proved()) // the lowest ciphertext that something is in a product with, by way of others too
+	of := make([]int, n.proved()) // the lowest ciphertext that is connected with this one by products
 	for i := range of {
 		of[i] = i
 	}
@@ -150,7 +151,7 @@ func (r *batch) portions() (list []portion) {
 	return list
 }
 
-// evaluateApart has an evaluator compute the batch, all tasks at once.
+// evaluateApart lets an evaluator compute all tasks of the batch concurrently.
 func (r *batch) evaluateApart(ctx context.Context, proved []*gbfv.Ciphertext) ([]*gbfv.Ciphertext, error) {
 	list := r.portions()
 	out := make([]*gbfv.Ciphertext, r.extent.decrypted())
@@ -167,6 +168,6 @@ func (r *batch) evaluateApart(ctx context.Context, proved []*gbfv.Ciphertext) ([
 		x.place(out, results, r.extent)
 		return nil
 	})
-	evaluation.Free(proved) // nobody computes with them any more
+	evaluation.Free(proved) // they are not needed any more
 	return out, err
 }

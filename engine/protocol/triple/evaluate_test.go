@@ -13,7 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// apart computes tasks as another machine would: from what it is given, on one goroutine.
+// apart computes tasks as another machine would: only from the task, on one goroutine.
 type apart struct {
 	of    *network
 	alpha *gbfv.Left
@@ -50,7 +50,7 @@ func (w *network) plans(t *testing.T) (all []*Plan) {
 	return append(all, plan, w.trusting(t, plan))
 }
 
-// The tasks of a batch give, wherever they are computed, what the party computes in one, bit for bit.
+// The separate tasks of a batch give the same bits as the single task that a party computes.
 func TestPortionsAreTheBatch(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 4)
 	alpha := w.scheme.Left(w.macs[0].Ciphertext)
@@ -82,7 +82,7 @@ func TestPortionsAreTheBatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(here) != len(there) || gbfv.Hash(here) != gbfv.Hash(there) {
-			t.Errorf("%d of %v, sacrifice %v: other ciphertexts", plan.Kind, plan.Shape, plan.Sacrifice)
+			t.Errorf("%d of %v, sacrifice %v: other ciphertexts", plan.Kind, plan.Product, plan.Sacrifice)
 		}
 		for i := range copies {
 			if copies[i] != nil || proved[i] != nil {
@@ -92,7 +92,8 @@ func TestPortionsAreTheBatch(t *testing.T) {
 	}
 }
 
-// A party computes products when its turn has come, leaves it, and ends with what keeps it from coming.
+// A party waits for its turn before it computes products, ends the turn afterwards, and returns the
+// error of a turn that fails.
 func TestProductsAwaitTheirTurn(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 1)
 	plan := w.plan(t, Scalar, Shape{}, 0, 50)

@@ -3,6 +3,7 @@ package triple_test
 import (
 	"fmt"
 
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
 )
@@ -13,7 +14,7 @@ func ExampleNewPlan() {
 	if err != nil {
 		panic(err)
 	}
-	plan, err := triple.NewPlan(set, "p128", 3, triple.Scalar, triple.Shape{}, 0, 1, 1)
+	plan, err := triple.NewPlan(set, "p128", 3, kind.Scalar, kind.Shape{}, 0, 1, 1)
 	if err != nil {
 		panic(err)
 	}

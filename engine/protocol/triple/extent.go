@@ -1,9 +1,12 @@
 package triple
 
-// extent counts the ciphertexts of each kind. Proved are a, b, the vectors rho that only the MAC check consumes, and the
-// sacrificed f and g. Products with MACs are c and h; squares, which have no MAC, are of the vectors that check triples are
-// made of. Decrypted are c, alpha a, alpha b, alpha c, alpha rho, h, alpha f, alpha g, alpha h, and the squares. All lists are
-// in these orders.
+import "github.com/lodge-mpc/lodge/engine/kind"
+
+// extent counts the ciphertexts of a batch by their use. The parties prove a, b, the vectors rho
+// that only the MAC check consumes, and the sacrificed f and g. The products c and h have MACs. The
+// squares of the vectors that check triples are made of have no MACs. The parties decrypt c, alpha
+// a, alpha b, alpha c, alpha rho, h, alpha f, alpha g, alpha h, and the squares. All lists are in
+// these orders.
 type extent struct{ a, b, c, rho, f, g, h, squares int }
 
 func (n extent) proved() int    { return n.a + n.b + n.rho + n.f + n.g }
@@ -16,21 +19,21 @@ type product struct{ left, right, number int }
 // pairing lists the products of pairs of ciphertexts: all except the c of matrices.
 func (p *Plan) pairing() (list []product) {
 	n := p.extent()
-	f := n.a + n.b + n.rho // the first of these
+	f := n.a + n.b + n.rho // the first vector f
 	for i := range n.c {
-		switch p.Kind {
-		case Scalar, Inverse:
+		switch products(p.Kind) {
+		case kind.Pairs:
 			list = append(list, product{i, n.a + i, i})
-		case Square, Bit:
+		case kind.Squares:
 			list = append(list, product{i, i, i})
 		}
 	}
 	for i := range n.h {
 		x := product{f + i, f + i, n.c + i}
-		switch p.Kind {
-		case Scalar, Inverse:
+		switch products(p.Kind) {
+		case kind.Pairs:
 			x.right = n.a + i // the same b
-		case Matrix, Convolution:
+		case kind.MatrixProducts:
 			x.right = f + n.f + i
 		}
 		list = append(list, x)
@@ -45,8 +48,8 @@ func (p *Plan) pairing() (list []product) {
 	return list
 }
 
-// The places in the list of what is decrypted: of alpha times proved ciphertext i, of product or square i, and of alpha times
-// product i.
+// Places in the list of decrypted ciphertexts: provedMAC of alpha times proved ciphertext i,
+// product of product or square i, and productMAC of alpha times product i.
 
 func (n extent) provedMAC(i int) int {
 	switch {

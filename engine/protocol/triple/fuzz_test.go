@@ -7,7 +7,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/gbfv/gbfvtest"
 )
 
-// A stored ciphertext is refused or is the one encoding of what it decodes to.
+// A stored ciphertext is rejected unless it is the canonical encoding of the decoded one.
 func FuzzDecodeCiphertext(f *testing.F) {
 	s := schemeOf(f, "insecure-6", "p512")
 	key := gbfvtest.New(s, 2, 1, bytes.Repeat([]byte{1}, 32))

@@ -11,13 +11,15 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Input masks are random values that one party, their owner, knows. The owner alone proves ciphertexts; products with the
-// MAC key are decrypted to shares as for other tuples. The owner's 2x is the value, and with zeros for the others it would be
-// a sharing, but one that must not be used: when a sum of inputs is opened, each owner's share of it is what its mask hides.
-// So the parties add a random sharing of zero. For each ordered pair of parties l, m there is a stream that both know, of a
-// seed that l draws and sends to m: l adds it to its share, and m subtracts it. Shares are uniform but for their sum as long
-// as two parties keep their seed to themselves. A party that uses another stream than it sent, or than it got, only has
-// another share than it should, which the MAC check sees.
+// Input masks are random values that one party, their owner, knows. Only the owner proves
+// ciphertexts; products with the MAC key are decrypted to shares as for other tuples. The value is
+// the owner's 2x. With zeros for the other parties this would be a sharing, but an insecure one:
+// when a sum of inputs is opened, each owner's share of the sum would be the input that its mask
+// hides. So the parties add a random sharing of zero. For each ordered pair of parties l, m there is a stream
+// that both know, of a seed that l draws and sends to m: l adds it to its share, and m subtracts
+// it. Shares are uniform but for their sum as long as two parties keep their seed to themselves. A
+// party that uses a stream other than the one that it sent or received only has a wrong share,
+// which the MAC check detects.
 
 // seedWant is the message with the seed of a pair of parties.
 var seedWant = round.Want{Name: "triple/seed", MaxBytes: sample.SeedSize}
@@ -49,7 +51,7 @@ func seedMessages(drawn [][]byte) (send []round.Message) {
 	return send
 }
 
-// spread makes the owner's shares, which are the values, and the others', which are zero, random ones.
+// spread randomises the shares: before, the owner's are the values and the other parties' are zero.
 func (r *batch) spread(ctx context.Context, drawn [][]byte, in round.Inbox) error {
 	var added, subtracted []*sample.Source
 	defer func() {

@@ -25,7 +25,8 @@ func (w *network) inputs(t testing.TB, owner round.Party, count int) *Plan {
 
 func shareOf(r *Result) field.Vec { return r.A }
 
-// The sum of the shares is what the owner, and nobody else, has in clear; the shares say nothing of it.
+// The sum of the shares is the plaintext value that only the owner has; the shares reveal nothing
+// about the value.
 func TestInputMasks(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
 		w := newNetwork(t, "insecure-8", "p128", n, 1)
@@ -61,8 +62,8 @@ func TestInputMasks(t *testing.T) {
 	}
 }
 
-// What hides the owner's masks in its shares comes from every other party by itself: with other randomness of one of them
-// the masks are the same and the share of the owner, and of any third party, is another everywhere.
+// Every other party alone hides the owner's masks in the shares: with other randomness at one party
+// the masks stay the same, and every share of the owner and of any third party changes.
 func TestSharesOfInputsDependOnEveryPair(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 3, 1)
 	f := w.scheme.Field
@@ -85,7 +86,7 @@ func TestSharesOfInputsDependOnEveryPair(t *testing.T) {
 	}
 }
 
-// Each party sends each other one a seed of its own, and never its share.
+// Each party sends each other party a separate seed, and never its share.
 func TestSeeds(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 3, 1)
 	out := w.run(w.inputs(t, 0, 10), roundtest.Record()).OK(t)
@@ -104,7 +105,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// What a party does wrong, the owner or another one, ends the batch as it does with other tuples.
+// A cheating party, the owner or another one, ends the batch as with other tuples.
 func TestCheatsOnInputMasks(t *testing.T) {
 	proves := map[string]bool{
 		"shares that are not doubled": true, "a ciphertext that changes after its commitment": true, "an answer to another challenge": true,
@@ -142,7 +143,7 @@ func TestCheatsOnInputMasks(t *testing.T) {
 				{"a truncated seed", seedWant.Name, roundtest.Truncate(1), round.CheckShape, true},
 				{"a seed with a byte more", seedWant.Name, roundtest.Extend(1), round.CheckSize, true},
 				{"another nonce of the challenge", "triple/statement/open", roundtest.Flip(0), round.CheckCommitment, true},
-				{"a byte more beside its nonce", "triple/statement/open", roundtest.Extend(1), round.CheckSize, true},
+				{"a byte more next to its nonce", "triple/statement/open", roundtest.Extend(1), round.CheckSize, true},
 			} {
 				t.Run(fmt.Sprint(n, " parties, owner ", owner, ", ", c.name), func(t *testing.T) {
 					w.ends(t, w.run(plan, roundtest.Rewrite(culprit, c.message, c.edit)), culprit, c.check, c.blamed)

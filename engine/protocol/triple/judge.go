@@ -15,8 +15,9 @@ const (
 
 const stepMAC = "triple/mac"
 
-// Digest is that of a batch under this plan of so many tuples, when a session with this ID has had these broadcasts, the last
-// those of the MAC check. It is the same at every honest party.
+// Digest returns the digest of a batch of count tuples under this plan. transcript is the hash of
+// the session's broadcasts up to those of the MAC check. The digest is the same at every honest
+// party.
 func (p *Plan) Digest(id, key round.Digest, count int, transcript round.Digest) round.Digest {
 	h := p.Instance.Hash()
 	//lodge:check triple/digest/session [drop=id[:]] [run=TestDigestOfABatch] the digest of a batch
@@ -33,7 +34,7 @@ func (p *Plan) Digest(id, key round.Digest, count int, transcript round.Digest) 
 	//  of a batch does not bind the broadcasts
 	fields := [][]byte{id[:], h[:], key[:], round.Uint(uint64(p.Kind)), round.Uint(uint64(count)), transcript[:]}
 	switch {
-	case p.Kind == Input:
+	case p.Kind.Owned():
 		//lodge:check triple/digest/owner [run=TestDigestOfABatch] the digest of a batch does not
 		//  bind the owner of input masks
 		fields = append(fields, round.Uint(uint64(p.Owner)))
@@ -44,7 +45,7 @@ func (p *Plan) Digest(id, key round.Digest, count int, transcript round.Digest) 
 	}
 	//lodge:check triple/digest/convolution [run=TestDigestOfABatch|TestConvolutionShapes] the
 	//  digest of a batch does not bind the shape of convolutions
-	if c := p.Convolution; p.Kind == Convolution {
+	if c := p.Shape.Convolution; p.windowed() {
 		for _, n := range []int{
 			c.Channels, c.Height, c.Width, c.Outputs, c.KernelHeight, c.KernelWidth,
 			c.StrideHeight, c.StrideWidth, c.PaddingHeight, c.PaddingWidth,
@@ -55,18 +56,18 @@ func (p *Plan) Digest(id, key round.Digest, count int, transcript round.Digest) 
 	return round.Hash("lodge batch", fields...)
 }
 
-// Counts are the least and the largest number of tuples that a batch yields: of kinds that open products those of zero are
-// dropped.
+// Counts returns the smallest and the largest number of tuples that a batch yields: kinds that open
+// products drop tuples whose product is zero.
 func (p *Plan) Counts() (least, most int) {
 	//lodge:check evidence/verdict/counts [tests=./services/session/evidence] [run=TestRefereeOfCounts] a
 	//  party is convicted for a batch without the tuples that opened to zero
-	if p.Kind.opens() {
+	if p.Kind.Opens() {
 		return 0, p.Count
 	}
 	return p.Count, p.Count
 }
 
-// Shapes are those of a batch's broadcasts after its proofs, and of what comes before these.
+// Shapes returns the shapes of a batch's broadcasts before and after its proofs.
 func (p *Plan) Shapes(s *gbfv.Scheme) map[string]round.Shape {
 	digest, coin := round.Bare(len(round.Digest{})), round.Bare(2*round.NonceSize)
 	shapes := map[string]round.Shape{nameMACKey: digest, compareName: digest}
@@ -85,7 +86,7 @@ func (p *Plan) Shapes(s *gbfv.Scheme) map[string]round.Shape {
 		shapes[round.CommitName(sacrificeCoin)], shapes[round.OpenName(sacrificeCoin)] = digest, coin
 		elements(sacrificeName, p.maskedElements())
 	}
-	if p.Kind.opens() {
+	if p.Kind.Opens() {
 		elements(productsName, p.Count)
 	}
 	return shapes

@@ -129,7 +129,7 @@ func TestOpenedProductsAreChecked(t *testing.T) {
 				out := w.run(plan, c.cheat)
 				var abort *round.Abort
 				aborted := errors.As(out.Errors[0], &abort)
-				if !aborted || abort.Check != c.check && (kind != Bit || abort.Check != maccheck.CheckZero) { // half of all values are no squares
+				if !aborted || abort.Check != c.check && (kind != Bit || abort.Check != maccheck.CheckZero) { // half of all values are not squares
 					t.Errorf("kind %d, a share of product %d %s: %v", kind, at, name, out.Errors[0])
 				}
 			}
@@ -144,9 +144,10 @@ func TestOpenedProductsAreChecked(t *testing.T) {
 	}
 }
 
-// A party that opens a share of a product to one party and another share to the rest is caught by the echo, before anybody
-// computes with what was opened: whether it tells all the same in the echo, or each what it sent there. It is named to those
-// who hear from it what it did not send them, and is a suspect of the others.
+// A party that opens different shares of a product to different parties is caught by the echo,
+// before any party computes with the opened values. This holds whether its own echo is the same for
+// all, or repeats to each party the share that it sent there. Parties whose echo contradicts the
+// message that they received blame it; the others list it as a suspect.
 func TestOpenedProductsAreTheSameForAll(t *testing.T) {
 	const victim, witness, culprit = 0, 1, 2
 	w := newNetwork(t, "insecure-8", "p128", 3, 1)
@@ -188,7 +189,7 @@ func TestOpenedProductsAreTheSameForAll(t *testing.T) {
 			out.Aborted(t, culprit, round.CheckEcho)
 			var blame *round.Blame
 			if named := errors.As(out.Errors[victim], &blame); named != consistent || named && blame.Party != culprit {
-				t.Errorf("kind %d: the one that got another share ends with %v", kind, out.Errors[victim])
+				t.Errorf("kind %d: the party that received another share ends with %v", kind, out.Errors[victim])
 			}
 			if !consistent && lies != 1 {
 				t.Errorf("kind %d: the lie in the echo was told %d times", kind, lies)
@@ -214,7 +215,7 @@ func TestEveryValueOfEveryKindIsChecked(t *testing.T) {
 		for i := range plan.Decryptions() {
 			checks := []string{maccheck.CheckMAC}
 			if kind == Bit && i < n.c {
-				checks = append(checks, maccheck.CheckZero) // half of all values are no squares
+				checks = append(checks, maccheck.CheckZero) // half of all values are not squares
 			}
 			slot := i
 			if first := plan.Decryptions() - n.squares; i >= first {
@@ -228,7 +229,8 @@ func TestEveryValueOfEveryKindIsChecked(t *testing.T) {
 	}
 }
 
-// In fields with so few slots that what the MAC check consumes fills several ciphertexts, all kinds work.
+// All kinds work in fields with so few slots that the material of the MAC check fills several
+// ciphertexts.
 func TestReservedSlotsInSeveralCiphertexts(t *testing.T) {
 	for _, c := range []struct{ set, field string }{{"insecure-6", "p512"}, {"insecure-8", "p4096"}} {
 		w := newNetwork(t, c.set, c.field, 2, 2)

@@ -20,7 +20,8 @@ type MACKey struct {
 	Operand *gbfv.Left
 }
 
-// MACKeyConfig is what all parties of a run of StartMACKey agree on, and what is this party's own.
+// MACKeyConfig holds the inputs of StartMACKey: those that all parties share, and those of this
+// party.
 type MACKeyConfig struct {
 	Session  round.Session
 	Scheme   *gbfv.Scheme

@@ -134,7 +134,7 @@ func TestPlans(t *testing.T) {
 		{0, Shape{}, 0, 1, 16, Plan{}},
 		{Input + 1, Shape{}, 0, 1, 16, Plan{}},
 	} {
-		p, err := NewPlan(set, "p128", 3, c.kind, c.shape, c.dim, c.count, c.keyDim)
+		p, err := NewPlan(set, "p128", 3, c.kind, matrices(c.shape), c.dim, c.count, c.keyDim)
 		if c.want.Count == 0 {
 			if err == nil {
 				t.Errorf("kind %d, shape %v, dimension %d: accepted", c.kind, c.shape, c.dim)
@@ -145,7 +145,7 @@ func TestPlans(t *testing.T) {
 			t.Errorf("shape %v: %v", c.shape, err)
 			continue
 		}
-		again, err := NewPlan(set, "p128", 3, c.kind, c.shape, c.dim, c.count, c.keyDim)
+		again, err := NewPlan(set, "p128", 3, c.kind, matrices(c.shape), c.dim, c.count, c.keyDim)
 		if err != nil || again.Instance.Hash() != p.Instance.Hash() {
 			t.Errorf("shape %v: a second plan is another", c.shape)
 		}
@@ -153,7 +153,7 @@ func TestPlans(t *testing.T) {
 			t.Errorf("kind %d, shape %v, dimension %d, count %d: %+v", c.kind, c.shape, c.dim, c.count, p)
 		}
 	}
-	if _, err := NewPlan(set, "p3", 3, Scalar, Shape{}, 0, 1, 1); err == nil {
+	if _, err := NewPlan(set, "p3", 3, Scalar, matrices(Shape{}), 0, 1, 1); err == nil {
 		t.Error("an unknown field was accepted")
 	}
 }
@@ -193,7 +193,8 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// What a peer does to a MAC key, and the check that names it. (What it can do inside the proof is tried in package popk.)
+// Cheats of a peer on a MAC key, and the checks that detect them. (Package popk tests cheats inside
+// the proof.)
 func TestCheatsInAMACKey(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		w, culprit := newNetwork(t, "insecure-8", "p128", n, 1), round.Party(n-1)

@@ -4,19 +4,18 @@ import (
 	"context"
 
 	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/parallel"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// Bits and inverses are made of products that all parties open: of a^2, whose root s gives the bit (a/s + 1)/2, and of
-// a b, which gives the inverse b/(a b) of a. The MAC check of the batch opens a combination of the differences between the
-// products and what was opened, which must be zero, before anything is released. A tuple whose product is 0 is dropped.
+// Bits and inverses are made of products that all parties open: a^2, whose root s gives the bit
+// (a/s + 1)/2, and a b, which gives the inverse b/(a b) of a. The differences between the products
+// and the opened values must be zero: the MAC check of the batch opens a combination of them before
+// any share is released. A tuple whose product is 0 is dropped.
 
 const productsName = "triple/products"
-
-// opens reports whether products are opened.
-func (k Kind) opens() bool { return k == Bit || k == Inverse }
 
 // opening waits for the shares of the products.
 type opening struct{ *batch }
@@ -46,7 +45,7 @@ func (r opening) Step(ctx context.Context, in round.Inbox) (round.Transition[Res
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
-	// The products less what was opened, and their MACs, are zero. They take the place of the products.
+	// The products minus the opened values, and their MACs, are zero. They replace the products.
 	zero := maccheck.Pair{Value: r.result.C, MAC: r.result.MACC}
 	r.own(zero)
 	r.subtract(zero, opened)
@@ -61,7 +60,7 @@ func (r opening) Step(ctx context.Context, in round.Inbox) (round.Transition[Res
 	return r.check(func() { r.finish(factors, kept) })
 }
 
-// addUp gives the sum of this party's shares of values and of those that the others broadcast.
+// addUp returns the sum of this party's shares and of the shares that the other parties broadcast.
 func (r *batch) addUp(in round.Inbox, name string, own field.Vec) (field.Vec, error) {
 	f := r.Scheme.Field
 	sum, t := own.Clone(), f.NewVec(own.Len())
@@ -79,7 +78,8 @@ func (r *batch) addUp(in round.Inbox, name string, own field.Vec) (field.Vec, er
 	return sum, nil
 }
 
-// subtract takes a public vector off shared values, and alpha times it off their MACs.
+// subtract subtracts a public vector from shared values, and alpha times the vector from their
+// MACs.
 func (r *batch) subtract(from maccheck.Pair, public field.Vec) {
 	f := r.Scheme.Field
 	if r.Session.Self == 0 {
@@ -91,8 +91,9 @@ func (r *batch) subtract(from maccheck.Pair, public field.Vec) {
 	t.Wipe()
 }
 
-// factors gives what the shares of tuples are multiplied with, for those that are kept: 1/s for the roots s of squares, or the
-// inverses of products. It takes long, and comes before the MAC check begins to cost the MAC key.
+// factors returns the factors of the shares of the kept tuples: 1/s for the roots s of squares, or
+// the inverses of products. It is slow, so it runs before the MAC check, whose failure would cost
+// the MAC key.
 func (r *batch) factors(ctx context.Context, opened field.Vec) (factors field.Vec, kept []int, err error) {
 	f := r.Scheme.Field
 	for i := range opened.Len() {
@@ -108,12 +109,12 @@ func (r *batch) factors(ctx context.Context, opened field.Vec) (factors field.Ve
 	size := max(8, 1<<23/f.Bits()/f.Bits()) // some milliseconds
 	err = parallel.Try(ctx, r.Workers, (len(kept)+size-1)/size, func(i int) error {
 		part := factors.Slice(i*size, min((i+1)*size, len(kept)))
-		for k := 0; r.Plan.Kind == Bit && k < part.Len(); k++ {
+		for k := 0; r.Plan.Kind.Describe().Opening == kind.Roots && k < part.Len(); k++ {
 			//lodge:check triple/opened-squares [run=Opened|TestKinds|TestBits|TestCheats]
 			//  [redundant=the MAC check of the same batch finds such a value] a bit is made of a
 			//  value that is not a square
 			if !roots.Sqrt(part.At(k), part.At(k)) {
-				return &round.Abort{Check: maccheck.CheckZero, Reason: "an opened square is none"}
+				return &round.Abort{Check: maccheck.CheckZero, Reason: "an opened value is not a square"}
 			}
 		}
 		f.InverseVec(part, part)
@@ -122,8 +123,8 @@ func (r *batch) factors(ctx context.Context, opened field.Vec) (factors field.Ve
 	return factors, kept, err
 }
 
-// finish makes the shares of bits, (a/s + 1)/2, or of inverses, b/(a b). Which root of a square s is depends on the square
-// alone.
+// finish computes the shares of bits, (a/s + 1)/2, or of inverses, b/(a b). The square determines
+// which of its roots s is.
 func (r *batch) finish(factors field.Vec, kept []int) {
 	f, result := r.Scheme.Field, r.result
 	result.Count = len(kept)
@@ -136,7 +137,7 @@ func (r *batch) finish(factors field.Vec, kept []int) {
 	}
 	keep(&result.A)
 	keep(&result.MACA)
-	if r.Plan.Kind == Inverse {
+	if r.Plan.Kind.Describe().Opening == kind.Inverses {
 		keep(&result.B)
 		keep(&result.MACB)
 		f.MulVec(result.B, result.B, factors)

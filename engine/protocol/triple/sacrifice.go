@@ -11,16 +11,17 @@ import (
 
 //lodge:tests cheats TestCheatsInABatch|TestFaultsInABatch|TestMasked|TestOpened|TestASingle|TestErrorsFor|TestOrderOf|TestMalformed|TestPadding|TestEveryValue|TestEveryReleased|TestEveryPadding|TestCheatsOnInput|TestEveryInput|TestTheMask
 
-// The sacrifice. Beside the factors every batch proves vectors that are used for nothing else, f (and g), and computes
-// products h of them. Once all decryption shares are there, the parties toss a coin for public weights, open factors that
-// f (and g) mask, and are left with relations of shared values that hold if both products are right:
+// The sacrifice. In addition to the factors every batch proves vectors f (and g) that serve only
+// this purpose, and computes their products h. After all decryption shares have arrived, the
+// parties toss a coin for public weights, and open the factors masked by f (and g). The remaining
+// relations of shared values hold if both products are correct:
 //
 //	scalars, inverses   weight t   rho = t a - f               t c - h - rho b = 0         where h = f b
 //	squares, bits       weight t   rho = t a - f               t^2 c - h - rho (t a + f) = 0     h = f^2
 //	matrices            weights u, w   rho = u^T A - f,  sg = B w - g
 //	                    u^T C w - sum_j (h_j + sg_j f_j + rho_j g_j + rho_j sg_j) = 0        h = f g, slot by slot
 //
-// The relations, and that what was opened is what it should be, go into the MAC check. See doc.go for what this proves.
+// The MAC check covers the relations, and the opened values. See doc.go for the security argument.
 
 const (
 	sacrificeName = "triple/sacrifice"
@@ -54,8 +55,8 @@ func (p *Plan) maskedElements() int {
 	switch {
 	case !p.Sacrifice:
 		return 0
-	case p.Kind.matrices():
-		return 2 * p.Count * p.Shape.Inner
+	case p.matrices():
+		return 2 * p.Count * p.Product.Inner
 	}
 	return p.Count
 }
@@ -74,8 +75,8 @@ func (r *batch) maskFactors(s spare, coin round.Digest) (round.Transition[Result
 	total := r.Plan.maskedElements()
 	next.masked = maccheck.Pair{Value: f.NewVec(total), MAC: f.NewVec(total)}
 	r.own(next.masked)
-	if r.Plan.Kind.matrices() {
-		next.u, next.w = f.NewVec(r.Plan.Shape.Rows), f.NewVec(r.Plan.Shape.Cols)
+	if r.Plan.matrices() {
+		next.u, next.w = f.NewVec(r.Plan.Product.Rows), f.NewVec(r.Plan.Product.Cols)
 		for _, v := range []field.Vec{next.u, next.w} {
 			if err := f.Random(v, xof); err != nil {
 				return none, err
@@ -111,7 +112,7 @@ func (r sacrificing) Step(_ context.Context, in round.Inbox) (round.Transition[R
 		return round.Transition[Result]{}, err
 	}
 	var relations maccheck.Pair
-	if r.Plan.Kind.matrices() {
+	if r.Plan.matrices() {
 		relations = r.matrixRelations(opened)
 	} else {
 		relations = r.relations(opened)
@@ -125,7 +126,7 @@ func (r sacrificing) Step(_ context.Context, in round.Inbox) (round.Transition[R
 	return r.multiplied()
 }
 
-// each does n independent things, some at a time on all cores.
+// each runs do for n independent elements, in chunks on all cores.
 func (r *batch) each(n int, do func(i, j int)) {
 	const size = 4096
 	parallel.For(r.Workers, (n+size-1)/size, func(k int) { do(k*size, min(k*size+size, n)) })
@@ -137,7 +138,7 @@ func (r *sacrificing) maskElements(dst, a, f field.Vec) {
 	r.Scheme.Field.SubVec(dst, dst, f)
 }
 
-// relations are t c - h - rho b, or t^2 c - h - rho (t a + f) of squares, in the place of h.
+// relations returns t c - h - rho b, or t^2 c - h - rho (t a + f) for squares. They replace h.
 func (r *sacrificing) relations(rho field.Vec) maccheck.Pair {
 	f, scale := r.Scheme.Field, r.t
 	squares := r.extent.b == 0
@@ -171,9 +172,9 @@ func (r *sacrificing) relations(rho field.Vec) maccheck.Pair {
 	return r.spare.h
 }
 
-// maskMatrices sets dst to u^T a - f of all matrices a, and after them b w - g.
+// maskMatrices sets dst to u^T a - f for all matrices a, followed by b w - g for all b.
 func (r *sacrificing) maskMatrices(dst, a, b, f, g field.Vec) {
-	s, count, field := r.Plan.Shape, r.Plan.Count, r.Scheme.Field
+	s, count, field := r.Plan.Product, r.Plan.Count, r.Scheme.Field
 	total := count * s.Inner
 	parallel.For(r.Workers, count, func(t int) {
 		rho := dst.Slice(t*s.Inner, (t+1)*s.Inner)
@@ -191,9 +192,10 @@ func (r *sacrificing) maskMatrices(dst, a, b, f, g field.Vec) {
 	})
 }
 
-// matrixRelations are u^T c w - sum_j (h_j + sg_j f_j + rho_j g_j + rho_j sg_j), one for each matrix.
+// matrixRelations returns u^T c w - sum_j (h_j + sg_j f_j + rho_j g_j + rho_j sg_j), one for each
+// matrix.
 func (r *sacrificing) matrixRelations(opened field.Vec) maccheck.Pair {
-	s, count, f := r.Plan.Shape, r.Plan.Count, r.Scheme.Field
+	s, count, f := r.Plan.Product, r.Plan.Count, r.Scheme.Field
 	total := count * s.Inner
 	out := maccheck.Pair{Value: f.NewVec(count), MAC: f.NewVec(count)}
 	r.own(out)

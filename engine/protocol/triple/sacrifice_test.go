@@ -29,7 +29,7 @@ func (w *network) wrong(plan *Plan, results []Result) (count int) {
 		b = w.sum(results, func(r *Result) field.Vec { return r.B })
 	}
 	if plan.Kind == Matrix {
-		s = plan.Shape
+		s = Shape(plan.Product)
 	}
 	x, sum := f.NewElement(), f.NewElement()
 	for m := range plan.Count {
@@ -105,8 +105,8 @@ func (w *network) delta() ring.NTT {
 	return out
 }
 
-// compensates are the hooks of a party that knows what a malformed relinearisation key adds, and takes it off its shares of
-// the decryption of all MACs: good is the network with the keys as they should be.
+// compensates returns the hooks of a party that knows the error of a malformed relinearisation key,
+// and subtracts it from its shares of all decrypted MACs. good is the network with correct keys.
 func compensates(good, bad *network, plan *Plan) byzantine.Hooks {
 	s, n := bad.scheme, plan.extent()
 	var proved []*gbfv.Ciphertext
@@ -135,8 +135,9 @@ func compensates(good, bad *network, plan *Plan) byzantine.Hooks {
 	})
 }
 
-// repairs has the last party correct its shares of the products of check triples too, so that the check is about the batch
-// alone: it knows what the malformed key adds. The test computes the same from all parties' shares.
+// repairs lets the last party, which knows the error of the malformed key, also correct its shares
+// of the products of check triples, so that the check depends only on the batch. The test computes
+// the same from all parties' shares.
 func repairs(w *network, h byzantine.Hooks) (options []roundtest.Option) {
 	f, culprit := w.scheme.Field, round.Party(w.n-1)
 	var others []*maccheck.Material
@@ -163,8 +164,9 @@ func repairs(w *network, h byzantine.Hooks) (options []roundtest.Option) {
 	return append(options, roundtest.Cheat(culprit, h), roundtest.Rushing(culprit, &roundtest.View{}), roundtest.Serial())
 }
 
-// A malformed relinearisation key makes products that are off by what everybody can compute. Whoever made it corrects the
-// MACs, and the products are wrong with right MACs: without a sacrifice they are released.
+// A malformed relinearisation key makes products that are off by what everybody can compute. The
+// party that made it corrects the MACs, so wrong products have correct MACs: without a sacrifice
+// they are released.
 func TestMalformedRelinearisationKey(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		w := newNetwork(t, "insecure-8", "p128", n, 1)
@@ -178,7 +180,7 @@ func TestMalformedRelinearisationKey(t *testing.T) {
 				}
 				checks := []string{maccheck.CheckSacrifice}
 				if kind == Bit {
-					checks = append(checks, maccheck.CheckZero) // half of all values are no squares
+					checks = append(checks, maccheck.CheckZero) // half of all values are not squares
 				}
 				w.abandons(t, cheat(bad, plan).Errors, checks...)
 				w.abandons(t, cheat(rough, plan).Errors, append(checks, maccheck.CheckMAC)...)
@@ -214,7 +216,7 @@ func TestMalformedRotationKey(t *testing.T) {
 				t.Errorf("%v: the malformed key does nothing", shape)
 			}
 		}
-		plan, err := NewConvolutionPlan(w.set, w.field, n, convolutions[1], 4, 4)
+		plan, err := NewPlan(w.set, w.field, n, Convolution, images(convolutions[1]), 4, 1, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +241,7 @@ func (w *network) forges(plan *Plan, number, slot int, d field.Element) byzantin
 	})
 }
 
-// An error in a single entry of a product, or of what is sacrificed, with a right MAC, is found wherever it is.
+// An error with a correct MAC in any single entry of a product or of a sacrificed vector is found.
 func TestASingleWrongProductIsFound(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 4)
 	slots, one := w.scheme.Slots(), w.scheme.Field.One()
@@ -251,7 +253,7 @@ func TestASingleWrongProductIsFound(t *testing.T) {
 				t.Run(fmt.Sprint(name, " ", i, " ", slot), func(t *testing.T) {
 					out := w.run(plan, roundtest.Cheat(1, w.forges(plan, i, slot, one)))
 					if kind == Bit && i < n.c {
-						w.abandons(t, out.Errors, maccheck.CheckSacrifice, maccheck.CheckZero) // half of all values are no squares
+						w.abandons(t, out.Errors, maccheck.CheckSacrifice, maccheck.CheckZero) // half of all values are not squares
 						return
 					}
 					w.abandons(t, out.Errors, maccheck.CheckSacrifice)
@@ -273,8 +275,9 @@ func TestASingleWrongProductIsFound(t *testing.T) {
 	}
 }
 
-// Errors d of a product and t d of what is sacrificed for it cancel. Whoever knows the weight t before all shares are fixed
-// can plant them: with the true weight they pass, and the parties' coin makes another than any that can be foreseen.
+// An error d of a product and an error t d of the product sacrificed for it cancel. A party that
+// knows the weight t before all shares are fixed can plant such errors: with the true weight they
+// pass. No party can foresee the weight of the parties' coin.
 func TestErrorsForAForeseenWeight(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 1)
 	f, plan := w.scheme.Field, w.plan(t, Scalar, Shape{}, 0, 10)
@@ -329,7 +332,7 @@ func TestOrderOfTheSacrifice(t *testing.T) {
 	}
 }
 
-// A masked factor that is other on the wire than its sender goes on with is not what it should be.
+// A masked factor whose message differs from the sender's value fails the check.
 func TestMaskedFactorsAreChecked(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 4)
 	for _, plan := range []*Plan{
@@ -385,7 +388,8 @@ func TestFieldsAreLargeEnoughForOneRepetition(t *testing.T) {
 	}
 }
 
-// The errors of everything that a batch decrypts, what is sacrificed included, are within the bound that flooding is made for.
+// The errors of all ciphertexts that a batch decrypts, including sacrificed ones, are within the
+// bound that flooding assumes.
 func TestPhasesOfABatch(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 3, 4)
 	s := w.scheme

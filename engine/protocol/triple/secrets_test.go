@@ -88,7 +88,8 @@ func zero(v field.Vec) bool {
 	return true
 }
 
-// TestSecretsAreNotPrinted prints what holds secrets in every way and looks for their words.
+// TestSecretsAreNotPrinted prints all types that hold secrets in every format, and searches for the
+// secrets' words.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 1)
 	out := w.run(w.plan(t, Scalar, Shape{}, 0, 1)).OK(t)

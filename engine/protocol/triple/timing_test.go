@@ -127,7 +127,7 @@ func TestTiming(t *testing.T) {
 	} {
 		cases = append(cases, longtest.Case{Name: name, Run: func(t *testing.T) {
 			o, worst := c.make(t), 0.0
-			for range 3 { // what leaks does so every time
+			for range 3 { // a leak shows every time
 				if worst = o.measure(c.n); worst < leakage {
 					t.Logf("|t| is at most %.1f over %d measurements", worst, c.n)
 					return
@@ -166,7 +166,8 @@ func timedScheme(t *testing.T) (*gbfv.Scheme, *params.Instance) {
 	return s, i
 }
 
-// ternary gives secrets of all zeros, or of random values: as many of each class, so that memory is no difference.
+// ternary returns secrets of all zeros, or of random values, with equally many of each class so
+// that memory use is the same.
 func ternary(n int) (pool [2][64][]int64) {
 	for class := range pool {
 		for i := range pool[class] {

@@ -19,7 +19,7 @@ import (
 // CheckEvaluated compares the hashes of the ciphertexts that are about to be decrypted.
 const CheckEvaluated = "evaluated"
 
-// Config is what all parties of a run agree on, and what is this party's own.
+// Config holds the inputs of a run: those that all parties share, and those of this party.
 type Config struct {
 	Session round.Session
 	Plan    *Plan
@@ -31,26 +31,25 @@ type Config struct {
 	MAC     MACKey
 	Source  *sample.Source
 	Workers int
-	// Evaluator computes the products in this party's place, under the same keys; nil has this party compute them. What it
-	// gives is decrypted, so the party vouches for it.
+	// Evaluator computes the products for this party, under the same keys; if it is nil, this party
+	// computes them. The party decrypts the results, so it vouches for them.
 	Evaluator evaluation.Evaluator
-	// Turn is waited for before this party itself computes the products, and left when it has; nil: it computes at once.
+	// Turn, if not nil, is called before this party computes the products. It waits for the party's
+	// turn, and leave ends the turn.
 	Turn func(context.Context) (leave func(), err error)
 	// Opening is called once, before this party opens products or combinations of the MAC check; see maccheck.Config. It may
 	// be nil.
 	Opening func() error
 }
 
-// Result is one party's shares of a batch that passed the check: of values and of their products with the
-// MAC key. Of scalar triples a, b and c have Count elements; of matrices Count matrices, row-major, one after
-// another. Of convolutions a are images, channels x height x width, b kernels, outputs x channels x height x width, and c what
-// they give, outputs x height x width. Squares are in c, inverses in b, random values, bits and input masks in a; what a kind does
-// not have is empty.
+// Result is one party's shares of a batch that passed the check: of values and of their products
+// with the MAC key. The parts of a kind name the vector that holds them (package kind); other
+// vectors are empty. A vector holds Count elements, or Count arrays, row-major, one after another.
 type Result struct {
 	Count            int
 	A, B, C          field.Vec
 	MACA, MACB, MACC field.Vec
-	Clear            field.Vec    // the values of input masks, at their owner alone
+	Clear            field.Vec    // the values of input masks; only at their owner
 	Digest           round.Digest // public, the same at every honest party
 }
 
@@ -67,12 +66,12 @@ type batch struct {
 	a, b   []field.Vec // shares of the factors, by ciphertext
 	clear  []field.Vec // the values of input masks, at their owner
 	rho    []field.Vec // matrices and input masks: shares of the vectors that only the MAC check consumes
-	f, g   []field.Vec // shares of what is sacrificed
+	f, g   []field.Vec // shares of the sacrificed vectors
 	extent extent
-	list   []*gbfv.Ciphertext // what is decrypted, until it is
+	list   []*gbfv.Ciphertext // the ciphertexts to decrypt, until they are decrypted
 	result *Result            // until the check has passed
 
-	// what the MAC check takes beside the result
+	// inputs of the MAC check in addition to the result
 	material          maccheck.Material
 	zeros, sacrificed []maccheck.Pair
 }
@@ -89,12 +88,14 @@ func (r *batch) Wipe() {
 
 // Start begins a batch.
 //
-// Hooks of tests: those of the protocols it runs; triple/message, which makes a matrix factor uniform where it must be
-// zero (*bool); triple/material, which gets what the MAC check consumes (*maccheck.Material); triple/images, which gets this party's shares of images, and triple/window, which gets what changes the
-// vectors of their windows (*func(int, field.Vec)); triple/decrypted, which gets the decrypted shares (ddec.Shares);
-// triple/products, which gets this party's shares of products before they are opened (field.Vec); triple/sacrifice,
-// which gets those of the masked factors (field.Vec); triple/shares, which gets the shares after the proof
-// (*popk.Result), and triple/evaluated, which gets the ciphertexts before they are compared ([]*gbfv.Ciphertext).
+// Hooks of tests, in addition to those of the protocols that it runs: triple/message makes a matrix
+// factor uniform where it must be zero (*bool); triple/material receives the material of the MAC
+// check (*maccheck.Material); triple/images receives this party's shares of images (field.Vec), and
+// triple/window a function that changes the vectors of their windows (*func(int, field.Vec));
+// triple/decrypted receives the decrypted shares (ddec.Shares); triple/products receives this
+// party's shares of products before they are opened (field.Vec), and triple/sacrifice those of the
+// masked factors (field.Vec); triple/shares receives the shares after the proof (*popk.Result), and
+// triple/evaluated the ciphertexts before they are compared ([]*gbfv.Ciphertext).
 func Start(c Config) (round.Transition[Result], error) {
 	if c.Plan == nil || c.Scheme == nil || c.Keys == nil || c.Public == nil || c.MAC.Ciphertext == nil || c.Source == nil {
 		return round.Transition[Result]{}, errors.New("triple: configuration without plan, scheme, keys, MAC key or source")
@@ -111,7 +112,7 @@ func Start(c Config) (round.Transition[Result], error) {
 	}
 	//lodge:check triple/owner [run=TestStartRefuses|Input] input masks are for a party outside the
 	//  session
-	if c.Plan.Owner < 0 || int(c.Plan.Owner) >= c.Session.Parties || c.Plan.Owner > 0 && c.Plan.Kind != Input {
+	if c.Plan.Owner < 0 || int(c.Plan.Owner) >= c.Session.Parties || c.Plan.Owner > 0 && !c.Plan.Kind.Owned() {
 		return round.Transition[Result]{}, errors.New("triple: a plan for input masks of no party, or for other tuples of one party")
 	}
 	r := &batch{Config: c}
@@ -121,14 +122,14 @@ func Start(c Config) (round.Transition[Result], error) {
 		Source: c.Source.Sub("proof"), Workers: c.Workers,
 	}
 	r.extent = c.Plan.extent()
-	if c.Plan.Kind == Input {
+	if c.Plan.Kind.Owned() {
 		//lodge:check triple/one-prover [run=Input] parties other than the owner learn the values of
 		//  input masks
 		proof.Only = &c.Plan.Owner
 	}
-	if c.Plan.Kind.matrices() {
+	if c.Plan.matrices() {
 		message, err := c.Plan.padded(c.Scheme)
-		if err == nil && c.Plan.Kind == Convolution {
+		if err == nil && c.Plan.windowed() {
 			message, err = r.windowed(message)
 		}
 		if err != nil {
@@ -144,14 +145,15 @@ func Start(c Config) (round.Transition[Result], error) {
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
-	if c.Plan.Kind == Input {
+	if c.Plan.Kind.Owned() {
 		return r.withPair(t)
 	}
 	return round.Then(t, r.proved), nil
 }
 
-// withPair has all parties prove the vectors that the MAC check consumes, in the rounds in which the owner of input masks
-// proves these. The owner knows all that it proves alone, and the check triples must be unknown to everybody.
+// withPair lets all parties prove the vectors that the MAC check consumes, in the same rounds as
+// the owner's proof of the input masks. No party may know the check triples, and the owner knows
+// everything that it proves without the others.
 func (r *batch) withPair(masks round.Transition[popk.Result]) (round.Transition[Result], error) {
 	t, err := popk.Start(popk.Config{
 		Session: r.Session, Step: StepPair, Scheme: r.Scheme, Instance: r.Plan.Pair, Key: r.Public, KeyHash: r.KeyHash,
@@ -185,7 +187,7 @@ func (r *batch) proved(ctx context.Context, proved popk.Result) (round.Transitio
 	digest := round.Digest(gbfv.Hash(r.list))
 	send := []round.Message{round.Broadcast(compareName, digest[:])}
 	next := compare{batch: r, digest: digest}
-	if r.Plan.Kind == Input {
+	if r.Plan.Kind.Owned() {
 		next.seeds = r.drawSeeds()
 		send = append(send, seedMessages(next.seeds)...)
 	}
@@ -194,7 +196,7 @@ func (r *batch) proved(ctx context.Context, proved popk.Result) (round.Transitio
 
 const compareName = "triple/evaluated"
 
-// compare waits for the hashes of the others.
+// compare waits for the hashes of the other parties.
 type compare struct {
 	*batch
 	digest round.Digest
@@ -251,26 +253,26 @@ func (r *batch) decrypted(_ context.Context, shares ddec.Shares) (round.Transiti
 	return r.multiplied()
 }
 
-// own has the vectors erased when the run ends.
+// own registers the vectors for erasure at the end of the run.
 func (r *batch) own(pairs ...maccheck.Pair) {
 	for _, p := range pairs {
 		r.Session.Secrets.Own(p.Value, p.MAC)
 	}
 }
 
-// multiplied goes on when all relations to check are there.
+// multiplied continues after the sacrifice: with the opening of products, or with the MAC check.
 func (r *batch) multiplied() (round.Transition[Result], error) {
-	if r.Plan.Kind.opens() {
+	if r.Plan.Kind.Opens() {
 		return r.open()
 	}
 	return r.check(func() {})
 }
 
-// check runs the MAC check over the result and what must be zero, has finish make the result what it is to be, and releases
-// it.
+// check runs the MAC check over the result and the values that must be zero. If it passes, finish
+// completes the result, which is then released.
 func (r *batch) check(finish func()) (round.Transition[Result], error) {
 	result := r.result
-	if r.Plan.Kind == Convolution {
+	if r.Plan.windowed() {
 		r.images()
 	}
 	t, err := maccheck.Start(maccheck.Config{

@@ -28,7 +28,7 @@ type network struct {
 	earlier []*gbfv.Ciphertext
 	// label tells the randomness of batches apart
 	label string
-	// labels do so for one party alone
+	// labels do so for only one party
 	labels map[round.Party]string
 	// evaluators compute for parties that have one
 	evaluators map[round.Party]evaluation.Evaluator
@@ -95,7 +95,7 @@ func failOn(t testing.TB, errs []error) {
 
 func (w *network) plan(t testing.TB, kind Kind, shape Shape, dim, count int) *Plan {
 	t.Helper()
-	p, err := NewPlan(w.set, w.field, w.n, kind, shape, dim, count, w.dim)
+	p, err := NewPlan(w.set, w.field, w.n, kind, matrices(shape), dim, count, w.dim)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func (w *network) verify(t testing.TB, plan *Plan, results []Result) {
 		}
 		return
 	}
-	s := plan.Shape
+	s := plan.Product
 	x := f.NewElement()
 	for m := range plan.Count {
 		for i := range s.Rows {

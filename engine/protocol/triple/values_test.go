@@ -113,7 +113,7 @@ func TestEveryReleasedValueIsChecked(t *testing.T) {
 	t.Run("matrix, trusting", func(t *testing.T) { matrix(t, w.trusting(t, m)) })
 }
 
-// So does the mask of the check, which is never released, and its MAC.
+// The same holds for the mask of the check, which is never released, and its MAC.
 func TestTheMaskIsChecked(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 4)
 	scalar, matrix := w.plan(t, Scalar, Shape{}, 0, 1), w.plan(t, Matrix, Shape{4, 4, 4}, 4, 1)
@@ -140,7 +140,8 @@ func TestEveryPaddingIsChecked(t *testing.T) {
 	}
 }
 
-// What is handed to the check: all values beside their MACs, all padding, and a mask that is not released.
+// The inputs of the check: all values with their MACs, all padding, and a mask that is not
+// released.
 func TestCollect(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 4)
 	f := w.scheme.Field
@@ -152,7 +153,7 @@ func TestCollect(t *testing.T) {
 	} {
 		r := w.state(plan)
 		n := r.extent
-		// Every slot has a value of its own, and a decrypted one beside it is its MAC: the negative value.
+		// Every slot has a different value, and its decrypted MAC is the negative value.
 		next := uint64(0)
 		fill := func(count int) (list []field.Vec) {
 			for range count {
@@ -193,31 +194,31 @@ func TestCollect(t *testing.T) {
 				where := fmt.Sprintf("%d of list %d", k, i)
 				x := f.NewElement()
 				if f.Neg(x, pair.MAC.At(k)); !f.Equal(x, pair.Value.At(k)) || f.IsZero(x) {
-					t.Fatalf("%v: value %s has the MAC of another, or none", plan.Shape, where)
+					t.Fatalf("%v: value %s has the MAC of another, or none", plan.Product, where)
 				}
 				if other, ok := seen[fmt.Sprint(x)]; ok {
-					t.Fatalf("%v: value %s is value %s", plan.Shape, where, other)
+					t.Fatalf("%v: value %s is value %s", plan.Product, where, other)
 				}
 				seen[fmt.Sprint(x)] = where
 			}
 		}
 		a, b, products := plan.Elements()
-		if plan.Kind.opens() {
+		if plan.Kind.Opens() {
 			products = 1 // which are opened and not released
 		}
 		padding := 0
 		if plan.Kind == Matrix {
-			padding = plan.Count * plan.Shape.Rows * (plan.blocks(plan.Shape.Inner)*plan.Dim - plan.Shape.Inner)
+			padding = plan.Count * plan.Product.Rows * (plan.blocks(plan.Product.Inner)*plan.Dim - plan.Product.Inner)
 		}
 		masks := 2 * plan.Count // f and h
 		if plan.Kind == Matrix {
-			masks = 3 * plan.Count * plan.Shape.Inner
+			masks = 3 * plan.Count * plan.Product.Inner
 		}
 		if !plan.Sacrifice {
 			masks = 0
 		}
 		if want := 1 + plan.Count*(a+b+products) + padding + masks; len(seen) != want || mask.Value.Len() != 1 {
-			t.Errorf("%v: %d values are checked, want %d", plan.Shape, len(seen), want)
+			t.Errorf("%v: %d values are checked, want %d", plan.Product, len(seen), want)
 		}
 		w.reservedAlone(t, plan, &r.material, seen)
 		if plan.Kind == Scalar {
@@ -227,7 +228,7 @@ func TestCollect(t *testing.T) {
 			}
 			for i, v := range shares {
 				if !f.EqualVec(v, f.NewVec(v.Len())) {
-					t.Errorf("decrypted shares %d are still there beside the result", i)
+					t.Errorf("decrypted shares %d were not erased", i)
 				}
 			}
 		}
@@ -242,7 +243,7 @@ func (w *network) reservedAlone(t *testing.T, plan *Plan, m *maccheck.Material, 
 	half, two := f.NewElement(), f.NewElement()
 	f.SetUint64(two, 2)
 	f.Inverse(half, two)
-	for k := range plan.Kind.checkTriples() {
+	for k := range checkTriples(plan.Kind) {
 		x := m.Triples[k]
 		secrets, mac := []field.Vec{x.A, x.B, x.C}, x.B.Clone()
 		if plan.Kind != Scalar && plan.Kind != Inverse { // a and b are the sum and the difference of two values
@@ -256,17 +257,17 @@ func (w *network) reservedAlone(t *testing.T, plan *Plan, m *maccheck.Material, 
 		for i, s := range secrets {
 			where := fmt.Sprintf("element %d of check triple %d", i, k)
 			if other, ok := seen[fmt.Sprint(s.At(0))]; ok {
-				t.Errorf("%v, kind %d: %s is value %s", plan.Shape, plan.Kind, where, other)
+				t.Errorf("%v, kind %d: %s is value %s", plan.Product, plan.Kind, where, other)
 			}
 			seen[fmt.Sprint(s.At(0))] = where
 		}
 		if f.NegVec(mac, mac); !f.EqualVec(mac, x.MACB) {
-			t.Errorf("%v, kind %d: check triple %d has the MAC of another value", plan.Shape, plan.Kind, k)
+			t.Errorf("%v, kind %d: check triple %d has the MAC of another value", plan.Product, plan.Kind, k)
 		}
 	}
 }
 
-// A batch is named by its session, its instance, its key, its kind and size, and all that was broadcast.
+// The digest of a batch binds its session, instance, key, kind and size, and all broadcasts.
 func TestDigestOfABatch(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 4)
 	scalar, matrix := w.plan(t, Scalar, Shape{}, 0, 1), w.plan(t, Matrix, Shape{4, 4, 4}, 4, 1)

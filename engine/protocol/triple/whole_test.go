@@ -30,7 +30,7 @@ func TestWholeRuns(t *testing.T) {
 }
 
 func wholeRun(t *testing.T, set *params.Set, field string, n int) {
-	plan, err := NewPlan(set, field, n, Scalar, Shape{}, 0, 1, 1)
+	plan, err := NewPlan(set, field, n, Scalar, matrices(Shape{}), 0, 1, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

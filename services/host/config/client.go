@@ -3,9 +3,9 @@ package config
 import (
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/services/host/oidc"
 	"github.com/lodge-mpc/lodge/services/host/quota"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
@@ -59,10 +59,8 @@ type Rate struct {
 	Burst          int     `yaml:"burst"`            // calls that the client may make at once
 }
 
-// TupleKinds lists the kinds that clients can fetch.
-var TupleKinds = slices.DeleteFunc(slices.Clone(Kinds), func(k string) bool {
-	return slices.Contains([]string{"keys", "proof", "masks", "reshare"}, k)
-})
+// TupleKinds are the kinds of tuples, which clients draw.
+var TupleKinds = kind.Names()
 
 // Limits converts the quota for package quota. Without a quota nothing is limited.
 func (c *Client) Limits() quota.Limits {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/services/host/logs"
 	"github.com/lodge-mpc/lodge/services/host/pki"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
@@ -137,7 +138,7 @@ type Limits struct {
 
 // Kinds and Purposes that a policy can name, and the Fields of all parameter sets.
 var (
-	Kinds    = []string{"keys", "scalar", "matrix", "square", "random", "bit", "inverse", "input", "convolution", "proof", "masks", "reshare"}
+	Kinds    = slices.Concat([]string{"keys"}, TupleKinds, []string{"proof", "masks", "reshare"})
 	Purposes = []string{"triples", "decryption", "threshold"}
 	Fields   = []string{"p64", "p128", "p256", "p512", "p1024", "p2048", "p4096"}
 )
@@ -227,7 +228,9 @@ func (p *Policy) validate(c *check) {
 	positive("jobs_per_hour", p.JobsPerHour > 0)
 	positive("max_concurrent", p.MaxConcurrent > 0)
 	positive("max_memory", p.MaxMemory > 0)
-	positive("max_dim (with kinds matrix and convolution)", p.MaxDim > 0 || !contains(p.Kinds, "matrix") && !contains(p.Kinds, "convolution"))
+	shaped := kind.Names(kind.Kind.Shaped)
+	positive("max_dim (with kinds "+strings.Join(shaped, " and ")+")",
+		p.MaxDim > 0 || !slices.ContainsFunc(shaped, func(k string) bool { return contains(p.Kinds, k) }))
 	positive("decryptions_per_hour (with purpose decryption)", p.DecryptionsPerHour > 0 || !contains(p.Purposes, "decryption"))
 }
 

@@ -55,7 +55,7 @@ type Service struct {
 	Ring     *keyring.Ring
 	Vault    Vault
 	Audit    *audit.Log
-	// Announced returns when the peers have remembered what this party's store has recorded.
+	// Announced returns when the peers have recorded the state of this party's store.
 	Announced func(context.Context) error
 	Parties   int
 }
@@ -119,7 +119,7 @@ func (s *Service) decryptShare(stream decryptionv1.DecryptionService_DecryptShar
 	return stream.Send(&decryptionv1.DecryptShareResponse{CiphertextDigest: key.Digest[:], Party: uint32(s.Sessions.Self), Chunk: answer})
 }
 
-// open checks a header and loads what it names.
+// open checks a header and loads the keys that it names.
 func (s *Service) open(h *decryptionv1.DecryptShareHeader, caller string) (*request, error) {
 	//lodge:check decryption/header [drop=h == nil] [tests=./services/party] [run=TestDecryption]
 	//  [redundant=a request without a header names no quorum and is rejected for that] a request
@@ -181,7 +181,7 @@ func (q *request) add(m *decryptionv1.DecryptShareRequest) error {
 	return nil
 }
 
-// ledgerKey names what the key share multiplies.
+// ledgerKey identifies the ring element that the key share multiplies.
 func (q *request) ledgerKey(doubled *gbfv.Ciphertext) ledger.LedgerKey {
 	quorum := make([]int, len(q.header.GetQuorum()))
 	for i, p := range q.header.GetQuorum() {

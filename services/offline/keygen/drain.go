@@ -57,9 +57,9 @@ func (s *Service) DrainEpoch(ctx context.Context, r *keygenv1.DrainEpochRequest)
 	return &keygenv1.DrainEpochResponse{Epoch: s.wire(e), ErasedBatches: uint64(batches)}, nil
 }
 
-// checkSuccessor refuses a successor that could not take the place of an epoch here: one under which this party makes
-// nothing new, of another roster, passive where that is not allowed, or for another purpose. Only the party's own client
-// may name none.
+// checkSuccessor returns an error unless the successor can replace an epoch at this party: it must
+// be active, belong to the present roster, have the same purpose, and be proved unless passive keys
+// are allowed. Only the party's own client may name none.
 func (s *Service) checkSuccessor(e keys.Epoch, id uint64, none bool) error {
 	if id == 0 && none {
 		return nil
@@ -79,7 +79,8 @@ func (s *Service) checkSuccessor(e keys.Epoch, id uint64, none bool) error {
 	return nil
 }
 
-// note has the audit log say that an epoch drains from now on, and that what was under it is erased.
+// note records in the audit log that an epoch drains from now on, and that everything under it is
+// erased.
 func (s *Service) note(caller rpc.Principal, r *keygenv1.DrainEpochRequest, drained bool) error {
 	e := audit.Entry{Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: r.GetReason(), Objects: []string{fmt.Sprintf("epoch/%d", r.GetEpoch())}}
 	for event, happened := range map[audit.Event]bool{audit.EpochDrained: drained, audit.Revoked: r.GetRevoke()} {

@@ -168,7 +168,7 @@ type run struct {
 
 func (r *run) dim() int { return max(1, int(r.spec.GetDim())) }
 
-// Memory estimates that of a run, and refuses one that cannot be.
+// Memory estimates the memory of a run, and returns an error if the run is impossible.
 func (r *run) Memory() (uint64, error) {
 	if _, err := r.vault.Epoch(r.spec.GetEpoch()); err == nil {
 		return 0, rpc.Errorf(rpc.Conflict, "an epoch is made once; take the next number", "epoch %d exists already", r.spec.GetEpoch())

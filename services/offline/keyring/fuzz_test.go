@@ -36,7 +36,7 @@ func stored(s *gbfv.Scheme, k *keygen.PublicKeys) []byte {
 	return b
 }
 
-// Stored public keys are refused or are the one encoding of what they decode to.
+// Stored public keys are rejected unless they are the canonical encoding of the decoded keys.
 func FuzzStoredKeys(f *testing.F) {
 	s := testScheme(f)
 	out := roundtest.Lockstep(2, func(rs round.Session) (round.Transition[keygen.Result], error) {

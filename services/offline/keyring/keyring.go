@@ -20,7 +20,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// Keys are the keys of an active epoch at this party. Whoever loads them releases them.
+// Keys are the keys of an active epoch at this party. The caller must call Release.
 type Keys struct {
 	Epoch      vaultkeys.Epoch
 	Public     *keygen.PublicKeys
@@ -30,8 +30,8 @@ type Keys struct {
 	ring *Ring
 }
 
-// Ring loads keys, shares them among those who use them, keeps the last ones in memory, and erases the others when
-// nobody uses them any more. It keeps schemes by set and field.
+// Ring loads keys and shares them among their users. It keeps the most recently used keys in
+// memory, and erases other keys after their last use. It keeps schemes by set and field.
 type Ring struct {
 	vault   Vault
 	workers int
@@ -45,7 +45,7 @@ type Ring struct {
 
 // loaded is an epoch in memory, or on its way there.
 type loaded struct {
-	ready chan struct{} // closed when keys or err are there
+	ready chan struct{} // closed when keys or err is set
 	keys  *Keys
 	err   error
 	users int
@@ -56,7 +56,8 @@ func New(v Vault, workers int, passive bool) *Ring {
 	return &Ring{vault: v, workers: workers, passive: passive, loaded: map[uint64]*loaded{}, schemes: map[string]*gbfv.Scheme{}}
 }
 
-// Scheme gives the scheme of a set and a field, and refuses sets of too little statistical security; an empty field means any, for what does not depend on it.
+// Scheme gives the scheme of a set and a field, and refuses sets of too little statistical
+// security. Callers that do not depend on the field pass an empty one.
 func (r *Ring) Scheme(set, field string) (*gbfv.Scheme, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,7 +173,8 @@ func (r *Ring) Epoch(id uint64, purpose string) (vaultkeys.Epoch, error) {
 	return e, err
 }
 
-// Held gives the record of an epoch of this purpose whose keys may be used, if only for what was made under it before.
+// Held returns the record of an epoch of this purpose whose keys may be used, at least for results
+// that were made under it earlier.
 func (r *Ring) Held(id uint64, purpose string) (vaultkeys.Epoch, error) {
 	e, err := r.vault.Epoch(id)
 	switch {
@@ -207,8 +209,8 @@ func (r *Ring) Held(id uint64, purpose string) (vaultkeys.Epoch, error) {
 	return e, nil
 }
 
-// Load gives the keys of an epoch that Held gives. Those who ask for the same epoch at once wait for one load;
-// the caller releases what it gets.
+// Load gives the keys of an epoch that Held gives. Those who ask for the same epoch at once wait
+// for one load; the caller must call Release.
 func (r *Ring) Load(id uint64, purpose string) (*Keys, error) {
 	e, err := r.Held(id, purpose)
 	if err != nil {
@@ -319,7 +321,7 @@ func (k *Keys) ProofKey() (seed, polynomial []byte) {
 	return k.Public.Frame(s, 0), k.Public.Frame(s, 1)
 }
 
-// MemoryBytes is what the keys of an epoch take in memory.
+// MemoryBytes returns the memory that the keys of an epoch occupy.
 func (r *Ring) MemoryBytes(e vaultkeys.Epoch) (uint64, error) {
 	s, err := r.Scheme(e.Params, "")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// What a vault refuses has a code of its own, and the quorum is named.
+// Every error of a vault has its code, and names the quorum.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		err  error

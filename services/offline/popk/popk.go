@@ -1,6 +1,7 @@
-// Package popk serves proofs of plaintext knowledge at one party: it encrypts and proves values for the party's own
-// clients, verifies ciphertexts that clients bring, and runs the joint proof of all parties as a session of its own,
-// which shows that a roster's parties can prove to each other; its ciphertexts are dropped, only their hash is reported.
+// Package popk serves proofs of plaintext knowledge at one party: it encrypts and proves values for
+// the party's own clients, verifies ciphertexts that clients bring, and runs the joint proof of all
+// parties as a separate session, which shows that the parties of a roster can prove to each other;
+// its ciphertexts are dropped, only their hash is reported.
 package popk
 
 import (

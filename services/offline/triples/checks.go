@@ -67,9 +67,10 @@ func (r *run) endCheck(err error) error {
 	return nil
 }
 
-// result is how the check of a session with this end counts. A peer that sees the other parties' openings and then ends the
-// session knows as much as after a failure, so a check without a result counts too. Once the own check has passed there is
-// nothing more to learn under proved keys. Under others only a batch that all parties accept leaves the key alone.
+// result is how the check of a session with this end counts. A peer that sees the other parties'
+// openings and then ends the session knows as much as after a failure, so a check without a result
+// counts too. Once the own check has passed there is nothing more to learn under proved keys. Under
+// other keys, only a batch that all parties accept leaves the key unaffected.
 func (r *run) result(err error) keys.CheckResult {
 	switch {
 	case err == nil:

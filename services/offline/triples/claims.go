@@ -8,7 +8,7 @@ import (
 	vaultkeys "github.com/lodge-mpc/lodge/services/store/vault/keys"
 )
 
-// slot is what has one MAC key at a time.
+// slot identifies a combination that has one MAC key at a time.
 type slot struct {
 	epoch         uint64
 	field, tenant string
@@ -26,7 +26,7 @@ type claims struct {
 	holders map[slot]*holders
 }
 
-// holders are the sessions of a slot: some that use its MAC key, or one that makes it.
+// holders counts the sessions of a slot: its users, or the one session that makes its MAC key.
 type holders struct {
 	users int
 	maker bool
@@ -46,8 +46,9 @@ type claim struct {
 	maker bool
 }
 
-// enter admits a session that uses the slot's active MAC key, or that makes one because there is none. While one is
-// made, and until it is active or gone, nobody else enters. An exclusive session enters alone.
+// enter admits a session that uses the slot's active MAC key, or that makes one because there is
+// none. While one is made, and until it is active or gone, nobody else enters. An exclusive session
+// shares the slot with no other session.
 func (c *claims) enter(s slot, exclusive bool) (*claim, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

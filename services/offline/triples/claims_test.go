@@ -62,7 +62,7 @@ func addBatch(v *vault.Vault, id, key string, fresh bool) error {
 
 func busy(err error) bool { return errors.Is(err, &rpc.Error{Code: rpc.Busy}) }
 
-// Who may enter a slot beside whom, while its MAC key is missing, made, locked, active and burnt.
+// Which sessions may share a slot, while its MAC key is missing, made, locked, active and burnt.
 func TestClaims(t *testing.T) {
 	v := testVault(t)
 	c := newClaims(v)
@@ -98,7 +98,7 @@ func TestClaims(t *testing.T) {
 	must(t, v.ActivateBatch("b-1"))
 	first, second := enter(), enter()
 	if first.maker || second.maker {
-		t.Fatal("a key is made beside the active one")
+		t.Fatal("a key is made while another is active")
 	}
 	if err := first.make(); !busy(err) {
 		t.Errorf("a key that another session uses is given up: %v", err)
@@ -127,7 +127,7 @@ func TestClaims(t *testing.T) {
 	enter().leave()
 }
 
-// An exclusive session uses a MAC key alone.
+// No other session uses a MAC key during an exclusive session.
 func TestExclusiveClaims(t *testing.T) {
 	v := testVault(t)
 	must(t, addBatch(v, "b-1", "mac-1", true))
@@ -148,7 +148,7 @@ func TestExclusiveClaims(t *testing.T) {
 	}
 }
 
-// soon ends what should not wait: it fails instead of hanging.
+// soon bounds calls that should not wait, so that the test fails instead of hanging.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	t.Cleanup(cancel)

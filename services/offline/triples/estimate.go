@@ -6,13 +6,13 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/lodge-mpc/lodge/engine/protocol/triple"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Estimate says what a session would make and take here. It refuses what Start would refuse.
+// Estimate returns the tuples that a session would make and the resources that it would need at
+// this party. It returns the errors of Start.
 func (s *Service) Estimate(_ context.Context, r *triplesv1.EstimateRequest) (*triplesv1.EstimateResponse, error) {
 	spec := proto.CloneOf(r.GetSpec())
 	if spec.GetProtocol() != jobv1.Protocol_PROTOCOL_TRIPLES {
@@ -39,11 +39,8 @@ func (s *Service) Estimate(_ context.Context, r *triplesv1.EstimateRequest) (*tr
 	if err := s.Sessions.Gate.Fits(memory); err != nil {
 		return nil, err
 	}
-	a, b, c := x.plan.Elements()
-	tuple := 2 * (a + b + c)
-	if x.plan.Kind == triple.Input {
-		tuple++ // the value in clear, at its owner
-	}
+	k, shape := x.plan.Kind, x.plan.Shape
+	tuple := 2*k.Values(shape) + k.Clear(shape)
 	n, workers := x.scheme.N(), max(1, s.ring.Workers())
 	return &triplesv1.EstimateResponse{
 		Tuples: uint64(x.plan.Count), Dim: uint32(x.plan.Dim), TupleBytes: uint64(tuple * x.scheme.Field.Size()),
@@ -52,6 +49,6 @@ func (s *Service) Estimate(_ context.Context, r *triplesv1.EstimateRequest) (*tr
 	}, nil
 }
 
-// secondsPerStep is about what a transform of N coefficients takes on one core, with what is computed beside it,
-// divided by N log2 N.
+// secondsPerStep is the approximate time of a transform of N coefficients on one core, including
+// the work around it, divided by N log2 N.
 const secondsPerStep = 3e-9

@@ -11,7 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
-// A stored MAC key is refused or is the one encoding of what it decodes to.
+// A stored MAC key is rejected unless it is the canonical encoding of the decoded key.
 func FuzzStoredMACKey(f *testing.F) {
 	set, err := params.Lookup("insecure-6")
 	if err != nil {

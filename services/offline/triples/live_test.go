@@ -148,7 +148,7 @@ func (n *live) ends(party int, spec *jobv1.SessionSpec) (st *jobv1.SessionStatus
 	return st
 }
 
-// until waits for what must come soon: much sooner than a party gives up its peers.
+// until waits for a condition that must hold soon, long before a party gives up on its peers.
 func (n *live) until(what string, done func() bool) {
 	n.t.Helper()
 	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
@@ -166,7 +166,7 @@ func (n *live) key(party int) vaultkeys.MACKey {
 	return k
 }
 
-// batches counts what a party has stored.
+// batches counts the stored batches of a party.
 func (n *live) batches(party int) int {
 	n.t.Helper()
 	all, err := n.services[party].whole().Batches()
@@ -228,8 +228,9 @@ func (n *live) holds(err error, end func(round.Session, triple.Result) (round.Tr
 	return spec, give
 }
 
-// A peer that sees what the others open and keeps its own ends the session without a result. Under proved keys that counts, and
-// nothing waits for it or is lost. Under others it burns the MAC key.
+// A peer that receives the others' openings and withholds its own ends the session without a
+// result. Under proved keys that counts, and nothing waits for it or is lost. Under others it burns
+// the MAC key.
 func TestAPeerThatWithholdsItsOpening(t *testing.T) {
 	for _, security := range []string{params.Proved, params.Passive} {
 		t.Run(security, func(t *testing.T) {
@@ -285,13 +286,14 @@ func TestSessionsUnderOneMACKey(t *testing.T) {
 	}
 }
 
-// An epoch that drains ends what has only begun under it. A session that is in its MAC check goes on to its verdict and
-// stores nothing: its end before that would count as a failed check of the MAC key.
+// An epoch that drains ends sessions under it that have only begun. A session that is in its MAC
+// check goes on to its verdict and stores nothing: its end before that would count as a failed
+// check of the MAC key.
 func TestADrainKeepsTheMACKey(t *testing.T) {
 	n := newLive(t, params.Proved)
 	s := n.services[0]
 	begun := n.spec()
-	n.start(0, begun) // the peer never hears of it
+	n.start(0, begun) // the peer never receives it
 	checking, give := n.holds(nil, func(rs round.Session, result triple.Result) (round.Transition[triple.Result], error) {
 		return round.Map(verdict.Accept(rs, result.Digest), func(round.Digest) (triple.Result, error) { return result, nil }), nil
 	})
@@ -302,7 +304,7 @@ func TestADrainKeepsTheMACKey(t *testing.T) {
 		t.Errorf("what had begun: %v", st)
 	}
 	if st := n.status(0, checking); job.Final(st.GetState()) {
-		t.Errorf("what is in its check: %v", st)
+		t.Errorf("a batch during its MAC check: %v", st)
 	}
 	give()
 	n.until("the end of the session", func() bool { return job.Final(n.status(0, checking).GetState()) })
@@ -375,10 +377,10 @@ func TestAMACKeyThatIsGivenUpIsErased(t *testing.T) {
 		t.Errorf("the old key: %+v", k)
 	}
 	if _, _, err := n.services[0].whole().Deliver("r", "client", 0); err != nil {
-		t.Errorf("what was released under the old key: %v", err)
+		t.Errorf("batches released under the old key: %v", err)
 	}
 	if f.IsZero(runs[0].mac.Share.At(0)) {
-		t.Error("the share of the new key is gone")
+		t.Error("the share of the new key was erased")
 	}
 }
 

@@ -72,7 +72,7 @@ func (r *run) Memory() (uint64, error) {
 	case errors.As(err, &known):
 		return 0, err
 	case err != nil:
-		next, dim := "`lodge params show` says what fits", r.spec.GetDim()
+		next, dim := "`lodge params show` lists the possible sizes", r.spec.GetDim()
 		if r.choose {
 			dim = 0
 		}
@@ -138,10 +138,11 @@ func (r *run) Run(ctx context.Context, s *session.Entry) (*session.Stored, error
 	return r.store(&result, s.Broadcasts(verdict.Name))
 }
 
-// protocol is what sessions of triples are called in their terms.
+// protocol is the name of the protocol in the terms of its sessions.
 const protocol = plan.Triples
 
-// terms is the hash of what the protocol computes with: the instance, and the key under which parties prove and decrypt.
+// terms returns the hash of the inputs of the protocol: the instance, and the key under which
+// parties prove and decrypt.
 func (r *run) terms() round.Digest {
 	return plan.Terms(protocol, r.plan.Instance, r.keys.PublicHash)
 }
@@ -163,8 +164,8 @@ func (r *run) findMACKey() (round.Digest, error) {
 	return round.Hash("lodge mac key", []byte(r.held.ID), r.held.Digest[:]), nil
 }
 
-// withFreshKey makes a MAC key first. A key that only some parties hold is retired, unless another session uses it: what was
-// released under it stays valid at the parties that hold it.
+// withFreshKey makes a MAC key first. A key that only some parties hold is retired, unless another
+// session uses it: tuples released under it stay valid at the parties that hold it.
 func (r *run) withFreshKey(rs round.Session, source *sample.Source) (round.Transition[triple.Result], error) {
 	if err := r.claim.make(); err != nil {
 		return round.Transition[triple.Result]{}, session.Refuse(rpc.FromError(err))
@@ -203,9 +204,8 @@ func (r *run) batch(rs round.Session, source *sample.Source) (round.Transition[t
 
 // turn waits until no older session computes products of the same kind and size.
 func (r *run) turn(ctx context.Context) (leave func(), err error) {
-	s, shape := r.spec, r.spec.GetShape()
-	class := fmt.Sprintf("%s %s %s %d %dx%dx%d %v", job.KindName(s.GetKind()), s.GetParams(), s.GetField(), s.GetDim(),
-		shape.GetRows(), shape.GetInner(), shape.GetColumns(), r.plan.Convolution)
+	s := r.spec
+	class := fmt.Sprintf("%v %s %s %d %v", r.plan.Kind, s.GetParams(), s.GetField(), s.GetDim(), r.plan.Shape)
 	return r.turns.take(ctx, class, r.age)
 }
 
@@ -213,11 +213,10 @@ func (r *run) turn(ctx context.Context) (leave func(), err error) {
 func (r *run) store(result *triple.Result, accepted []runner.Broadcast) (*session.Stored, error) {
 	b := stock.Batch{
 		ID: session.Name(r.spec.GetRef()), Epoch: r.spec.GetEpoch(), MACKey: r.macID,
-		Params: r.spec.GetParams(), Field: r.spec.GetField(), Kind: job.KindName(r.spec.GetKind()), Dim: uint32(r.plan.Dim),
-		Rows: r.spec.GetShape().GetRows(), Inner: r.spec.GetShape().GetInner(), Columns: r.spec.GetShape().GetColumns(), Convolution: stock.ConvolutionOf(r.spec.GetShape().GetConvolution()),
+		Params: r.spec.GetParams(), Field: r.spec.GetField(), Kind: r.plan.Kind.String(), Dim: uint32(r.plan.Dim),
 		InputParty: r.spec.GetInputParty(), NoSacrifice: r.spec.GetNoSacrifice(), Count: uint64(result.Count), TupleBytes: uint64(tupleBytes(r.scheme.Field, r.plan, result)),
 		Tenant: r.spec.GetTenant(), Digest: result.Digest, SessionID: r.id, Created: session.Now(),
-	}
+	}.Shaped(r.plan.Shape)
 	var err error
 	if b.Verdict, err = verdictOf(accepted, r.parties); err != nil {
 		return nil, err
@@ -268,10 +267,10 @@ func Locked(v Vault, b stock.Batch, of *session.Registry) *session.Stored {
 	}
 }
 
-// clears is the number of values in clear beside this party's shares of a tuple.
+// clears returns the number of plaintext values that follow this party's shares of a tuple.
 func clears(r *triple.Result) int { return min(1, len(r.Clear.W)) }
 
-// tupleBytes is the length of what this party has of a tuple.
+// tupleBytes returns the length of this party's record of a tuple.
 func tupleBytes(f *field.Field, p *triple.Plan, r *triple.Result) int {
 	a, b, c := p.Elements()
 	return (2*(a+b+c) + clears(r)) * f.Size()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/field"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/maccheck"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
@@ -14,7 +15,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
-// Only a failure of this party's own check counts as one here; what peers say needs their signature.
+// Only a failure of this party's own check counts as one here; messages of peers need their
+// signature.
 func TestOnlyTheOwnCheckFails(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -54,10 +56,10 @@ func TestSharesAreWrittenTupleByTuple(t *testing.T) {
 			count int
 			clear bool
 		}{
-			{triple.Plan{Kind: triple.Scalar}, 1, false}, {triple.Plan{Kind: triple.Scalar}, 3000, false},
-			{triple.Plan{Kind: triple.Input}, 3000, false}, {triple.Plan{Kind: triple.Input}, 3000, true},
-			{triple.Plan{Kind: triple.Matrix, Shape: triple.Shape{Rows: 2, Inner: 3, Cols: 5}}, 100, false},
-			{triple.Plan{Kind: triple.Matrix, Shape: triple.Shape{Rows: 40, Inner: 40, Cols: 40}}, 2, false},
+			{triple.Plan{Kind: kind.Scalar}, 1, false}, {triple.Plan{Kind: kind.Scalar}, 3000, false},
+			{triple.Plan{Kind: kind.Input}, 3000, false}, {triple.Plan{Kind: kind.Input}, 3000, true},
+			{triple.Plan{Kind: kind.Matrix, Shape: kind.Shape{Matrix: kind.MatrixShape{Rows: 2, Inner: 3, Cols: 5}}}, 100, false},
+			{triple.Plan{Kind: kind.Matrix, Shape: kind.Shape{Matrix: kind.MatrixShape{Rows: 40, Inner: 40, Cols: 40}}}, 2, false},
 		} {
 			na, nb, nc := c.plan.Elements()
 			draw := func(label uint64, n int) field.Vec {

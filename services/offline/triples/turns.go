@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// turns has the sessions of this party that make the same compute their products one after the other, the older first.
-// Products use all processors by themselves. Sessions that shared them would all end late, and together: then all of them
-// send while the processors are idle, and again all compute while the links are. Sessions that began together would stay
-// so to the end. Other parties may have another order, and have patience for a while only: who has waited for long enough
-// computes without a turn.
+// turns orders the sessions of this party that make the same tuples: they compute their products
+// one at a time, the oldest first. Products use all processors by themselves. Sessions that shared
+// them would all end late, and together: then all of them send while the processors are idle, and
+// again all compute while the links are. Sessions that began together would stay so to the end.
+// Other parties may have another order, and have patience for a while only: who has waited for long
+// enough computes without a turn.
 type turns struct {
 	atOnce int
 	most   time.Duration
@@ -48,7 +49,7 @@ func (t *turns) join() uint64 {
 	return t.joined
 }
 
-// take waits for the turn of a session of a class, and gives what ends it.
+// take waits for the turn of a session of a class, and returns a function that ends the turn.
 func (t *turns) take(ctx context.Context, class string, age uint64) (leave func(), err error) {
 	leave = func() { t.leave(class) }
 	t.mu.Lock()

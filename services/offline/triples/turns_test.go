@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// The older goes first, those that make something else wait for nobody, and one that gives up loses no turn.
+// The older session goes first, sessions of another class do not wait, and a session that gives up
+// costs no turn.
 func TestTurns(t *testing.T) {
 	turns := newTurns(time.Hour)
 	turns.atOnce = 1
@@ -100,7 +101,7 @@ func TestTurnsArePassedOn(t *testing.T) {
 	}
 }
 
-// Who has waited for long enough goes on, and takes nobody's place.
+// A session that has waited long enough continues, without taking the turn of another.
 func TestTurnsEnd(t *testing.T) {
 	turns := newTurns(time.Millisecond)
 	turns.atOnce = 1

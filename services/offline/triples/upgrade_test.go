@@ -75,8 +75,9 @@ func openOld(t *testing.T, dir string) *vault.Vault {
 	return v
 }
 
-// The stores of the protocol version before the MAC check that hides the key go on: tuples that were released verify, the MAC key
-// makes batches with the new check, and one that a check of the old version may have revealed is burnt.
+// Stores of the protocol version before the hiding MAC check stay usable: released tuples verify,
+// the MAC key makes batches with the new check, and a key that a check of the old version may have
+// revealed is burnt.
 func TestUpgradeFromVersion12(t *testing.T) {
 	dir := oldStores(t)
 	exposed := openOld(t, filepath.Join(dir, "exposed"))

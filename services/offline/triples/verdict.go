@@ -35,7 +35,7 @@ func (u *unreleased) Wipe() {
 	}
 }
 
-// verdictOf gathers what is to be kept of the parties' signed verdicts.
+// verdictOf collects the parties' signed verdicts for the record of the batch.
 func verdictOf(signed []runner.Broadcast, parties int) (stock.Verdict, error) {
 	v := stock.Verdict{Signatures: make([][]byte, parties)}
 	for _, b := range signed {

@@ -24,7 +24,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
-// What a party that has accepted does when another does not.
+// A party that has accepted reacts to a party that does not accept.
 func TestABatchIsReleasedOnlyWithAllVerdicts(t *testing.T) {
 	for name, test := range map[string]struct {
 		say    func(rs round.Session, result triple.Result) (round.Transition[triple.Result], error)
@@ -110,7 +110,7 @@ func TestHowAnEndCounts(t *testing.T) {
 	}
 }
 
-// Nothing is recorded of a session that has opened nothing, or whose MAC key is gone with it.
+// A session that has opened nothing, or whose MAC key was erased with it, leaves no record.
 func TestAnEndBeforeTheOpeningCountsNothing(t *testing.T) {
 	v := testVault(t)
 	must(t, addBatch(v, "b-0", "mac-1", true))
@@ -144,7 +144,7 @@ func goneRefusal(err error) bool {
 	return errors.As(err, &f) && f.Outcome == session.Refused && f.Check == string(rpc.Burnt)
 }
 
-// Activation takes the signatures of all parties over what is stored, and nothing else.
+// Activation requires the signatures of all parties over the stored batch.
 func TestActivationTakesAllSignatures(t *testing.T) {
 	var keys []ed25519.PublicKey
 	var signers []ed25519.PrivateKey
@@ -206,7 +206,8 @@ func TestActivationTakesAllSignatures(t *testing.T) {
 	}
 }
 
-// A result that not all accept is erased with its run; one that all accept is the caller's.
+// A result that not all accept is erased with its run; a batch that all parties accept belongs to
+// the caller.
 func TestAnUnreleasedResultIsErased(t *testing.T) {
 	set, err := params.Lookup(liveSet)
 	must(t, err)

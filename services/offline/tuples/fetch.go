@@ -113,7 +113,7 @@ func (s *Service) note(p rpc.Principal, x *stock.Reservation, first bool) error 
 	return err
 }
 
-// deliveryEntry is what the audit log says of a delivery.
+// deliveryEntry returns the audit log's entry for a delivery.
 func deliveryEntry(p rpc.Principal, x *stock.Reservation, first bool) audit.Entry {
 	e := entry(audit.Replayed, p, x.Class.Tenant, "reservation/"+x.ID)
 	if first {
@@ -142,7 +142,7 @@ func (s *Service) find(p rpc.Principal, id string) (stock.Reservation, error) {
 	return x, err
 }
 
-// send streams so many bytes of shares and their checksum, and stops when the lease ends.
+// send streams n bytes of shares and their checksum, and stops when the lease ends.
 func (s *Service) send(in io.Reader, stream tuplesv1.TuplesService_FetchServer, lease time.Time, left uint64) error {
 	sum, piece := sha256.New(), make([]byte, min(chunk, left))
 	defer clear(piece[:cap(piece)])

@@ -62,7 +62,7 @@ func TestNamedClients(t *testing.T) {
 	}
 }
 
-// A quota counts what was delivered first, not what is fetched again, and nothing goes when it is not enough.
+// A quota counts the first delivery only. If the quota is too small, no share is delivered.
 func TestFetchOverQuota(t *testing.T) {
 	n := newNet(t)
 	ctx := n.context(20 * time.Second)
@@ -96,7 +96,7 @@ func TestFetchWaitsForPeers(t *testing.T) {
 	}()
 	select {
 	case err := <-done:
-		t.Fatalf("before party 2 knows of it: %v", err)
+		t.Fatalf("before party 2 has recorded it: %v", err)
 	case <-time.After(300 * time.Millisecond):
 	}
 	if x, err := n.nodes[0].vault.Reservation("r"); err != nil || x.State != stock.Reserved {
@@ -153,8 +153,8 @@ func TestFetchWithoutAPeer(t *testing.T) {
 	must(t, err)
 }
 
-// A reservation that all peers have confirmed, and that was delivered before, waits for those who do not know how far the
-// store is that has recorded it.
+// A reservation that all peers have confirmed, and that was delivered before, still waits for peers
+// that have not recorded the version of this store.
 func TestFetchWaitsForPeersToRemember(t *testing.T) {
 	n := newNet(t)
 	n.propose(reservation("r", 0, 10), 0, 1, 2)
@@ -206,7 +206,7 @@ func TestLeaseEndsWithinAFetch(t *testing.T) {
 	refusal(t, err, rpc.Expired)
 }
 
-// A client that reads slowly gets all; one that gives up can go on from where it was.
+// A client that reads slowly gets all; a client that gives up can resume where it stopped.
 func TestSlowAndBrokenFetch(t *testing.T) {
 	n := newNet(t)
 	id, size := n.big()
@@ -234,7 +234,7 @@ func TestSlowAndBrokenFetch(t *testing.T) {
 	}
 }
 
-// What ends a reservation ends its streams: no more leaves than was on its way.
+// The end of a reservation ends its streams: only bytes already sent still arrive.
 func TestDiscardEndsAFetch(t *testing.T) {
 	n := newNet(t)
 	id, size := n.big()

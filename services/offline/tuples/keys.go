@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// maxReason bounds what a client says for the log, in bytes.
+// maxReason bounds a client's reason for the log, in bytes.
 const maxReason = 1000
 
 // macKey gives a MAC key that the caller may know of.

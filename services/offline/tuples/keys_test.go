@@ -123,8 +123,8 @@ func TestReportFailedCheck(t *testing.T) {
 	must(t, err)
 }
 
-// What burns or revokes is answered when all peers have heard how far the store is, so that an older copy of it, put back
-// after the answer, is known for what it is.
+// A call that burns or revokes returns only when all peers have recorded the version of the store.
+// They then recognise an older copy of the store that is restored later.
 func TestBurningIsAnnounced(t *testing.T) {
 	for name, call := range map[string]func(ctx context.Context, c tuplesv1.TuplesServiceClient) error{
 		"draw to pool": func(ctx context.Context, c tuplesv1.TuplesServiceClient) error {
@@ -210,7 +210,7 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// Bounds of what the coordinator and peers may ask at once, and names and times that nobody means.
+// Bounds on requests of the coordinator and peers, and invalid names and times.
 func TestLimits(t *testing.T) {
 	n := newNet(t)
 	ctx := n.context(20 * time.Second)

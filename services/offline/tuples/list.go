@@ -18,14 +18,15 @@ import (
 )
 
 const (
-	// A page ends when its records have so many bytes: with the last of them, which may have about one more MiB, it is
-	// well within rpc.MaxMessage.
+	// A page ends when its records reach this many bytes. The last record may add about 1 MiB,
+	// which keeps the page well below rpc.MaxMessage.
 	pageBytes = 1 << 20
-	// A page ends, and may be empty, when so many records were looked at: each is decrypted, in one read transaction.
+	// A page ends, and may be empty, after this many records were read: each is decrypted, in one
+	// read transaction.
 	pageLooks = 10_000
 )
 
-// page is what fits yet into an answer that lists records in order.
+// page tracks the remaining space of a response that lists records in order.
 type page struct {
 	records, bytes, looks int
 	last                  string // id of the record that was looked at last

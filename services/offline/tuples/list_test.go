@@ -22,7 +22,7 @@ func (x *node) reserved(t *testing.T, count int) {
 
 var alice = whose["alice"]
 
-// A page ends after so many records, so many bytes, and so many records that were looked at, whatever was asked for; and
+// A page ends at the limits on records, bytes and records read, whatever the request says; and
 // going on by next gives every record once.
 func TestReservationsInPages(t *testing.T) {
 	n := newNet(t)

@@ -46,7 +46,7 @@ type net3 struct {
 	nodes [parties]*node
 }
 
-// node is one party, and what the test changes about it.
+// node is one party, with the changes that a test makes to it.
 type node struct {
 	index   int
 	dir     string
@@ -61,7 +61,7 @@ type node struct {
 	stop    func()
 }
 
-// lies replace what a party answers its peers, where they are set.
+// lies replace the responses of a party to its peers, where they are set.
 type lies struct {
 	mu          sync.Mutex
 	acknowledge func(*tuplesv1.AcknowledgeRequest) (*tuplesv1.AcknowledgeResponse, error)

@@ -106,7 +106,7 @@ func (p *Peers) start() {
 	}
 }
 
-// question gives the one that is asked about a reservation, or begins to ask.
+// question returns the running request about a reservation, or starts one.
 func (p *Peers) question(id string, digest [32]byte, limit time.Duration) *question {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,8 +153,9 @@ func (p *Peers) put(id string, digest [32]byte, limit time.Duration) (q *questio
 	return q, cancel
 }
 
-// Announced returns when all peers have remembered that this party's store is as far as it is now: should an older copy
-// of it be put back, they will know. What was recorded before may then leave this party.
+// Announced returns when all peers have recorded the present version of this party's store, so that
+// they recognise an older copy that is restored later. Data recorded before the call may then leave
+// this party.
 func (p *Peers) Announced(ctx context.Context) error {
 	generation, err := p.Vault.Generation()
 	if err != nil {

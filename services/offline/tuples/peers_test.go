@@ -27,7 +27,7 @@ func (n *net3) known(by, party int) {
 	}
 }
 
-// version is what a party says of its store to a peer.
+// version returns a party's signed statement about its store for a peer.
 func (n *net3) version(party, peer int) *tuplesv1.StoreVersion {
 	n.t.Helper()
 	v, err := n.nodes[party].service.Peers.version(peer)
@@ -90,7 +90,7 @@ func TestForgedVersions(t *testing.T) {
 			t.Errorf("confirm, %s: %v", name, err)
 		}
 	}
-	// What it said before does no harm when it is said again.
+	// Repeating an earlier statement has no effect.
 	n.nodes[1].fill(t, "later", 5, 32)
 	for _, v := range []*tuplesv1.StoreVersion{n.version(1, 0), before, n.version(1, 0)} {
 		r, err := c.Acknowledge(ctx, &tuplesv1.AcknowledgeRequest{Store: v})
@@ -100,8 +100,8 @@ func TestForgedVersions(t *testing.T) {
 	}
 }
 
-// What a party signs of its store is of both parties' signing keys and of everything that a version says, and of nothing
-// that another roster of the two would change.
+// The signature of a store's version binds both parties' signing keys and every field of the
+// version. It does not depend on other properties of the roster.
 func TestStatementsBindEverything(t *testing.T) {
 	v := peers.Version{ID: make([]byte, 16), Incarnation: make([]byte, 16), Started: time.Unix(1, 0), First: 3, Generation: 5}
 	base := Peers{Keys: []ed25519.PublicKey{bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32), bytes.Repeat([]byte{3}, 32)}}
@@ -130,7 +130,7 @@ func TestStatementsBindEverything(t *testing.T) {
 	}
 }
 
-// What peers have said of one reservation is not said of another under the same id.
+// The confirmations of one reservation do not count for another one under the same id.
 func TestAnAnswerIsOfItsDigest(t *testing.T) {
 	p := &Peers{List: make([]rpc.PeerConn, 2)}
 	p.start()
@@ -143,7 +143,7 @@ func TestAnAnswerIsOfItsDigest(t *testing.T) {
 	refusal(t, p.confirmed(t.Context(), "r", [32]byte{2}), rpc.Conflict)
 }
 
-// Confirm says what is recorded, and nothing to a store that has not been acknowledged.
+// Confirm reports the recorded reservations, but not to a store that has not been acknowledged.
 func TestConfirm(t *testing.T) {
 	n := newNet(t)
 	ctx := n.context(20 * time.Second)
@@ -193,8 +193,8 @@ func (n *net3) quarantined(party int) string {
 	return reason
 }
 
-// A peer that lies about what it has seen gets nobody into quarantine, whatever it has heard before; it only keeps clients
-// waiting. The honest ones are not in each other's way.
+// A peer that lies about the versions it has seen cannot put a party into quarantine; it only keeps
+// clients waiting. The honest ones are not in each other's way.
 func TestALyingPeerCausesNoQuarantine(t *testing.T) {
 	n := newNet(t)
 	var mu sync.Mutex
@@ -243,7 +243,7 @@ func TestALyingPeerCausesNoQuarantine(t *testing.T) {
 	n.nodes[0].stop()
 	n.start(n.nodes[0], nil)
 	for range 3 * len(lies) {
-		_ = n.nodes[0].service.Peers.introduce(n.context(5*time.Second), 2) // what it comes to is looked at below
+		_ = n.nodes[0].service.Peers.introduce(n.context(5*time.Second), 2) // the result is checked below
 	}
 	if next < 3*len(lies) {
 		t.Errorf("%d lies of %d were heard", next, 3*len(lies))
@@ -255,7 +255,7 @@ func TestALyingPeerCausesNoQuarantine(t *testing.T) {
 	refusal(t, err, rpc.TimedOut)
 }
 
-// A peer that says nothing, too much or nonsense about a reservation keeps it from being delivered.
+// A peer whose response about a reservation is empty, too long or invalid prevents the delivery.
 func TestNonsenseIsNoConfirmation(t *testing.T) {
 	n := newNet(t)
 	for name, answer := range map[string]func(*tuplesv1.ConfirmRequest) *tuplesv1.ConfirmResponse{
@@ -317,7 +317,7 @@ func TestPutBack(t *testing.T) {
 	must(t, os.RemoveAll(x.dir))
 	must(t, os.Rename(old, x.dir))
 	n.start(x, nil)
-	// Until it has heard from its peers it gives again what it gave before the copy was made, and nothing else.
+	// Until it has heard from its peers, it repeats only deliveries from before the copy was made.
 	for n.quarantined(0) == "" {
 		if got, err := fetch(ctx, n.as("alice", 0), "before", 0); err == nil && !bytes.Equal(got, first) || ctx.Err() != nil {
 			t.Fatalf("%d bytes, %v", len(got), err)

@@ -12,7 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// maxItems bounds what one call of the coordinator or of a peer asks.
+// maxItems bounds the items in one call of the coordinator or of a peer.
 const maxItems = 256
 
 // each does something about many reservations at the same time, so that the store commits them together.

@@ -1,7 +1,7 @@
-// Package tuples serves a party's tuples: what it holds, what the coordinator proposes to reserve, and the party's own
-// shares for its own clients. It believes nothing of the coordinator that it can check: tuples go to at most one
-// reservation, ever, which this party's vault sees to; and no byte leaves before every peer has confirmed that it has
-// recorded the same reservation.
+// Package tuples serves a party's tuples: it lists them, records the coordinator's reservations,
+// and delivers the party's shares to the party's clients. It believes nothing of the coordinator
+// that it can check: tuples go to at most one reservation, ever, which this party's vault sees to;
+// and no byte leaves before every peer has confirmed that it has recorded the same reservation.
 package tuples
 
 import (
@@ -60,7 +60,7 @@ type Service struct {
 	pooling chan struct{} // holds one while a share is taken that is to be pooled
 }
 
-// New makes the service. Run must run beside it.
+// New makes the service. Run must run concurrently.
 func New(c Config) *Service { return &Service{Config: c, pooling: make(chan struct{}, 1)} }
 
 // sweepEvery is how often leases are looked at.

@@ -31,8 +31,8 @@ func (p *Peers) sign(peer int, v peers.Version) *tuplesv1.StoreVersion {
 	return wireVersion(v)
 }
 
-// statement is what a party signs of its store for a peer. It names both by their signing keys, and no roster: what was
-// said in one is a proof in the next.
+// statement returns the bytes that a party signs about its store for a peer. It names both parties
+// by their signing keys, and no roster, so that a statement stays a proof under the next roster.
 func (p *Peers) statement(party, peer int, v peers.Version) []byte {
 	//lodge:check tuples/version/party [swap=append(append([]byte("lodge store version v2\x00"),
 	//  p.Keys[party]...), p.Keys[peer]...)=>append(append([]byte("lodge store version v2\x00"),
@@ -122,8 +122,9 @@ func (p *Peers) introduce(ctx context.Context, peer int) error {
 	if err != nil {
 		return err
 	}
-	// It hears how far the store was at this start, and of more when that it has heard is recorded here: a crash before
-	// that leaves nothing at the peer which this store could not know.
+	// The peer first hears the version at the start of this store. It hears later versions only
+	// after its acknowledgement is recorded here: after an earlier crash, the peer knows nothing
+	// that this store does not.
 	v.Generation = v.First
 	now := p.sign(peer, v)
 	r, err := tuplesv1.NewTuplesServiceClient(p.List[peer].Conn).Acknowledge(ctx, &tuplesv1.AcknowledgeRequest{Store: now})
@@ -150,7 +151,7 @@ func (p *Peers) introduce(ctx context.Context, peer int) error {
 	//lodge:check tuples/introduce/behind [run=TestALying] a peer puts this party into quarantine
 	//  with a version that proves nothing
 	if !behind {
-		return fmt.Errorf("it says %q, which what it shows does not prove", r.GetReason())
+		return fmt.Errorf("it says %q, which its evidence does not prove", r.GetReason())
 	}
 	reason := fmt.Sprintf("party %d (%s) has seen generation %d of store %x, started %s; this is generation %d of store %x: an older copy was put back",
 		peer, p.List[peer].Name, said.Generation, said.ID, said.Started.Format(time.RFC3339), now.GetGeneration(), now.GetStoreId())

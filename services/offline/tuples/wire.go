@@ -6,9 +6,8 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/session/job"
+	"github.com/lodge-mpc/lodge/proto/wire"
 	"github.com/lodge-mpc/lodge/services/store/vault/keys"
 	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
@@ -36,24 +35,21 @@ var macStates = map[keys.MACState]tuplesv1.MacKeyState{
 }
 
 func wireClass(c stock.Class) *tuplesv1.Class {
-	out := &tuplesv1.Class{Tenant: c.Tenant, Kind: job.KindOf(c.Kind), Params: c.Params, Field: c.Field, InputParty: c.InputParty, NoSacrifice: c.NoSacrifice}
-	switch {
-	case c.Rows > 0:
-		out.Shape = &jobv1.Shape{Rows: c.Rows, Inner: c.Inner, Columns: c.Columns}
-	case c.Convolution != (stock.Convolution{}):
-		out.Shape = &jobv1.Shape{Convolution: c.Convolution.Proto()}
+	return &tuplesv1.Class{
+		Tenant: c.Tenant, Kind: wire.Of(c.Kind), Params: c.Params, Field: c.Field, Shape: wire.ShapeOf(c.Shape()),
+		InputParty: c.InputParty, NoSacrifice: c.NoSacrifice,
 	}
-	return out
 }
 
 func classOf(c *tuplesv1.Class) stock.Class {
-	return stock.Class{Tenant: c.GetTenant(), Kind: job.KindName(c.GetKind()), Params: c.GetParams(), Field: c.GetField(),
-		Rows: c.GetShape().GetRows(), Inner: c.GetShape().GetInner(), Columns: c.GetShape().GetColumns(),
-		Convolution: stock.ConvolutionOf(c.GetShape().GetConvolution()), InputParty: c.GetInputParty(), NoSacrifice: c.GetNoSacrifice()}
+	return stock.Class{
+		Tenant: c.GetTenant(), Kind: wire.Name(c.GetKind()), Params: c.GetParams(), Field: c.GetField(),
+		InputParty: c.GetInputParty(), NoSacrifice: c.GetNoSacrifice(),
+	}.Shaped(wire.Shape(c.GetShape()))
 }
 
-// maxFree spans of a batch are listed, in at most 24 bytes each: enough for sixteen reservations of as many ranges as
-// there may be. What is free after them is listed when they are taken.
+// maxFree spans of a batch are listed, in at most 24 bytes each: enough for sixteen reservations of
+// as many ranges as there may be. Later free spans are listed once these are taken.
 const maxFree = 16 * stock.MaxRanges
 
 // wireBatch is a batch under an epoch; stranded says that its shares must not leave.
@@ -87,7 +83,7 @@ func (s *Service) wire(r *stock.Reservation) *tuplesv1.Reservation {
 	return out
 }
 
-// reservationOf reads what the coordinator proposes.
+// reservationOf reads the coordinator's proposal.
 func reservationOf(r *tuplesv1.Reservation) stock.Reservation {
 	out := stock.Reservation{
 		ID: r.GetId(), Class: classOf(r.GetClass()), Epoch: r.GetEpoch(), MACKey: r.GetMacKeyId(), Owner: r.GetOwner(),

@@ -36,7 +36,7 @@ func (r *referee) shapes(of round.Party) (map[string]round.Shape, error) {
 	for _, step := range steps {
 		//lodge:check evidence/shape/silent [swap=c.plan.Owner != of=>c.plan.Owner == of]
 		//  [run=TestRefereeOfProvers] a party that has nothing to prove is judged by a statement
-		if c.plan != nil && step == triple.StepBatch && c.plan.Kind == triple.Input && c.plan.Owner != of {
+		if c.plan != nil && step == triple.StepBatch && c.plan.Kind.Owned() && c.plan.Owner != of {
 			maps.Copy(shapes, popk.Silent(step))
 			continue
 		}

@@ -118,7 +118,7 @@ func (r *referee) judge(c *computed, step string, of round.Party) (*popk.Judge, 
 		cfg.Instance = c.plan.Instance
 		//lodge:check evidence/proof/only [run=TestRefereeOfProvers] a party that does not prove
 		//  input masks is convicted for their proof
-		if c.plan.Kind == triple.Input {
+		if c.plan.Kind.Owned() {
 			cfg.Only = &c.plan.Owner
 		}
 	case c.plan != nil && step == triple.StepPair && c.plan.Pair != nil:

@@ -50,7 +50,7 @@ func TestCheckOfConvolutions(t *testing.T) {
 	}{
 		"no shape":               {func(s *jobv1.SessionSpec, _ *jobv1.Convolution) { s.Shape = nil }, rpc.Invalid, "its own shape"},
 		"the shape of a matrix":  {func(s *jobv1.SessionSpec, _ *jobv1.Convolution) { matrix(s); convolution(s); s.Shape.Rows = 1 }, rpc.Invalid, "no rows"},
-		"a matrix that is one":   {func(s *jobv1.SessionSpec, c *jobv1.Convolution) { matrix(s); s.Shape.Convolution = c }, rpc.Invalid, "a matrix job"},
+		"a matrix that is one":   {func(s *jobv1.SessionSpec, c *jobv1.Convolution) { matrix(s); s.Shape.Convolution = c }, rpc.Invalid, "matrices have rows"},
 		"a scalar that is one":   {func(s *jobv1.SessionSpec, _ *jobv1.Convolution) { s.Kind, s.Dim = jobv1.Kind_KIND_SCALAR, 1 }, rpc.Invalid, "only matrices"},
 		"blocks of 3":            {func(s *jobv1.SessionSpec, _ *jobv1.Convolution) { s.Dim = 3 }, rpc.Invalid, "a power of two"},
 		"no channels":            {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.Channels = 0 }, rpc.Invalid, "0 is not a size"},
@@ -61,17 +61,17 @@ func TestCheckOfConvolutions(t *testing.T) {
 		"no kernel width":        {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.KernelWidth = 0 }, rpc.Invalid, "0 is not a size"},
 		"no stride":              {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.StrideWidth = 0 }, rpc.Invalid, "0 is not a size"},
 		"too much":               {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.Channels = math.MaxUint32 }, rpc.Invalid, "is not a size"},
-		"too much padding":       {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.PaddingHeight = 3 }, rpc.Invalid, "not less than a kernel"},
-		"padding beyond numbers": {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.PaddingWidth = math.MaxUint32 }, rpc.Invalid, "not less than a kernel"},
+		"too much padding":       {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.PaddingHeight = 3 }, rpc.Invalid, "less than the kernel"},
+		"padding beyond numbers": {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.PaddingWidth = math.MaxUint32 }, rpc.Invalid, "less than the kernel"},
 		"too large a kernel":     {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.KernelHeight = 11 }, rpc.Invalid, "does not fit"},
-		"a gap":                  {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.StrideHeight = 4 }, rpc.Invalid, "does not read all"},
-		"a rest":                 {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.PaddingWidth, c.StrideWidth = 0, 2 }, rpc.Invalid, "does not read all"},
+		"a gap":                  {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.StrideHeight = 4 }, rpc.Invalid, "a stride of 4 with a kernel of height 3"},
+		"a rest":                 {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.PaddingWidth, c.StrideWidth = 0, 2 }, rpc.Invalid, "beyond the first 7"},
 		"a side of the product": {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) {
 			c.Channels, c.Height, c.Width = 1<<14, 4, 4
-		}, rpc.Invalid, "a side of 147456"},
-		"windows above the policy": {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.Width = 9 }, rpc.PolicyRefused, "72 as the largest side"},
-		"kernels above the policy": {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.Channels = 8 }, rpc.PolicyRefused, "72 as the largest side"},
-		"outputs above the policy": {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.Outputs = 65 }, rpc.PolicyRefused, "65 as the largest side"},
+		}, rpc.Invalid, "entries of a kernel"},
+		"windows above the policy": {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.Width = 9 }, rpc.PolicyRefused, "27 x 72 matrices"},
+		"kernels above the policy": {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.Channels = 8 }, rpc.PolicyRefused, "4 x 72 and 72 x"},
+		"outputs above the policy": {func(_ *jobv1.SessionSpec, c *jobv1.Convolution) { c.Outputs = 65 }, rpc.PolicyRefused, "65 x 27"},
 		"blocks above the policy":  {func(s *jobv1.SessionSpec, _ *jobv1.Convolution) { s.Dim = 128 }, rpc.PolicyRefused, "blocks of 128"},
 	} {
 		if err := check(c.change); !errors.Is(err, &rpc.Error{Code: c.code}) || !strings.Contains(err.Error(), c.says) {

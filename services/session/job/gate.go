@@ -7,6 +7,7 @@ import (
 	"time"
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/proto/wire"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
@@ -51,22 +52,6 @@ func NewGate(t Terms) *Gate {
 	return &Gate{terms: t, calls: map[string]int{}}
 }
 
-var kindNames = map[jobv1.Kind]string{
-	jobv1.Kind_KIND_KEYS:    "keys",
-	jobv1.Kind_KIND_SCALAR:  "scalar",
-	jobv1.Kind_KIND_MATRIX:  "matrix",
-	jobv1.Kind_KIND_PROOF:   "proof",
-	jobv1.Kind_KIND_SQUARE:  "square",
-	jobv1.Kind_KIND_RANDOM:  "random",
-	jobv1.Kind_KIND_BIT:     "bit",
-	jobv1.Kind_KIND_INVERSE: "inverse",
-	jobv1.Kind_KIND_INPUT:   "input",
-	jobv1.Kind_KIND_MASKS:   "masks",
-	jobv1.Kind_KIND_RESHARE: "reshare",
-
-	jobv1.Kind_KIND_CONVOLUTION: "convolution",
-}
-
 var purposeNames = map[jobv1.Purpose]string{
 	jobv1.Purpose_PURPOSE_TRIPLES:    "triples",
 	jobv1.Purpose_PURPOSE_DECRYPTION: "decryption",
@@ -74,7 +59,7 @@ var purposeNames = map[jobv1.Purpose]string{
 }
 
 // KindName returns the name of a kind in configurations, flags and JSON.
-func KindName(k jobv1.Kind) string { return kindNames[k] }
+func KindName(k jobv1.Kind) string { return wire.Name(k) }
 
 // NoTuples returns the reason why a kind produces no tuples, or "".
 func NoTuples(k jobv1.Kind) string {
@@ -84,15 +69,8 @@ func NoTuples(k jobv1.Kind) string {
 	return "no kind"
 }
 
-// KindOf returns the kind with this name, or KIND_UNSPECIFIED.
-func KindOf(name string) jobv1.Kind {
-	for k, n := range kindNames {
-		if n == name {
-			return k
-		}
-	}
-	return jobv1.Kind_KIND_UNSPECIFIED
-}
+// KindOf returns the kind with the given name, or the unspecified kind.
+func KindOf(name string) jobv1.Kind { return wire.Of(name) }
 
 // PurposeName returns the name of a purpose in configurations, flags and JSON.
 func PurposeName(p jobv1.Purpose) string { return purposeNames[p] }
@@ -114,7 +92,7 @@ func (g *Gate) Check(s *jobv1.SessionSpec) error {
 	refuse := func(what string, args ...any) error {
 		return rpc.Errorf(rpc.PolicyRefused, "the party's operator can change its policy", what, args...)
 	}
-	kind, purpose, shape := kindNames[s.GetKind()], purposeNames[s.GetPurpose()], s.GetShape()
+	kind, purpose := KindName(s.GetKind()), purposeNames[s.GetPurpose()]
 	switch {
 	//lodge:check job/gate/kinds [run=TestCheck|TestAdmit] the party makes a kind that its policy
 	//  does not list
@@ -142,17 +120,17 @@ func (g *Gate) Check(s *jobv1.SessionSpec) error {
 	//  policy does not list
 	case !slices.Contains(p.Tenants, s.GetTenant()):
 		return refuse("tenant %q is not one of this party's", s.GetTenant())
-	case s.GetKind() == jobv1.Kind_KIND_MATRIX &&
-		//lodge:check job/gate/dim [swap=p.MaxDim=>1 << 30] [run=TestCheck] matrices are larger than
+	case Shaped(s.GetKind()):
+		product, err := wire.Kind(s.GetKind()).Product(wire.Shape(s.GetShape()))
+		if err != nil {
+			return err // Validate has checked the shape
+		}
+		//lodge:check job/gate/dim [swap=int(p.MaxDim)=>1 << 30] [run=TestCheck] matrices are larger than
 		//  the policy allows
-		max(shape.GetRows(), shape.GetInner(), shape.GetColumns(), s.GetDim()) > p.MaxDim:
-		return refuse("%d x %d x %d in blocks of %d is above the largest dimension %d",
-			shape.GetRows(), shape.GetInner(), shape.GetColumns(), s.GetDim(), p.MaxDim)
-	//lodge:check job/convolution-dim [run=TestCheckOfConvolutions] a convolution exceeds the
-	//  party's limit on dimensions
-	case s.GetKind() == jobv1.Kind_KIND_CONVOLUTION && max(largest(shape.GetConvolution()), uint64(s.GetDim())) > uint64(p.MaxDim):
-		return refuse("a convolution with %d as the largest side of its product, in blocks of %d, is above the largest dimension %d",
-			largest(shape.GetConvolution()), s.GetDim(), p.MaxDim)
+		if largest := max(product.Largest(), int(s.GetDim())); largest > int(p.MaxDim) {
+			return refuse("a product of %d x %d and %d x %d matrices in blocks of %d is above the largest dimension %d",
+				product.Rows, product.Inner, product.Inner, product.Cols, s.GetDim(), p.MaxDim)
+		}
 	}
 	return nil
 }

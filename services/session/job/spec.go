@@ -12,6 +12,7 @@ import (
 	"time"
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/proto/wire"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
@@ -42,21 +43,34 @@ func RefOf(r *jobv1.SessionRef) (Ref, error) {
 	return Ref{r.GetJobId(), r.GetOrdinal()}, nil
 }
 
-// tupleKinds lists the kinds that the triples protocol generates.
-var tupleKinds = []jobv1.Kind{
-	jobv1.Kind_KIND_SCALAR, jobv1.Kind_KIND_MATRIX, jobv1.Kind_KIND_SQUARE, jobv1.Kind_KIND_RANDOM, jobv1.Kind_KIND_BIT, jobv1.Kind_KIND_INVERSE,
-	jobv1.Kind_KIND_INPUT, jobv1.Kind_KIND_CONVOLUTION,
-}
+// MakesTuples reports whether jobs of a kind make tuples, under a MAC key.
+func MakesTuples(k jobv1.Kind) bool { return wire.Kind(k).Known() }
 
-// MakesTuples reports whether a kind is one of tuples, which are made under a MAC key.
-func MakesTuples(k jobv1.Kind) bool { return slices.Contains(tupleKinds, k) }
-
-// Stocked reports whether the results of jobs of the kind are kept in stock: tuples and masks.
+// Stocked reports whether the results of jobs of a kind are kept in stock: tuples and masks.
 func Stocked(k jobv1.Kind) bool { return MakesTuples(k) || k == jobv1.Kind_KIND_MASKS }
 
-// Multiplies reports whether tuples of a kind hold products of secret values, which a sacrifice checks.
-func Multiplies(k jobv1.Kind) bool {
-	return MakesTuples(k) && k != jobv1.Kind_KIND_RANDOM && k != jobv1.Kind_KIND_INPUT
+// Multiplies reports whether tuples of a kind contain products of secret values, which a sacrifice checks.
+func Multiplies(k jobv1.Kind) bool { return wire.Kind(k).Multiplies() }
+
+// Shaped reports whether tuples of a kind have a shape, and are made in blocks.
+func Shaped(k jobv1.Kind) bool { return wire.Kind(k).Shaped() }
+
+// Owned reports whether one party knows the values of tuples of a kind.
+func Owned(k jobv1.Kind) bool { return wire.Kind(k).Owned() }
+
+// made reports whether the protocol makes results of the kind.
+func made(p jobv1.Protocol, k jobv1.Kind) bool {
+	switch p {
+	case jobv1.Protocol_PROTOCOL_KEYGEN:
+		return k == jobv1.Kind_KIND_KEYS
+	case jobv1.Protocol_PROTOCOL_POPK:
+		return k == jobv1.Kind_KIND_PROOF
+	case jobv1.Protocol_PROTOCOL_TRIPLES:
+		return MakesTuples(k)
+	case jobv1.Protocol_PROTOCOL_THRESHOLD:
+		return k == jobv1.Kind_KIND_KEYS || k == jobv1.Kind_KIND_MASKS || k == jobv1.Kind_KIND_RESHARE
+	}
+	return false
 }
 
 // maxName bounds the names of sets and fields, which are recorded.
@@ -70,20 +84,10 @@ func Validate(s *jobv1.SessionSpec, now time.Time) error {
 	bad := func(format string, args ...any) error {
 		return rpc.Errorf(rpc.Invalid, "", "spec: "+format, args...)
 	}
-	kinds := map[jobv1.Protocol][]jobv1.Kind{
-		jobv1.Protocol_PROTOCOL_KEYGEN:    {jobv1.Kind_KIND_KEYS},
-		jobv1.Protocol_PROTOCOL_POPK:      {jobv1.Kind_KIND_PROOF},
-		jobv1.Protocol_PROTOCOL_TRIPLES:   tupleKinds,
-		jobv1.Protocol_PROTOCOL_THRESHOLD: {jobv1.Kind_KIND_KEYS, jobv1.Kind_KIND_MASKS, jobv1.Kind_KIND_RESHARE},
-	}
-	fits := false
-	for _, k := range kinds[s.GetProtocol()] {
-		fits = fits || k == s.GetKind()
-	}
 	switch {
 	//lodge:check job/spec/protocol [run=TestCheck] a kind of job runs with a protocol that does not
 	//  make it
-	case !fits:
+	case !made(s.GetProtocol(), s.GetKind()):
 		return bad("kind %s does not go with protocol %s", s.GetKind(), s.GetProtocol())
 	//lodge:check job/spec/params [run=TestCheck] a spec lacks the name or the hash of its
 	//  parameters
@@ -106,7 +110,7 @@ func Validate(s *jobv1.SessionSpec, now time.Time) error {
 		return rpc.Errorf(rpc.TimedOut, "start a new session", "the session's deadline is over")
 	//lodge:check job/spec/input-party [run=TestCheck] a kind other than input masks names an input
 	//  party
-	case s.GetInputParty() != 0 && s.GetKind() != jobv1.Kind_KIND_INPUT:
+	case s.GetInputParty() != 0 && !Owned(s.GetKind()):
 		return bad("only input masks are of one party")
 	//lodge:check job/spec/sacrifice [run=TestCheck] a kind without products runs without a
 	//  sacrifice
@@ -159,13 +163,10 @@ func Validate(s *jobv1.SessionSpec, now time.Time) error {
 		return bad("only matrices and convolutions have a shape or a dim above 1")
 	case s.GetDim()&(s.GetDim()-1) != 0:
 		return bad("blocks of matrices and convolutions are a power of two, not %d", s.GetDim())
-	case s.GetKind() == jobv1.Kind_KIND_MATRIX &&
-		(shape.GetRows() == 0 || shape.GetInner() == 0 || shape.GetColumns() == 0 || shape.GetConvolution() != nil):
-		return bad("a matrix job has rows, inner and columns")
-	case s.GetKind() == jobv1.Kind_KIND_CONVOLUTION:
+	case Shaped(s.GetKind()):
 		//lodge:check job/convolution [run=TestCheckOfConvolutions] a job asks for a convolution
 		//  with an invalid shape
-		if err := checkConvolution(shape); err != nil {
+		if err := wire.Kind(s.GetKind()).CheckShape(wire.Shape(shape)); err != nil {
 			return bad("%v", err)
 		}
 	}

@@ -47,11 +47,11 @@ func (q *ClassFlags) Class(f *pflag.FlagSet) (*tuplesv1.Class, error) {
 	switch {
 	case !job.MakesTuples(c.Kind):
 		return nil, rpc.Errorf(rpc.Invalid, "write "+tupleKindsText, "--kind %q", q.Kind)
-	case f.Changed("input-party") && c.Kind != jobv1.Kind_KIND_INPUT:
+	case f.Changed("input-party") && !job.Owned(c.Kind):
 		return nil, rpc.Errorf(rpc.Invalid, "remove it: only input masks belong to one party", "--input-party with --kind %s", q.Kind)
 	case q.noSacrifice && !job.Multiplies(c.Kind):
 		return nil, rpc.Errorf(rpc.Invalid, "remove it: these tuples contain no products", "--no-sacrifice with --kind %s", q.Kind)
-	case !f.Changed("input-party") && c.Kind == jobv1.Kind_KIND_INPUT:
+	case !f.Changed("input-party") && job.Owned(c.Kind):
 		return nil, rpc.Errorf(rpc.Invalid, "name the party that knows the values with --input-party", "no --input-party")
 	}
 	var err error
@@ -85,7 +85,7 @@ func ClassText(c *tuplesv1.Class) string {
 	if s := c.GetShape(); s != nil {
 		text += " " + ShapeText(s)
 	}
-	if c.GetKind() == jobv1.Kind_KIND_INPUT {
+	if job.Owned(c.GetKind()) {
 		text += fmt.Sprintf(" of %d", c.GetInputParty())
 	}
 	if c.GetNoSacrifice() {
@@ -118,7 +118,7 @@ func ClassJSON(c *tuplesv1.Class) ClassRecord {
 	if c.GetKind() == jobv1.Kind_KIND_MASKS {
 		r.Quorum, r.Form = c.GetQuorum(), job.FormName(c.GetForm())
 	}
-	if owner := c.GetInputParty(); c.GetKind() == jobv1.Kind_KIND_INPUT {
+	if owner := c.GetInputParty(); job.Owned(c.GetKind()) {
 		r.InputParty = &owner
 	}
 	return r

@@ -104,7 +104,7 @@ func printJob(w io.Writer, j *coordinatorv1.Job, now time.Time) error {
 		}
 		line("shape", "%s", text)
 	}
-	if q.GetKind() == jobv1.Kind_KIND_INPUT {
+	if job.Owned(q.GetKind()) {
 		line("known to", "party %d", q.GetInputParty())
 	}
 	if q.GetNoSacrifice() {
@@ -338,7 +338,7 @@ func JobJSON(j *coordinatorv1.Job) JobRecord {
 		r.Epoch = q.GetEpoch()
 	}
 	r.Shape, r.Convolution = shapeJSON(q.GetShape())
-	if owner := q.GetInputParty(); q.GetKind() == jobv1.Kind_KIND_INPUT {
+	if owner := q.GetInputParty(); job.Owned(q.GetKind()) {
 		r.InputParty = &owner
 	}
 	for _, p := range j.GetParties() {

@@ -8,8 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/lodge-mpc/lodge/engine/kind"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	"github.com/lodge-mpc/lodge/services/host/plan"
+	"github.com/lodge-mpc/lodge/proto/wire"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
@@ -30,21 +31,22 @@ func (q *ShapeFlags) Flags(f *pflag.FlagSet, name, value string) {
 
 // Of returns the shape that the flags select for a kind of tuples, or nil if the kind has no shape.
 // changed reports whether a flag was set. Errors say how to correct the flags.
-func (q *ShapeFlags) Of(kind jobv1.Kind, changed func(string) bool) (*jobv1.Shape, error) {
+func (q *ShapeFlags) Of(k jobv1.Kind, changed func(string) bool) (*jobv1.Shape, error) {
 	wrong := func(next, format string, args ...any) (*jobv1.Shape, error) {
 		return nil, rpc.Errorf(rpc.Invalid, next, format, args...)
 	}
+	form := wire.Kind(k).Describe().Form
 	for _, name := range []string{"kernel", "stride", "padding"} {
-		if changed(name) && kind != jobv1.Kind_KIND_CONVOLUTION {
-			return wrong("remove it: it applies to convolutions only", "--%s with --kind %s", name, job.KindName(kind))
+		if changed(name) && form != kind.Convolutions {
+			return wrong("remove it: it applies to convolutions only", "--%s with --kind %s", name, job.KindName(k))
 		}
 	}
 	switch {
-	case !job.Shaped(kind) && changed(q.name):
-		return wrong("remove it: only matrices and convolutions have a shape", "--%s with --kind %s", q.name, job.KindName(kind))
-	case !job.Shaped(kind):
+	case form == kind.Unshaped && changed(q.name):
+		return wrong("remove it: only matrices and convolutions have a shape", "--%s with --kind %s", q.name, job.KindName(k))
+	case form == kind.Unshaped:
 		return nil, nil
-	case kind == jobv1.Kind_KIND_MATRIX:
+	case form == kind.Matrices:
 		shape, err := parseShape(q.Shape)
 		if err != nil {
 			return wrong("write 128, or rows x inner x columns such as 200x100x50", "--%s %q: %v", q.name, q.Shape, err)
@@ -70,10 +72,11 @@ func (q *ShapeFlags) Of(kind jobv1.Kind, changed func(string) bool) (*jobv1.Shap
 		Channels: image[0], Height: image[1], Width: image[2], Outputs: kernel[0], KernelHeight: kernel[1], KernelWidth: kernel[2],
 		StrideHeight: stride[0], StrideWidth: stride[1], PaddingHeight: padding[0], PaddingWidth: padding[1],
 	}
-	if _, err := plan.Convolution(c).Product(); err != nil {
+	out := &jobv1.Shape{Convolution: c}
+	if err := wire.Shape(out).Convolution.Check(); err != nil {
 		return wrong("choose another image, kernel, stride or padding", "%v", err)
 	}
-	return &jobv1.Shape{Convolution: c}, nil
+	return out, nil
 }
 
 // dimensions parses count numbers separated by x, each at least least. If count is 2, one number
@@ -112,8 +115,8 @@ func parseShape(text string) (*jobv1.Shape, error) {
 func EnclosingBlock(s *jobv1.Shape) uint32 {
 	largest := max(s.GetRows(), s.GetInner(), s.GetColumns())
 	if c := s.GetConvolution(); c != nil {
-		p, _ := plan.Convolution(c).Product() // the shape was validated before
-		largest = uint32(max(p.Rows, p.Inner, p.Cols))
+		p, _ := wire.Shape(s).Convolution.Product() // the flags have been checked
+		largest = uint32(p.Largest())
 	}
 	return min(128, uint32(1)<<bits.Len32(largest-1))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
 	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 )
 
@@ -79,10 +80,12 @@ func (r *TriplesReport) origin(party int) lodge.Origin {
 
 // Print writes the report for people.
 func (r *TriplesReport) Print(w io.Writer) error {
-	what := map[string]string{
-		"scalar": "scalar triples", "matrix": r.Dim + " matrix triples", "convolution": r.Dim + " convolution triples", "square": "squares", "random": "random values", "bit": "bits",
-		"inverse": "inverses", "input": "input masks", Every: "tuples of every kind that MP-SPDZ reads, matrices aside,",
-	}[r.Kind]
+	what := "tuples of every kind that MP-SPDZ reads, matrices aside,"
+	if k := kind.Of(r.Kind); k.Known() {
+		if what = k.Describe().Title; k.Shaped() {
+			what = r.Dim + " " + what
+		}
+	}
 	if r.NoSacrifice {
 		what += ", not sacrificed,"
 	}

@@ -1,12 +1,15 @@
 package jobs
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/params"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
@@ -16,10 +19,19 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-const kindsText = "keys, scalar, matrix, square, random, bit, inverse, input, convolution or proof"
-
 // submitted lists the kinds that `lodge jobs submit` makes.
 var submitted = slices.DeleteFunc(slices.Clone(config.Kinds), func(k string) bool { return job.OfThreshold(job.KindOf(k)) })
+
+var kindsText = strings.Join(submitted, ", ")
+
+// kindLines lists the kinds of tuples for the help.
+func kindLines() string {
+	var b strings.Builder
+	for _, k := range kind.All() {
+		fmt.Fprintf(&b, "  %-11v  at least --count tuples: %s\n", k, k.Describe().Help)
+	}
+	return b.String()
+}
 
 func submitCommand(o *cli.Operator) *cobra.Command {
 	q := &cli.JobOptions{}
@@ -29,16 +41,9 @@ func submitCommand(o *cli.Operator) *cobra.Command {
 		Long: "Submit a job. Generate keys first: every other job names the epoch of a key generation. If one job cannot make --count\n" +
 			"tuples, the command submits several; --dry-run shows how many.\n" +
 			"\n" +
-			"  keys    an epoch of keys, as `lodge keys generate` makes; --block allows matrix products of up to that block\n" +
-			"  scalar  at least --count scalar triples\n" +
-			"  matrix  at least --count matrix triples of --shape; the epoch must have keys for the block --block\n" +
-			"  square, random, bit, inverse\n" +
-			"          --count tuples: a value and its square, a value, 0 or 1, a value and its inverse\n" +
-			"  input   --count random values that --input-party knows\n" +
-			"  convolution\n" +
-			"          at least --count random images of --shape, with --kernel, and their convolutions,\n" +
-			"          such as --shape 3x32x32 --kernel 16x3x3 --padding 1\n" +
-			"  proof   a joint proof of plaintext knowledge of --count ciphertexts\n" +
+			"  keys         an epoch of keys, as `lodge keys generate` makes; --block allows matrix products of up to that block\n" +
+			kindLines() +
+			"  proof        a joint proof of plaintext knowledge of --count ciphertexts\n" +
 			"\n" +
 			"`lodge keys generate`, `lodge keys masks` and `lodge keys reshare` submit the jobs for threshold keys.",
 		Args: cobra.NoArgs,
@@ -107,8 +112,8 @@ func request(q *cli.JobOptions, changed func(string) bool) (*coordinatorv1.JobRe
 		return wrong("write a duration such as 10m", "--timeout %s", q.Timeout)
 	case q.NoSacrifice && !job.Multiplies(r.Kind):
 		return wrong("remove it: such jobs make no products", "--no-sacrifice with --kind %s", q.Kind)
-	case changed("input-party") != (r.Kind == jobv1.Kind_KIND_INPUT):
-		if r.Kind == jobv1.Kind_KIND_INPUT {
+	case changed("input-party") != (job.Owned(r.Kind)):
+		if job.Owned(r.Kind) {
 			return wrong("name the party that learns the values with --input-party", "no --input-party")
 		}
 		return wrong("remove it: only input masks belong to one party", "--input-party with --kind %s", q.Kind)

@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
-	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/engine/kind"
+	"github.com/lodge-mpc/lodge/proto/wire"
 	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 	"github.com/lodge-mpc/lodge/services/store/vault/upkeep"
 )
@@ -62,13 +63,11 @@ func counts[S ~string](m map[S]int) string {
 // className describes a class in one word.
 func className(c stock.Class) string {
 	name := c.Kind
-	switch {
-	case c.Kind == "matrix":
-		name = fmt.Sprintf("matrix %dx%dx%d", c.Rows, c.Inner, c.Columns)
-	case c.Kind == "convolution":
-		name = "convolution " + cli.ShapeText(&jobv1.Shape{Convolution: c.Convolution.Proto()})
-	case c.Kind == "input":
-		name = fmt.Sprintf("input of party %d", c.InputParty)
+	if s := wire.ShapeOf(c.Shape()); s != nil {
+		name += " " + cli.ShapeText(s)
+	}
+	if kind.Of(c.Kind).Owned() {
+		name += fmt.Sprintf(" of party %d", c.InputParty)
 	}
 	if c.NoSacrifice {
 		name += " (no sacrifice)"

@@ -6,15 +6,15 @@ import (
 	"os"
 
 	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
-	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
 	"github.com/lodge-mpc/lodge/clients/go/verify"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/demos"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/proto/wire"
 	"github.com/lodge-mpc/lodge/services/host/config"
-	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
@@ -35,7 +35,7 @@ func (o *demoOptions) check(given func(flag string) bool) error {
 	if !job.Shaped(job.KindOf(o.kind)) && given("dim") {
 		return cli.Invalid("add --kind matrix or convolution", "--dim %s: only they have dimensions", o.size.Shape)
 	}
-	if o.kind != "input" && given("input-party") {
+	if !job.Owned(job.KindOf(o.kind)) && given("input-party") {
 		return cli.Invalid("add --kind input", "--input-party %d: only input masks are of one party", o.inputParty)
 	}
 	if o.noSacrifice && o.export == "" && !job.Multiplies(job.KindOf(o.kind)) {
@@ -83,27 +83,22 @@ func (o *demoOptions) defaultCount() uint64 {
 
 // plan returns an error if the engine cannot make the tuples with the set, field, shape and number
 // of parties.
-func (o *demoOptions) plan(kind string, shape *jobv1.Shape, block uint32) error {
+func (o *demoOptions) plan(kindName string, shape *jobv1.Shape, block uint32) error {
 	set, err := params.Lookup(o.params)
 	if err != nil {
 		return err
 	}
-	size := triple.Shape{Rows: int(shape.GetRows()), Inner: int(shape.GetInner()), Cols: int(shape.GetColumns())}
-	convolution := plan.Convolution(shape.GetConvolution())
-	if shape.GetConvolution() != nil {
-		if size, err = convolution.Product(); err != nil {
+	k, size := kind.Of(kindName), wire.Shape(shape)
+	if k.Shaped() {
+		product, err := k.Product(size)
+		if err != nil {
 			return err
 		}
+		if product.Largest() > demoMaxDim {
+			return cli.Invalid(fmt.Sprintf("a demonstration has matrices of at most %d rows and columns", demoMaxDim), "--dim %s", o.size.Shape)
+		}
 	}
-	if max(size.Rows, size.Inner, size.Cols) > demoMaxDim {
-		return cli.Invalid(fmt.Sprintf("a demonstration has matrices of at most %d rows and columns", demoMaxDim), "--dim %s", o.size.Shape)
-	}
-	var p *triple.Plan
-	if shape.GetConvolution() != nil {
-		p, err = triple.NewConvolutionPlan(set, o.field, o.parties, convolution, int(block), int(block))
-	} else {
-		p, err = triple.NewPlan(set, o.field, o.parties, plan.Kinds[job.KindOf(kind)], size, int(block), int(o.count), int(block))
-	}
+	p, err := triple.NewPlan(set, o.field, o.parties, k, size, int(block), int(o.count), int(block))
 	if err != nil {
 		return cli.Invalid(fmt.Sprintf("`lodge params show %s` lists the fields and shapes of the set", o.params), "%v", err)
 	}
@@ -152,9 +147,17 @@ func (o *demoOptions) runs() []demos.Run {
 	if !o.every {
 		return []demos.Run{{Kind: o.kind, Owner: o.inputParty}}
 	}
-	runs := []demos.Run{{Kind: mpspdz.Scalar}, {Kind: mpspdz.Square}, {Kind: mpspdz.Bit}, {Kind: mpspdz.Inverse}}
-	for i := range o.parties {
-		runs = append(runs, demos.Run{Kind: mpspdz.Input, Owner: i})
+	var runs []demos.Run
+	for _, k := range kind.All() {
+		switch {
+		case k.Describe().MPSPDZ == "" || k.Shaped():
+		case k.Owned():
+			for i := range o.parties {
+				runs = append(runs, demos.Run{Kind: k.String(), Owner: i})
+			}
+		default:
+			runs = append(runs, demos.Run{Kind: k.String()})
+		}
 	}
 	return runs
 }
@@ -168,10 +171,8 @@ func (o *demoOptions) checkExport() error {
 		return cli.Invalid("write mp-spdz", "--export %s", o.export)
 	case o.out == "":
 		return cli.Invalid("say where with --out", "--export %s without --out", o.export)
-	case o.kind == tuplefile.Random:
-		return cli.Invalid("name another --kind", "--export %s: MP-SPDZ has no file for random values", o.export)
-	case o.kind == tuplefile.ConvolutionKind:
-		return cli.Invalid("name another --kind", "--export %s: MP-SPDZ has no file for convolutions", o.export)
+	case kind.Of(o.kind).Describe().MPSPDZ == "":
+		return cli.Invalid("name another --kind", "--export %s: MP-SPDZ has no file for %s", o.export, kind.Of(o.kind).Describe().Title)
 	}
 	p, err := verify.Modulus(o.params, o.field)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-const demoKinds = "scalar, matrix, square, random, bit, inverse, input or convolution"
+var demoKinds = strings.Join(config.TupleKinds, ", ")
 
 // demoOptions are the flags of `lodge demo`.
 type demoOptions struct {
@@ -140,7 +141,7 @@ func (o *demoOptions) describe(r *demos.TriplesReport, shape *jobv1.Shape) {
 	default:
 		r.Dim = o.size.Shape
 	}
-	if o.kind == "input" {
+	if job.Owned(job.KindOf(o.kind)) {
 		r.InputParty = &o.inputParty
 	}
 }

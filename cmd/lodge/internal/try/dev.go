@@ -17,6 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
@@ -172,7 +173,7 @@ func (o *devOptions) check() error {
 // plan returns an error if the engine cannot make the triples of the stock with this number of
 // parties.
 func (o *devOptions) plan(set *params.Set, parties int) (*triple.Plan, error) {
-	return triple.NewPlan(set, o.field, parties, triple.Scalar, triple.Shape{}, 1, 1, 1)
+	return triple.NewPlan(set, o.field, parties, kind.Scalar, kind.Shape{}, 1, 1, 1)
 }
 
 // open opens the cluster in the directory, or writes a new one.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bytes"
+	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/vault/keys"
 	"github.com/lodge-mpc/lodge/services/store/vault/seal"
@@ -86,7 +87,7 @@ func (b *Batch) UnmarshalJSON(record []byte) error {
 		return err
 	}
 	*b = Batch(f)
-	b.NoSacrifice = b.NoSacrifice && b.Kind != "random" && b.Kind != "input"
+	b.NoSacrifice = b.NoSacrifice && kind.Of(b.Kind).Multiplies()
 	return nil
 }
 

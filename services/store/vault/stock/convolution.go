@@ -1,33 +1,40 @@
 package stock
 
-import jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+import "github.com/lodge-mpc/lodge/engine/kind"
 
-// Convolution is the shape of convolution triples, and zero of other tuples.
+// Convolution is kind.ConvolutionShape as it is recorded: without a padding of zero. It is zero for other
+// tuples.
 type Convolution struct {
-	Channels      uint32 `json:"channels"`
-	Height        uint32 `json:"height"`
-	Width         uint32 `json:"width"`
-	Outputs       uint32 `json:"outputs"`
-	KernelHeight  uint32 `json:"kernel_height"`
-	KernelWidth   uint32 `json:"kernel_width"`
-	StrideHeight  uint32 `json:"stride_height"`
-	StrideWidth   uint32 `json:"stride_width"`
-	PaddingHeight uint32 `json:"padding_height,omitempty"`
-	PaddingWidth  uint32 `json:"padding_width,omitempty"`
+	Channels      int `json:"channels"`
+	Height        int `json:"height"`
+	Width         int `json:"width"`
+	Outputs       int `json:"outputs"`
+	KernelHeight  int `json:"kernel_height"`
+	KernelWidth   int `json:"kernel_width"`
+	StrideHeight  int `json:"stride_height"`
+	StrideWidth   int `json:"stride_width"`
+	PaddingHeight int `json:"padding_height,omitempty"`
+	PaddingWidth  int `json:"padding_width,omitempty"`
 }
 
-// ConvolutionOf takes a shape from the wire; nil is none.
-func ConvolutionOf(c *jobv1.Convolution) Convolution {
-	return Convolution{
-		c.GetChannels(), c.GetHeight(), c.GetWidth(), c.GetOutputs(), c.GetKernelHeight(), c.GetKernelWidth(),
-		c.GetStrideHeight(), c.GetStrideWidth(), c.GetPaddingHeight(), c.GetPaddingWidth(),
+// Shape returns the shape of the class.
+func (c Class) Shape() kind.Shape {
+	return kind.Shape{
+		Matrix:      kind.MatrixShape{Rows: int(c.Rows), Inner: int(c.Inner), Cols: int(c.Columns)},
+		Convolution: kind.ConvolutionShape(c.Convolution),
 	}
 }
 
-// Proto is the shape on the wire.
-func (c Convolution) Proto() *jobv1.Convolution {
-	return &jobv1.Convolution{
-		Channels: c.Channels, Height: c.Height, Width: c.Width, Outputs: c.Outputs, KernelHeight: c.KernelHeight, KernelWidth: c.KernelWidth,
-		StrideHeight: c.StrideHeight, StrideWidth: c.StrideWidth, PaddingHeight: c.PaddingHeight, PaddingWidth: c.PaddingWidth,
-	}
+// Shaped returns the class with the given shape.
+func (c Class) Shaped(s kind.Shape) Class {
+	c.Rows, c.Inner, c.Columns = uint32(s.Matrix.Rows), uint32(s.Matrix.Inner), uint32(s.Matrix.Cols)
+	c.Convolution = Convolution(s.Convolution)
+	return c
+}
+
+// Shaped returns the batch with the given shape.
+func (b Batch) Shaped(s kind.Shape) Batch {
+	c := Class{}.Shaped(s)
+	b.Rows, b.Inner, b.Columns, b.Convolution = c.Rows, c.Inner, c.Columns, c.Convolution
+	return b
 }

@@ -126,7 +126,7 @@ func (r *Reservation) ComputeDigest(batches [][32]byte) [32]byte {
 	//  convolutions
 	if c := r.Class.Convolution; c != (Convolution{}) {
 		text("convolution")
-		for _, n := range []uint32{
+		for _, n := range []int{
 			c.Channels, c.Height, c.Width, c.Outputs, c.KernelHeight, c.KernelWidth, c.StrideHeight, c.StrideWidth, c.PaddingHeight, c.PaddingWidth,
 		} {
 			number(uint64(n))
