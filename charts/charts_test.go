@@ -1,5 +1,5 @@
-// Package charts tests the chart in charts/lodge. With the tag charts it also tests the rendered objects, which needs helm and
-// kubeconform.
+// Package charts tests the chart in charts/lodge. With the tag charts it also tests the rendered
+// objects, which needs helm and kubeconform.
 package charts
 
 import (
@@ -48,7 +48,8 @@ type schema struct {
 	Defs       map[string]*schema `yaml:"$defs"`
 }
 
-// leaves calls found with the path of every value that has no keys, or for which whole returns true.
+// leaves calls found with the path of every value that has no keys, or for which whole returns
+// true.
 func leaves(v any, path string, whole func(string) bool, found func(path string, v any)) {
 	if m, ok := v.(map[string]any); ok && len(m) > 0 && !whole(path) {
 		for k, x := range m {
@@ -59,7 +60,8 @@ func leaves(v any, path string, whole func(string) bool, found func(path string,
 	found(path, v)
 }
 
-// The README's table has exactly the values of values.yaml with their defaults, and the schema contains them.
+// The README's table has exactly the values of values.yaml with their defaults, and the schema
+// contains them.
 func TestValues(t *testing.T) {
 	values := object[map[string]any](t, "lodge", "values.yaml")
 	s := object[*schema](t, "lodge", "values.schema.json")
@@ -225,7 +227,8 @@ func paths(s *schema, defs map[string]*schema, path string) (list []string) {
 	return list
 }
 
-// The chart has a copy of the alerts in dashboards/rules, because a chart cannot read files outside its directory.
+// The chart has a copy of the alerts in dashboards/rules, because a chart cannot read files outside
+// its directory.
 func TestRules(t *testing.T) {
 	if string(read(t, "lodge", "files", "rules.yaml")) != string(read(t, "..", "dashboards", "rules", "lodge.yaml")) {
 		t.Error("cp dashboards/rules/lodge.yaml charts/lodge/files/rules.yaml")

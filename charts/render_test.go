@@ -246,7 +246,8 @@ var same = map[string]string{
 	"maintenance.command={store,check}":               "name: test-lodge-maintenance-1",
 }
 
-// other maps values that change the configuration, and therefore replace the pod, to a text in the rendered objects.
+// other maps values that change the configuration, and therefore replace the pod, to a text in the
+// rendered objects.
 var other = map[string]string{
 	"metrics.enabled=false":      "podManagementPolicy",
 	"fullnameOverride=other":     "name: other-pods",
@@ -258,7 +259,8 @@ var other = map[string]string{
 // attesterKey is the public key of an attester.
 const attesterKey = "7bc1b4e0dd9b1f6f0c3d8a3e6a2b2f7f93ab1f0cfbf1bf2e7d5d1b20c1f4a2c9"
 
-// Rules for threshold keys reach a party's configuration unchanged, and the configuration loads. Invalid rules are rejected.
+// Rules for threshold keys reach a party's configuration unchanged, and the configuration loads.
+// Invalid rules are rejected.
 func TestThreshold(t *testing.T) {
 	client := "party.config.clients[0].name=app,party.config.clients[0].identity=spiffe://x/app,party.config.clients[0].permissions={decrypt,approve}"
 	rules := "party.config.allow_passive_threshold=true,party.config.threshold.rules[0].client=app,party.config.threshold.rules[0].messages_per_hour=10000000," +
@@ -290,7 +292,8 @@ func TestThreshold(t *testing.T) {
 	}
 }
 
-// Each value changes the rendered objects, and only the values in other change the checksum of the configuration.
+// Each value changes the rendered objects, and only the values in other change the checksum of the
+// configuration.
 func TestVariations(t *testing.T) {
 	for _, role := range []string{"party", "coordinator"} {
 		sum := func(list []manifest) string {

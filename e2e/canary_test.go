@@ -16,8 +16,8 @@ import (
 )
 
 // canaries are secrets that must not appear in any output. search finds them in the forms in which
-// programs print values. A piece of a secret that fills a window counts as a match, so the first half
-// of a key is found as well.
+// programs print values. A piece of a secret that fills a window counts as a match, so the first
+// half of a key is found as well.
 type canaries struct {
 	windows map[int]map[string]string // names of secrets by the length and the bytes of a window
 	numbers map[string]string         // names of secrets by decimal numbers of at least 16 bytes

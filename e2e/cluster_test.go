@@ -30,7 +30,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// set is a parameter set whose rounds are long enough to be interrupted and short enough for many jobs.
+// set is a parameter set whose rounds are long enough to be interrupted and short enough for many
+// jobs.
 const set = "insecure-11"
 
 // within is the maximum time until a job ends after a process has stopped or hangs. It includes the
@@ -46,8 +47,8 @@ type cluster struct {
 	clients  []*grpc.ClientConn
 }
 
-// newCluster creates and starts a cluster of n parties with short limits. The arguments pin additional
-// parameter sets.
+// newCluster creates and starts a cluster of n parties with short limits. The arguments pin
+// additional parameter sets.
 func newCluster(n int, more ...string) *cluster {
 	GinkgoHelper()
 	return newClusterWith(n, nil, more...)
@@ -224,8 +225,8 @@ func (c *cluster) reach(id string, round uint32) {
 	}, within, time.Millisecond).Should(BeTrue())
 }
 
-// strike kills a party in a round of a job and returns the ended job. The party restarts immediately, as
-// under a supervisor, or only after the job has ended.
+// strike kills a party in a round of a job and returns the ended job. The party restarts
+// immediately, as under a supervisor, or only after the job has ended.
 func (c *cluster) strike(q *coordinatorv1.JobRequest, round uint32, victim string, atOnce bool) *coordinatorv1.Job {
 	GinkgoHelper()
 	By(fmt.Sprintf("killing %s in round %d of %s, back at once: %t", victim, round, job.KindName(q.GetKind()), atOnce))
@@ -240,9 +241,9 @@ func (c *cluster) strike(q *coordinatorv1.JobRequest, round uint32, victim strin
 	return c.end(id)
 }
 
-// strikes kills a random party in each of n jobs, in a random round of the nth part of the job's rounds.
-// One victim stays down until its job has ended; the others restart immediately and have forgotten the
-// session. It returns the number of failed jobs.
+// strikes kills a random party in each of n jobs, in a random round of the nth part of the job's
+// rounds. One victim stays down until its job has ended; the others restart immediately and have
+// forgotten the session. It returns the number of failed jobs.
 func (c *cluster) strikes(q func() *coordinatorv1.JobRequest, rounds, n uint32) (failed int) {
 	GinkgoHelper()
 	random := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), uint64(rounds)))
@@ -254,7 +255,8 @@ func (c *cluster) strikes(q func() *coordinatorv1.JobRequest, rounds, n uint32) 
 			continue // the strike came too late
 		}
 		failed++
-		// Peers wait for the restarted process to start the session. On a busy machine they may time out.
+		// Peers wait for the restarted process to start the session. On a busy machine they may
+		// time out.
 		Expect(j.GetState()).To(BeElementOf(jobv1.JobState_JOB_STATE_FAILED, jobv1.JobState_JOB_STATE_TIMED_OUT))
 		Expect(j.GetFailure().GetReason()).NotTo(BeEmpty())
 		Expect(j.GetFailure().GetSuspects()).NotTo(BeEmpty(), "%v", j.GetFailure())
@@ -286,7 +288,8 @@ func (c *cluster) batches(party int) map[tuplesv1.BatchState]int {
 	return count
 }
 
-// reserve reserves all tuples of a job for the first client at each party and returns the reservation's id.
+// reserve reserves all tuples of a job for the first client at each party and returns the
+// reservation's id.
 func (c *cluster) reserve(j *coordinatorv1.Job) string {
 	GinkgoHelper()
 	r, err := stockv1.NewStockServiceClient(c.operator).Reserve(context.Background(), &stockv1.ReserveRequest{

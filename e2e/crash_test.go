@@ -356,8 +356,8 @@ var _ = Describe("a MAC check that fails", func() {
 
 const planted, plantedKey = "planted-1", "mac-planted"
 
-// plant stores, at a stopped party, its MAC key under another name, with a reserved batch, and with a
-// wrong share if the party is to cheat.
+// plant stores, at a stopped party, its MAC key under another name, with a reserved batch, and with
+// a wrong share if the party is to cheat.
 func (c *cluster) plant(party string, epoch uint64, lease time.Time, cheats bool) {
 	GinkgoHelper()
 	key, err := seal.LoadKey(filepath.Join(c.dir, party, "vault.key"))

@@ -21,7 +21,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/pki"
 )
 
-// evaluators are two evaluators of party 0, each in a process, with a separate certificate authority.
+// evaluators are two evaluators of party 0, each in a process, with a separate certificate
+// authority.
 type evaluators struct {
 	*cluster
 	metrics string // address of party 0's metrics

@@ -14,8 +14,8 @@ import (
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 )
 
-// headerBytes is the size of the header of an object's file, which holds the object's key, encrypted
-// under the store's key.
+// headerBytes is the size of the header of an object's file, which holds the object's key,
+// encrypted under the store's key.
 const headerBytes = 128
 
 var _ = Describe("keys that are rotated and destroyed while processes are killed", Ordered, func() {

@@ -34,7 +34,8 @@ var _ = Describe("two batches in flight", Ordered, func() {
 	}
 
 	// next asserts that batches can still be made, that no party has partial results, and that
-	// completed batches exist at all parties, or are revoked with a MAC key whose check was interrupted.
+	// completed batches exist at all parties, or are revoked with a MAC key whose check was
+	// interrupted.
 	next := func() {
 		GinkgoHelper()
 		last := c.complete(triplesJob(epoch)).GetBatchId()

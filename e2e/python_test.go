@@ -18,8 +18,8 @@ import (
 // bgvSet is a set for BGV keys with fast key generation.
 const bgvSet = "insecure-B5-17"
 
-// pip installs the Python client into a new virtual environment and returns its interpreter. Without a
-// package index or a package cache, the spec is skipped.
+// pip installs the Python client into a new virtual environment and returns its interpreter.
+// Without a package index or a package cache, the spec is skipped.
 func pip(dir string) (python string) {
 	GinkgoHelper()
 	source := filepath.Join(dir, "source")

@@ -82,7 +82,8 @@ var _ = Describe("the quickstart", func() {
 	})
 })
 
-// withoutFigures replaces every number and the padding before it, and the name of the parameter set.
+// withoutFigures replaces every number and the padding before it, and the name of the parameter
+// set.
 func withoutFigures(text string) string {
 	text = regexp.MustCompile(`with [\w-]+;`).ReplaceAllString(text, "with SET;")
 	text = regexp.MustCompile(`security: \w+`).ReplaceAllString(text, "security: S")

@@ -27,7 +27,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
-// drawn records the tuples that clients received: for each party, the reservation of each tuple's share.
+// drawn records the tuples that clients received: for each party, the reservation of each tuple's
+// share.
 type drawn struct {
 	mu       sync.Mutex
 	of       []map[string]string

@@ -34,10 +34,10 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 )
 
-// This test searches all output of the processes for all secrets that a party or client can name, after
-// work that succeeds and work that fails in every way that a client can cause. Values that a session
-// draws and wipes (masks, seeds, witnesses) are unknown outside the session, so the test cannot search
-// for them; their types do not print.
+// This test searches all output of the processes for all secrets that a party or client can name,
+// after work that succeeds and work that fails in every way that a client can cause. Values that a
+// session draws and wipes (masks, seeds, witnesses) are unknown outside the session, so the test
+// cannot search for them; their types do not print.
 var _ = Describe("the secrets of processes", Ordered, func() {
 	var c *cluster
 	var secrets *canaries
@@ -211,8 +211,8 @@ func freeAddress() string {
 	return l.Addr().String()
 }
 
-// plantKeys adds the secrets in the files of a stopped party: its private keys, the key of its store, and
-// its shares of secret keys and of MAC keys.
+// plantKeys adds the secrets in the files of a stopped party: its private keys, the key of its
+// store, and its shares of secret keys and of MAC keys.
 func plantKeys(secrets *canaries, dir string) {
 	GinkgoHelper()
 	for _, name := range []string{"signing.key", "tls.key"} {

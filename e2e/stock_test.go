@@ -80,8 +80,9 @@ var _ = Describe("a policy", func() {
 
 		// No job ran twice, and all tuples came from these jobs.
 		x := stock()
-		// A kill may leave an unknown reservation at the parties until its lease ends. A kill in the middle of
-		// a MAC check burns the key and all its tuples, which are lost (reserved tuples when their lease ends).
+		// A kill may leave an unknown reservation at the parties until its lease ends. A kill in
+		// the middle of a MAC check burns the key and all its tuples, which are lost (reserved
+		// tuples when their lease ends).
 		Expect(x.GetReserved()).To(BeNumerically("<=", taken+2*draw), "%v", x)
 		if x.GetLost() == 0 {
 			Expect(x.GetReserved()).To(BeNumerically(">=", taken), "%v", x)

@@ -1,4 +1,5 @@
-// Package e2e tests the lodge binary from outside: real processes, real sockets, exit codes and output.
+// Package e2e tests the lodge binary from outside: real processes, real sockets, exit codes and
+// output.
 package e2e
 
 import (
@@ -34,8 +35,8 @@ func TestEndToEnd(t *testing.T) {
 	RunSpecs(t, "End to end", suite, reporter)
 }
 
-// long lists the containers that take a minute or more, mostly because the peers of a killed process wait
-// until they time out. They run only with -long, as in `make crashes`.
+// long lists the containers that take a minute or more, mostly because the peers of a killed
+// process wait until they time out. They run only with -long, as in `make crashes`.
 var long = []string{
 	"processes that are killed during key generation",
 	"keys that are rotated and destroyed while processes are killed",
@@ -64,8 +65,8 @@ var _ = SynchronizedBeforeSuite(func() []byte {
 
 var _ = SynchronizedAfterSuite(func() { gexec.KillAndWait() }, gexec.CleanupBuildArtifacts)
 
-// tagsOf returns the build tags of a program. lodge is built with the tags of its tests, which select
-// the kernels.
+// tagsOf returns the build tags of a program. lodge is built with the tags of its tests, which
+// select the kernels.
 func tagsOf(info *debug.BuildInfo) string {
 	for _, s := range info.Settings {
 		if s.Key == "-tags" {
@@ -75,7 +76,8 @@ func tagsOf(info *debug.BuildInfo) string {
 	return ""
 }
 
-// start runs lodge with these arguments in a new directory. The process is killed when the spec ends.
+// start runs lodge with these arguments in a new directory. The process is killed when the spec
+// ends.
 func start(args ...string) *gexec.Session {
 	GinkgoHelper()
 	cmd := exec.Command(binary, args...)

@@ -14,8 +14,9 @@ import (
 	"testing"
 )
 
-// The import rules: a package imports only packages in lower layers (docs/internals/architecture.md). This
-// file defines the rules. The test fails for a package that is not listed here.
+// The import rules: a package imports only packages in lower layers
+// (docs/internals/architecture.md). This file defines the rules. The test fails for a package that
+// is not listed here.
 
 const module = "github.com/lodge-mpc/lodge/"
 
@@ -82,8 +83,8 @@ var outsideOf = map[string]string{
 	tfheGo + "tfhe":         "engine/multikey",
 }
 
-// seams lists the packages that may import the hooks of tests, in their own code. Every other package
-// uses round.Expose and Session.Omits.
+// seams lists the packages that may import the hooks of tests, in their own code. Every other
+// package uses round.Expose and Session.Omits.
 var seams = []string{"engine/protocol/round", "engine/protocol/round/roundtest", "engine/protocol/cheattest"}
 
 // unreachable lists packages that a package must not depend on, even indirectly.

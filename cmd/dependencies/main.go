@@ -1,5 +1,6 @@
-// Command dependencies says what Lodge is made of: as a table of modules with their licences for docs/internals/dependencies.md, and
-// as a bill of materials of a binary in CycloneDX (https://cyclonedx.org/specification/overview, version 1.6).
+// Command dependencies says what Lodge is made of: as a table of modules with their licences for
+// docs/internals/dependencies.md, and as a bill of materials of a binary in CycloneDX
+// (https://cyclonedx.org/specification/overview, version 1.6).
 package main
 
 import (
@@ -16,7 +17,8 @@ func main() {
 	}
 }
 
-// run is `dependencies report`, which prints the table, and `dependencies sbom BINARY`, which prints the bill.
+// run is `dependencies report`, which prints the table, and `dependencies sbom BINARY`, which
+// prints the bill.
 func run(args []string) error {
 	modules, err := load()
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 
 const own = "github.com/lodge-mpc/lodge"
 
-// reasons has why each module is here that our code imports itself. The others are here because these are.
+// reasons has why each module is here that our code imports itself. The others are here because
+// these are.
 var reasons = map[string]string{
 	"filippo.io/edwards25519":                           "the group of base oblivious transfers",
 	"github.com/coreos/go-oidc/v3":                      "verifies bearer tokens of clients",
@@ -74,7 +75,8 @@ type listed struct {
 	}
 }
 
-// load asks the go command what our programs, our libraries for clients and our tests are compiled from, on Linux.
+// load asks the go command what our programs, our libraries for clients and our tests are compiled
+// from, on Linux.
 func load() ([]module, error) {
 	found := map[string]*module{}
 	for _, use := range []struct {
@@ -192,7 +194,8 @@ func licences(root, dir string) (names []string, err error) {
 	}
 }
 
-// classify names the licences in a text by sentences that only they have; what it does not know is "unknown".
+// classify names the licences in a text by sentences that only they have; what it does not know is
+// "unknown".
 func classify(text string) (names []string) {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	has := func(s string) bool { return strings.Contains(text, s) }
@@ -219,7 +222,8 @@ func classify(text string) (names []string) {
 // allowed licences of what we compile in.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MPL-2.0"}
 
-// check reports modules without a licence or with one that is not allowed, and those that our code imports without a reason.
+// check reports modules without a licence or with one that is not allowed, and those that our code
+// imports without a reason.
 func check(modules []module) error {
 	var bad []error
 	used := map[string]bool{}

@@ -63,8 +63,9 @@ func newComponent(kind, path, version string, licences []string) component {
 	return c
 }
 
-// bill lists the modules of a binary, from the build information that the go command embeds in it. Every module must be one of
-// those that were looked at. It is the same for the same binary: there is no time in it, and its number is a hash.
+// bill lists the modules of a binary, from the build information that the go command embeds in it.
+// Every module must be one of those that were looked at. It is the same for the same binary: there
+// is no time in it, and its number is a hash.
 func bill(info *debug.BuildInfo, modules []module) ([]byte, error) {
 	d := document{Format: "CycloneDX", Spec: "1.6", Version: 1}
 	version := info.Main.Version

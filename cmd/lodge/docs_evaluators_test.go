@@ -12,7 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// TestEvaluatorsDocument loads the configurations that docs/guides/evaluators.md shows for a party and an evaluator.
+// TestEvaluatorsDocument loads the configurations that docs/guides/evaluators.md shows for a party
+// and an evaluator.
 func TestEvaluatorsDocument(t *testing.T) {
 	text, _, shown := configured(t, "evaluators.md", 1, func(c *devnet.Cluster) string { return c.Parties[0] }, config.LoadParty)
 	if e := shown.Evaluators; e.Check != config.Compare || len(e.Processes) != 2 || e.Processes[0].Domain == e.Processes[1].Domain {

@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/linear"
 )
 
-// TestLinearDocument checks the sets, packings and bytes of docs/guides/linear.md against the engine.
+// TestLinearDocument checks the sets, packings and bytes of docs/guides/linear.md against the
+// engine.
 func TestLinearDocument(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "linear.md"))
 	if err != nil {

@@ -27,8 +27,8 @@ func metricsList(list []metrics.Info, of metrics.Process) string {
 	return b.String()
 }
 
-// TestMetricsDocument checks that docs/reference/metrics.md lists every metric of every process with its labels, type and
-// help, and describes every label.
+// TestMetricsDocument checks that docs/reference/metrics.md lists every metric of every process
+// with its labels, type and help, and describes every label.
 func TestMetricsDocument(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "metrics.md"))
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/mkdecrypt"
 )
 
-// multikeyRows returns the rows of the table of multi-key sets in docs/reference/parameters.md: every set that is not for tests.
+// multikeyRows returns the rows of the table of multi-key sets in docs/reference/parameters.md:
+// every set that is not for tests.
 func multikeyRows(t *testing.T) (rows []string) {
 	t.Helper()
 	for _, set := range multikey.Sets() {
@@ -80,8 +81,8 @@ func netlistRows(t *testing.T) (rows []string) {
 	return rows
 }
 
-// TestMultikeyDocument checks the multi-key tables of docs/reference/parameters.md and docs/guides/multikey.md against the
-// engine.
+// TestMultikeyDocument checks the multi-key tables of docs/reference/parameters.md and
+// docs/guides/multikey.md against the engine.
 func TestMultikeyDocument(t *testing.T) {
 	for page, wants := range map[string][]string{
 		"reference/parameters.md": {strings.Join(multikeyRows(t), "\n") + "\n\n", "The default is " + multikey.Default + "."},

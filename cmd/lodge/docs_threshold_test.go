@@ -11,8 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// TestThresholdDocument runs the commands of docs/guides/threshold.md in their order on a new cluster, and checks the
-// decrypted values.
+// TestThresholdDocument runs the commands of docs/guides/threshold.md in their order on a new
+// cluster, and checks the decrypted values.
 func TestThresholdDocument(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "threshold.md"))
 	if err != nil {

@@ -72,7 +72,8 @@ func (c *cluster) held(i int) (h heldReport) {
 	return h
 }
 
-// A party that cheats so that it can be proved is excluded by all others, which prove it to whoever has the roster.
+// A party that cheats so that it can be proved is excluded by all others, which prove it to whoever
+// has the roster.
 func TestProvedCheatExcludes(t *testing.T) {
 	c := newCluster(t, 3)
 	c.strictly()

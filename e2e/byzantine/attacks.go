@@ -15,8 +15,8 @@ var (
 	reservationFields = new(tuplesv1.Reservation).ProtoReflect()
 )
 
-// Attack is an attack outside the protocol's messages: by a peer with streams and connections, or by the coordinator with its
-// requests. The tests of this package perform the attacks.
+// Attack is an attack outside the protocol's messages: by a peer with streams and connections, or
+// by the coordinator with its requests. The tests of this package perform the attacks.
 type Attack struct {
 	Name string
 	Does string
@@ -43,7 +43,8 @@ var onStreams = []Attack{
 	{"roster-swapped", "runs with another roster", "it does not start, or no session with it starts"},
 }
 
-// byCoordinator are the coordinator's. The fields of a session's spec and of a reservation are attacked one by one.
+// byCoordinator are the coordinator's. The fields of a session's spec and of a reservation are
+// attacked one by one.
 var byCoordinator = []Attack{
 	{"two-names", "starts one session under the name of another", "conflict"},
 	{"activates-early", "activates a session that has no result", "conflict"},

@@ -8,8 +8,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/cheattest"
 )
 
-// underAttack runs the attacks that of has a test for, with 2, 3 and 5 parties, on one cluster for each number. After each
-// the parties still work. With three parties some run every day, by their place in the table.
+// underAttack runs the attacks that of has a test for, with 2, 3 and 5 parties, on one cluster for
+// each number. After each the parties still work. With three parties some run every day, by their
+// place in the table.
 func underAttack(t *testing.T, of func(name string) func(c *cluster), everyday func(i int) bool) {
 	for _, n := range []int{2, 3, 5} {
 		t.Run(fmt.Sprint(n, " parties"), func(t *testing.T) {

@@ -17,8 +17,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
-// Every cheat over real connections between processes, with 2, 3 and 5 parties: the honest parties end the session as the
-// table says, release nothing, and work on with the culprit when it is honest again.
+// Every cheat over real connections between processes, with 2, 3 and 5 parties: the honest parties
+// end the session as the table says, release nothing, and work on with the culprit when it is
+// honest again.
 func TestByzantine(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
 		t.Run(fmt.Sprint(n, " parties"), func(t *testing.T) {
@@ -42,8 +43,9 @@ func TestByzantine(t *testing.T) {
 	}
 }
 
-// newCheated returns a cluster whose last party has taken part in sessions of every kind. With 3 parties this was in another
-// epoch than that of the cheats, so that its replays come from another session and another epoch.
+// newCheated returns a cluster whose last party has taken part in sessions of every kind. With 3
+// parties this was in another epoch than that of the cheats, so that its replays come from another
+// session and another epoch.
 func newCheated(t *testing.T, n int) *cluster {
 	t.Helper()
 	c := newCluster(t, n)
@@ -106,7 +108,8 @@ func (c *cluster) holds(t *testing.T, cheat *cheattest.Cheat) {
 	c.complete(c.spec(cheattest.Scalars))
 }
 
-// ended holds the end at one honest party: it has no result, names nobody but the culprit, and knows the check.
+// ended holds the end at one honest party: it has no result, names nobody but the culprit, and
+// knows the check.
 func (c *cluster) ended(i int, st *jobv1.SessionStatus, ends cheattest.Ends) {
 	c.t.Helper()
 	culprit, f := uint32(len(c.conns)-1), st.GetFailure()

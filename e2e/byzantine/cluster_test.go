@@ -68,7 +68,8 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// cluster runs parties as separate processes; the last one cheats on request. The test acts as the coordinator.
+// cluster runs parties as separate processes; the last one cheats on request. The test acts as the
+// coordinator.
 type cluster struct {
 	t       testing.TB
 	files   *devnet.Cluster
@@ -151,7 +152,8 @@ func (c *cluster) context() context.Context {
 
 func tenant(i int) string { return "tenant-" + strconv.Itoa(i) }
 
-// allowMuch lets a party run as many sessions as the table takes, and wait for a peer no longer than it must.
+// allowMuch lets a party run as many sessions as the table takes, and wait for a peer no longer
+// than it must.
 func (c *cluster) allowMuch(path string) {
 	c.t.Helper()
 	b, err := os.ReadFile(path)
@@ -188,7 +190,8 @@ func (c *cluster) start(i int) {
 	must(c.t, cmd.Start())
 }
 
-// ready waits until party i answers. A first call may still go to the process that was killed before.
+// ready waits until party i answers. A first call may still go to the process that was killed
+// before.
 func (c *cluster) ready(i int) {
 	c.t.Helper()
 	ctx, client := c.context(), statusv1.NewStatusServiceClient(c.conns[i])
@@ -320,8 +323,8 @@ func (c *cluster) complete(s *jobv1.SessionSpec) {
 	}
 }
 
-// macKey is the record of a MAC key at party i; with no id that of the active one of the tenant of most sessions, nil if there
-// is none.
+// macKey is the record of a MAC key at party i; with no id that of the active one of the tenant of
+// most sessions, nil if there is none.
 func (c *cluster) macKey(i int, id string) *tuplesv1.MacKey {
 	c.t.Helper()
 	r, err := tuplesv1.NewTuplesServiceClient(c.conns[i]).ListMacKeys(c.context(), &tuplesv1.ListMacKeysRequest{})

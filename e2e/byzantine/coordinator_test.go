@@ -24,8 +24,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
-// A lying coordinator gains nothing: its requests are rejected, or the parties detect that they received different requests, and
-// no tuple is delivered unless all parties have the same reservation.
+// A lying coordinator gains nothing: its requests are rejected, or the parties detect that they
+// received different requests, and no tuple is delivered unless all parties have the same
+// reservation.
 func TestLyingCoordinator(t *testing.T) { underAttack(t, lieOf, func(i int) bool { return i%16 == 0 }) }
 
 // newHonest is a cluster with two epochs and a MAC key.
@@ -92,7 +93,8 @@ func replace(m proto.Message, field string, v any) {
 	r.Set(d, protoreflect.ValueOf(v))
 }
 
-// others are other values of the fields of a spec, which its party could accept where there are such.
+// others are other values of the fields of a spec, which its party could accept where there are
+// such.
 func (c *cluster) others(s *jobv1.SessionSpec) map[string]any {
 	other := func(b []byte) []byte { return append([]byte{b[0] ^ 1}, b[1:]...) }
 	return map[string]any{

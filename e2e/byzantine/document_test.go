@@ -54,10 +54,12 @@ type family struct {
 	count      int
 }
 
-// variants are cheats that differ only in a part of the protocol, which their names and descriptions contain.
+// variants are cheats that differ only in a part of the protocol, which their names and
+// descriptions contain.
 var variants = regexp.MustCompile(`^(challenge|long-error|long-mask|randomness-off-by-one)-([a-z0-9-]+)`)
 
-// cheats returns the table of cheats. Cheats that differ only in the message or in a part of the protocol share a row.
+// cheats returns the table of cheats. Cheats that differ only in the message or in a part of the
+// protocol share a row.
 func cheats() string {
 	var list []*family
 	for _, c := range cheattest.Table() {

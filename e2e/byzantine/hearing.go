@@ -92,8 +92,8 @@ func (h *hearing) wait(from round.Party, name string) [][]byte {
 	}
 }
 
-// inner listens to the peers' streams. While the party cheats, it does not tell peers on their streams that it has ended a
-// session.
+// inner listens to the peers' streams. While the party cheats, it does not tell peers on their
+// streams that it has ended a session.
 func (c *cheater) inner() rpc.Inner {
 	return rpc.Inner{
 		Unary: func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {

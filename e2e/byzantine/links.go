@@ -111,8 +111,8 @@ func (l *link) own(wire uint64) uint64 {
 	return l.sent[wire-1]
 }
 
-// pass returns the frames to send for one of the party's frames: an honest message unchanged, and a faulty one once
-// it is complete.
+// pass returns the frames to send for one of the party's frames: an honest message unchanged, and a
+// faulty one once it is complete.
 func (l *link) pass(c *cheater, f *exchangev1.Frame) (out []*exchangev1.Frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,13 +1,14 @@
-// Command byzantine is a party for tests: a whole Lodge party, as `lodge party` runs it, that cheats in one named way.
-// The product does not include it.
+// Command byzantine is a party for tests: a whole Lodge party, as `lodge party` runs it, that
+// cheats in one named way. The product does not include it.
 //
 //	byzantine --list
 //	byzantine --cheat NAME --config FILE
 //	byzantine --cheat - --config FILE
 //
-// The last form reads one command per session from standard input: "cheat
-// NAME", "record KIND" (be honest and record the messages, for replays of that kind of session), or "honest". It responds with
-// a line that begins with ok and names the hooks of the previous cheat that were never reached.
+// The last form reads one command per session from standard input: "cheat NAME", "record KIND" (be
+// honest and record the messages, for replays of that kind of session), or "honest". It responds
+// with a line that begins with ok and names the hooks of the previous cheat that were never
+// reached.
 package main
 
 import (

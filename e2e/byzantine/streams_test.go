@@ -34,8 +34,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
-// Attacks of a peer with streams, connections, certificates and rosters: they are rejected, or the session ends and the peer
-// is suspected; and the parties continue to work.
+// Attacks of a peer with streams, connections, certificates and rosters: they are rejected, or the
+// session ends and the peer is suspected; and the parties continue to work.
 func TestHostileStreams(t *testing.T) { underAttack(t, attackOf, func(i int) bool { return i%8 == 3 }) }
 
 // attackOf is the test of an attack of a peer; nil if it is somebody else's.
@@ -131,7 +131,8 @@ func (c *cluster) honest() *jobv1.SessionSpec {
 	return s
 }
 
-// suspected waits for the end of such a session: for this check if one is given, and blaming nobody but the last party.
+// suspected waits for the end of such a session: for this check if one is given, and blaming nobody
+// but the last party.
 func (c *cluster) suspected(s *jobv1.SessionSpec, check string) {
 	c.t.Helper()
 	culprit, found := uint32(c.last()), false
@@ -296,7 +297,8 @@ func (c *cluster) isNoPeer(who string) {
 	c.code(err, want)
 }
 
-// post sends the body of a call as it is, with the last party's certificate, and gives the status of the call.
+// post sends the body of a call as it is, with the last party's certificate, and gives the status
+// of the call.
 func (c *cluster) post(body io.Reader, header map[string]string) (string, error) {
 	c.t.Helper()
 	files := c.of(c.files.Roster.Parties[c.last()].Name + "/tls")

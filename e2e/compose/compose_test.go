@@ -1,8 +1,9 @@
 //go:build compose
 
 // Package compose tests the unmodified docker-compose.yml: containers of the image built by the
-// Dockerfile, published ports, volumes, health checks, and the recovery of the cluster after a process is
-// killed, disconnected or stopped. e2e/compose/run runs the tests with a separate Docker daemon.
+// Dockerfile, published ports, volumes, health checks, and the recovery of the cluster after a
+// process is killed, disconnected or stopped. e2e/compose/run runs the tests with a separate Docker
+// daemon.
 package compose
 
 import (
@@ -172,8 +173,8 @@ func TestCompose(t *testing.T) {
 	each("away", cluster.away)
 }
 
-// up starts a cluster that is removed after the test. It returns a function that runs the parts of the
-// test up to the first failure.
+// up starts a cluster that is removed after the test. It returns a function that runs the parts of
+// the test up to the first failure.
 func up(t *testing.T) (each func(string, func(cluster))) {
 	c := cluster{t}
 	t.Cleanup(func() { // also after a failure
@@ -201,8 +202,8 @@ func (c cluster) withoutContext(args ...string) (string, error) {
 	return string(out), err
 }
 
-// image checks that the image is small, has labels, and contains exactly the binary that a local build of
-// this source tree produces.
+// image checks that the image is small, has labels, and contains exactly the binary that a local
+// build of this source tree produces.
 func (c cluster) image() {
 	const size = 40 << 20
 	var n int
@@ -235,7 +236,8 @@ func (c cluster) image() {
 	}
 }
 
-// confinement checks the privileges of each container, and that no party mounts another party's volume.
+// confinement checks the privileges of each container, and that no party mounts another party's
+// volume.
 func (c cluster) confinement() {
 	for i, service := range services {
 		container := c.container(service)
@@ -266,8 +268,8 @@ func (c cluster) confinement() {
 	}
 }
 
-// outside checks that clients find all their files on this machine, readable only by the owner of the
-// directory.
+// outside checks that clients find all their files on this machine, readable only by the owner of
+// the directory.
 func (c cluster) outside(user int) {
 	err := filepath.WalkDir(filepath.Join(*treeFlag, "lodge-cluster"), func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.Name() == ".gitignore" {
@@ -315,8 +317,8 @@ func (c cluster) verified() {
 	}
 }
 
-// monitored checks that Prometheus collects the metrics of every process by its name and evaluates the
-// alerts.
+// monitored checks that Prometheus collects the metrics of every process by its name and evaluates
+// the alerts.
 func (c cluster) monitored() {
 	c.compose("--profile", "monitoring", "up", "--detach", "--wait", "prometheus")
 	type data struct {

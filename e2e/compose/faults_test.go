@@ -18,8 +18,8 @@ import (
 type stock struct {
 	scalar string // reservations
 	matrix string
-	// struck is the epoch of the jobs during which processes are hit. A party that dies during a MAC check
-	// burns the key and its tuples.
+	// struck is the epoch of the jobs during which processes are hit. A party that dies during a
+	// MAC check burns the key and its tuples.
 	struck uint64
 }
 

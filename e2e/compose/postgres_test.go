@@ -48,8 +48,8 @@ func (c cluster) databaseConfined() {
 	}
 }
 
-// psql runs a query as the superuser, who needs no password in the server's container, or as the user of
-// the connection string.
+// psql runs a query as the superuser, who needs no password in the server's container, or as the
+// user of the connection string.
 func (c cluster) psql(dsn, sql string) (string, error) {
 	out, err := c.output("docker", "compose", "exec", "--no-TTY", "postgres", "psql", "--no-password", "--tuples-only", "--no-align", "--command", sql, dsn)
 	return strings.TrimSpace(out), err
@@ -63,7 +63,8 @@ func (c cluster) files(service string) string {
 	return to
 }
 
-// databasesApart checks that a party's role can connect only to its own database, with its own password.
+// databasesApart checks that a party's role can connect only to its own database, with its own
+// password.
 func (c cluster) databasesApart() {
 	text, err := os.ReadFile(filepath.Join(c.files("p0"), "postgres.dsn"))
 	if err != nil {
@@ -102,7 +103,8 @@ func (c cluster) inPostgres() {
 	}
 }
 
-// otherStore requests another kind of store, which must be refused without changing the running cluster.
+// otherStore requests another kind of store, which must be refused without changing the running
+// cluster.
 func (c cluster) otherStore(profiles string) {
 	before := c.batches()
 	out, err := c.output("env", "COMPOSE_PROFILES="+profiles, "docker", "compose", "run", "--rm", "--no-deps", "--no-TTY", "init", "compose", "init", "/cluster")
@@ -118,7 +120,8 @@ func (c cluster) otherStore(profiles string) {
 	}
 }
 
-// databaseLost removes the database. The party must refuse to start instead of creating another one.
+// databaseLost removes the database. The party must refuse to start instead of creating another
+// one.
 func (c cluster) databaseLost() {
 	c.compose("down", "--timeout", "30")
 	var project struct{ Name string }

@@ -16,8 +16,8 @@ import (
 	"github.com/lodge-mpc/lodge/e2e/outside"
 )
 
-// cluster is a coordinator, three parties, and the Prometheus server that scrapes them, each in its own
-// process.
+// cluster is a coordinator, three parties, and the Prometheus server that scrapes them, each in its
+// own process.
 type cluster struct {
 	*testing.T
 	dir     string
@@ -27,8 +27,8 @@ type cluster struct {
 	prometheus
 }
 
-// start creates and starts a cluster with the parameter set of the flag, and waits until Prometheus scrapes
-// all processes.
+// start creates and starts a cluster with the parameter set of the flag, and waits until Prometheus
+// scrapes all processes.
 func start(t *testing.T) *cluster {
 	c := &cluster{T: t, dir: t.TempDir(), names: []string{"coordinator", "p0", "p1", "p2"}, metrics: map[string]string{}, procs: map[string]*exec.Cmd{}}
 	t.Cleanup(c.stop)
@@ -135,9 +135,9 @@ func (c *cluster) until(what string, so func() bool) {
 	}
 }
 
-// work makes the cluster do everything that the dashboards show: keys, tuples of two kinds, a policy,
-// successful reservations and a failing one, deliveries, decryptions by all parties and by two of three,
-// and an evaluation on two parties' ciphertexts.
+// work makes the cluster do everything that the dashboards show: keys, tuples of two kinds, a
+// policy, successful reservations and a failing one, deliveries, decryptions by all parties and by
+// two of three, and an evaluation on two parties' ciphertexts.
 func (c *cluster) work() {
 	c.lodge("jobs", "submit", "--kind", "keys", "--params", *set, "--wait")
 	c.lodge("jobs", "submit", "--kind", "keys", "--params", *set, "--purpose", "decryption", "--wait")
@@ -178,8 +178,8 @@ const thresholdSet = "insecure-L8-50"
 // multikeySet is a set with fast gates.
 const multikeySet = "insecure-M8-32"
 
-// decrypt makes all parties decrypt a new ciphertext, two of them a ciphertext under threshold keys, and
-// the owners of multi-key keys a sum.
+// decrypt makes all parties decrypt a new ciphertext, two of them a ciphertext under threshold
+// keys, and the owners of multi-key keys a sum.
 func (c *cluster) decrypt(n int) {
 	c.Helper()
 	file := c.path(fmt.Sprintf("%d.ct", n))

@@ -89,9 +89,9 @@ func boards(t *testing.T) (list []board) {
 	return list
 }
 
-// On a cluster that has done all kinds of work, every query of every panel returns values, every variable
-// has values, and Prometheus evaluates every alert. Only the expected alert fires, and alerts about
-// cheating do not. When a party dies, alerts fire.
+// On a cluster that has done all kinds of work, every query of every panel returns values, every
+// variable has values, and Prometheus evaluates every alert. Only the expected alert fires, and
+// alerts about cheating do not. When a party dies, alerts fire.
 func TestDashboards(t *testing.T) {
 	c := start(t)
 	c.work()

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Pictures of dashboards for the documentation: the same queries and layout in a simple style, which
-// differs from Grafana's.
+// Pictures of dashboards for the documentation: the same queries and layout in a simple style,
+// which differs from Grafana's.
 
 const (
 	columnWidth = 50 // width of one of the 24 columns, in pixels

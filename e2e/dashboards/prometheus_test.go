@@ -95,8 +95,8 @@ func (p prometheus) over(expr string, moments int, one map[string]string) []seri
 
 func stamp(t time.Time) string { return fmt.Sprintf("%.3f", float64(t.UnixMilli())/1000) }
 
-// filled substitutes values for Grafana's variables and for the dashboards' variables: the selected value
-// of a single-valued variable, or all values.
+// filled substitutes values for Grafana's variables and for the dashboards' variables: the selected
+// value of a single-valued variable, or all values.
 func (p prometheus) filled(expr string, one map[string]string) string {
 	expr = strings.ReplaceAll(expr, "$__rate_interval", rateInterval.String())
 	expr = strings.ReplaceAll(expr, "$__range", fmt.Sprintf("%ds", int(time.Since(p.since).Seconds())+1))

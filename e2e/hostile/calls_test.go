@@ -18,10 +18,11 @@ import (
 )
 
 const (
-	// ceiling is the maximum growth of a process's resident set under attack, in bytes. An attack of 460
-	// calls added 2 GB before calls were limited.
+	// ceiling is the maximum growth of a process's resident set under attack, in bytes. An attack
+	// of 460 calls added 2 GB before calls were limited.
 	ceiling = 192 << 20
-	// patience is the maximum duration of a call without messages: more than the server's limit of 10 s.
+	// patience is the maximum duration of a call without messages: more than the server's limit of
+	// 10 s.
 	patience = 25 * time.Second
 )
 
@@ -68,8 +69,9 @@ const (
 	getCapacity = "/lodge.evaluator.v1.EvaluatorService/GetCapacity"
 )
 
-// An identity that may call at most GetStatus makes thousands of calls that never complete, or announce and
-// send the largest messages. The process must stay small, serve another client, and end the calls.
+// An identity that may call at most GetStatus makes thousands of calls that never complete, or
+// announce and send the largest messages. The process must stay small, serve another client, and
+// end the calls.
 func TestCallsWithoutPermission(t *testing.T) {
 	full := append(rpctest.Prefix(rpc.MaxMessage), make([]byte, 4<<20)...)
 	partial := append(rpctest.Prefix(rpc.MaxRequest), make([]byte, 60<<10)...)
@@ -113,7 +115,8 @@ func TestCallsWithoutPermission(t *testing.T) {
 	}
 }
 
-// An identity without permission makes complete calls with large headers, and has no flow-control window for the responses.
+// An identity without permission makes complete calls with large headers, and has no flow-control
+// window for the responses.
 func TestResponsesNobodyTakes(t *testing.T) {
 	filler := strings.Repeat("x", 15<<10)
 	for _, x := range targets(t) {
@@ -149,7 +152,8 @@ func TestResponsesNobodyTakes(t *testing.T) {
 	}
 }
 
-// An identity without permissions opens hundreds of connections, in addition to anonymous connections.
+// An identity without permissions opens hundreds of connections, in addition to anonymous
+// connections.
 func TestConnectionsWithoutPermission(t *testing.T) {
 	for _, x := range targets(t) {
 		t.Run(x.name, func(t *testing.T) {

@@ -63,8 +63,9 @@ type target struct {
 	unary, denied, stream string // methods to attack; the attacker has permission for unary at most
 }
 
-// targets starts a party, a coordinator and an evaluator of the party. Client `app` can call the first two but has no
-// permissions. The evaluator does not know it; their certificates come from the same authority.
+// targets starts a party, a coordinator and an evaluator of the party. Client `app` can call the
+// first two but has no permissions. The evaluator does not know it; their certificates come from
+// the same authority.
 func targets(t *testing.T) []*target {
 	t.Helper()
 	if testing.Short() {
@@ -154,7 +155,8 @@ allow_insecure_params: true
 	return filepath.Join(dir, "evaluator.yaml")
 }
 
-// credentials returns those of a client of the cluster, or at the evaluator of the party that it serves.
+// credentials returns those of a client of the cluster, or at the evaluator of the party that it
+// serves.
 func (x *target) credentials(client string) *rpc.Credentials {
 	x.t.Helper()
 	dir, ca := "clients", "ca.pem"
@@ -183,8 +185,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// disarm removes all permissions of client `app` and enables the process's probes. It returns the address
-// of the probes.
+// disarm removes all permissions of client `app` and enables the process's probes. It returns the
+// address of the probes.
 func disarm(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)

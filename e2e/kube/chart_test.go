@@ -92,8 +92,8 @@ func (p process) values() object {
 	return v
 }
 
-// installed creates a namespace, secrets and a volume for each process, and installs all releases with
-// the first build.
+// installed creates a namespace, secrets and a volume for each process, and installs all releases
+// with the first build.
 func (c cluster) installed() {
 	c.apply(object{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": object{"name": "local"},
 		"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"})
@@ -166,8 +166,8 @@ func (c cluster) runs(build string, list ...process) {
 	}
 }
 
-// restricted checks the privileges of the pods. The namespaces enforce the standard "restricted", which
-// already limits pods that start.
+// restricted checks the privileges of the pods. The namespaces enforce the standard "restricted",
+// which already limits pods that start.
 func (c cluster) restricted() {
 	for _, p := range processes {
 		var pod struct {
@@ -212,8 +212,8 @@ func (c cluster) keys() string {
 	return fmt.Sprint(c.job("--kind", "keys", "--params", set).Epoch)
 }
 
-// running submits a job and waits until it is in one of its rounds. If the job ends first, it submits a
-// larger one.
+// running submits a job and waits until it is in one of its rounds. If the job ends first, it
+// submits a larger one.
 func (c cluster) running(epoch string) jobRecord {
 	c.t.Helper()
 	for count := 20_000; count < 1<<20; count *= 2 {
@@ -231,8 +231,8 @@ func (c cluster) running(epoch string) jobRecord {
 	return jobRecord{}
 }
 
-// deleted deletes a pod in the middle of a job. Whether or not that job completes, the pod must become
-// ready again with its data, and the next job must complete.
+// deleted deletes a pod in the middle of a job. Whether or not that job completes, the pod must
+// become ready again with its data, and the next job must complete.
 func (c cluster) deleted(p process, epoch string) {
 	before := c.running(epoch)
 	pod := []string{"--namespace", p.namespace(), p.name + "-lodge-0"}
@@ -251,8 +251,8 @@ func (c cluster) deleted(p process, epoch string) {
 	c.job("--kind", "scalar", "--params", set, "--epoch", epoch, "--count", "100")
 }
 
-// upgraded replaces the images of all processes, one by one, with the second build. The parties keep their
-// data.
+// upgraded replaces the images of all processes, one by one, with the second build. The parties
+// keep their data.
 func (c cluster) upgraded(epoch string) {
 	for i, p := range processes {
 		c.chart(p, "upgrade", builds[1])

@@ -45,9 +45,9 @@ var (
 // node is the address of the NodePorts.
 const node = "10.244.0.1"
 
-// enrolled makes the keys, the certificates and the roster with the commands of docs/guides/kubernetes.md, and a
-// directory for commands that connect from outside. Its roster differs from the processes' roster only in
-// addresses.
+// enrolled makes the keys, the certificates and the roster with the commands of
+// docs/guides/kubernetes.md, and a directory for commands that connect from outside. Its roster
+// differs from the processes' roster only in addresses.
 func (c cluster) enrolled() {
 	dir := filepath.Join(*workFlag, "enrolled")
 	join := []string{"roster", "join"}

@@ -15,13 +15,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/config"
 )
 
-// away is a release with evaluators of p0, in another domain than the evaluators of p0's own release.
+// away is a release with evaluators of p0, in another domain than the evaluators of p0's own
+// release.
 var away = process{"p0-b", 30104}
 
 const own = "p0-a"
 
-// evaluators configures p0 with two evaluators in its own release and one elsewhere. Tuples are made from
-// results on which they agree.
+// evaluators configures p0 with two evaluators in its own release and one elsewhere. Tuples are
+// made from results on which they agree.
 func (c cluster) evaluators(epoch string) {
 	owner := parties[0]
 	for name, place := range map[string][2]string{own: {owner.namespace(), "lodge-evaluators"}, away.name: {away.namespace(), "lodge-tls"}} {

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// image packs a program into an image in the format of `docker save`. The image has the contents of the
-// Dockerfile's last stage without its base: from the base, a static program needs only a user and
-// certificate authorities.
+// image packs a program into an image in the format of `docker save`. The image has the contents of
+// the Dockerfile's last stage without its base: from the base, a static program needs only a user
+// and certificate authorities.
 func (c cluster) image(binary, inside, tag string, user int, entrypoint ...string) {
 	c.t.Helper()
 	program, err := os.ReadFile(binary)

@@ -1,8 +1,8 @@
 //go:build kube
 
 // Package kube tests the chart in charts/lodge on a real Kubernetes cluster: three parties and a
-// coordinator, each a release in its own namespace, with clients outside. e2e/kube/run runs the tests on a
-// cluster of one node.
+// coordinator, each a release in its own namespace, with clients outside. e2e/kube/run runs the
+// tests on a cluster of one node.
 package kube
 
 import (
@@ -31,8 +31,8 @@ const patience = 10 * time.Minute
 // set is the parameter set: the smallest one, which is insecure.
 const set = "insecure-8"
 
-// builds of the same source tree, by the first digit of their revision, which is also the tag of their
-// images.
+// builds of the same source tree, by the first digit of their revision, which is also the tag of
+// their images.
 var builds = []string{"1", "2"}
 
 type cluster struct{ t *testing.T }

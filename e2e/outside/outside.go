@@ -1,5 +1,5 @@
-// Package outside helps tests that drive a cluster like an operator: with commands, from outside of its
-// processes.
+// Package outside helps tests that drive a cluster like an operator: with commands, from outside of
+// its processes.
 package outside
 
 import (

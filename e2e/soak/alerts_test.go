@@ -24,14 +24,15 @@ import (
 // expected alerts must fire when processes are killed repeatedly and one stays down for a while.
 var expected = []string{"LodgeProcessDown", "LodgeProcessRestarts", "LodgePeerDown", "LodgeJobsFail"}
 
-// tolerated alerts may fire: a kill may interrupt a MAC check, the stock may run out, and other programs
-// use the disk.
+// tolerated alerts may fire: a kill may interrupt a MAC check, the stock may run out, and other
+// programs use the disk.
 var tolerated = []string{
 	"LodgeMACCheckFailed", "LodgeStockLow", "LodgeStockHeldBack", "LodgeStockEmptiesSoon", "LodgeOutOfStock", "LodgeReservationsFail",
 	"LodgeDiskFills", "LodgeDiskFull",
 }
 
-// prometheus is a real Prometheus server that scrapes the cluster and loads the alerts of dashboards/rules.
+// prometheus is a real Prometheus server that scrapes the cluster and loads the alerts of
+// dashboards/rules.
 type prometheus struct{ url string }
 
 // scaled returns the alerts with shortened waiting times.
@@ -106,7 +107,8 @@ func (p prometheus) fired(t *testing.T) map[string]bool {
 	return names
 }
 
-// judge asserts that all expected alerts fired, and no alerts other than expected or tolerated ones.
+// judge asserts that all expected alerts fired, and no alerts other than expected or tolerated
+// ones.
 func (p prometheus) judge(t *testing.T, expected, tolerated []string) {
 	fired := p.fired(t)
 	t.Logf("alerts that fired: %s", strings.Join(slices.Sorted(keys(fired)), ", "))

@@ -74,8 +74,8 @@ func TestSoak(t *testing.T) {
 	prom.judge(t, expected, tolerated)
 }
 
-// strike kills processes until ctx is done. After half of the time, one process stays down long enough
-// for an alert.
+// strike kills processes until ctx is done. After half of the time, one process stays down long
+// enough for an alert.
 func (c *cluster) strike(ctx context.Context, random *rand.Rand, end time.Time) (hits []string) {
 	var victims []*process
 	for _, p := range c.procs {
@@ -153,7 +153,8 @@ func (c *cluster) watch(ctx context.Context) <-chan map[string][]sample {
 	return out
 }
 
-// growth returns the median resource usage of a process in the second and in the last quarter of the time.
+// growth returns the median resource usage of a process in the second and in the last quarter of
+// the time.
 func growth(list []sample, of func(sample) float64) (before, after float64) {
 	median := func(part []sample) float64 {
 		var v []float64
@@ -167,7 +168,8 @@ func growth(list []sample, of func(sample) float64) (before, after float64) {
 	return median(list[n/4 : n/2]), median(list[3*n/4:])
 }
 
-// report prints the resource usage of the processes, and fails if the usage of the spared party grows.
+// report prints the resource usage of the processes, and fails if the usage of the spared party
+// grows.
 func report(t *testing.T, series map[string][]sample) {
 	for _, name := range slices.Sorted(keys(series)) {
 		list := series[name]

@@ -1,7 +1,8 @@
 //go:build wan
 
-// Package wan tests a cluster across wide-area links. Every process is in its own network namespace. Its
-// only link to the others has a delay, a rate and a queue, may lose packets, and can be cut.
+// Package wan tests a cluster across wide-area links. Every process is in its own network
+// namespace. Its only link to the others has a delay, a rate and a queue, may lose packets, and can
+// be cut.
 package wan
 
 import (
@@ -22,8 +23,8 @@ import (
 
 const (
 	mtu = 1500 // as on most wide-area paths
-	// tick is the interval at which packets are delivered. Waking up for each packet would use more CPU time
-	// than everything else here.
+	// tick is the interval at which packets are delivered. Waking up for each packet would use more
+	// CPU time than everything else here.
 	tick = 2 * time.Millisecond
 )
 
@@ -32,15 +33,16 @@ type conditions struct {
 	delay time.Duration // one way
 	rate  float64       // bits per second
 	queue time.Duration // maximum time that a packet waits before it is dropped
-	// runs lets the kernel pass packets of a connection in runs of up to 64 KiB, which is much cheaper. A run
-	// is queued, sent and lost as a whole, so do not use it with packet loss.
+	// runs lets the kernel pass packets of a connection in runs of up to 64 KiB, which is much
+	// cheaper. A run is queued, sent and lost as a whole, so do not use it with packet loss.
 	runs bool
 }
 
 // header is the kernel's header of a packet or a run: struct virtio_net_hdr.
 const header = 10
 
-// wire returns the bytes that a packet or a run needs on the link, including a header for each packet.
+// wire returns the bytes that a packet or a run needs on the link, including a header for each
+// packet.
 func wire(p []byte) int {
 	n, each := len(p)-header, int(binary.NativeEndian.Uint16(p[4:]))
 	if p[1] == unix.VIRTIO_NET_HDR_GSO_NONE || each == 0 {
@@ -69,8 +71,8 @@ type pipe struct {
 	free time.Time // when the last packet leaves
 }
 
-// newLink creates a namespace with this name, with one interface there and one here. Their addresses are
-// 10.77.i.2 and 10.77.i.1.
+// newLink creates a namespace with this name, with one interface there and one here. Their
+// addresses are 10.77.i.2 and 10.77.i.1.
 func newLink(namespace string, i int, c conditions) (*link, error) {
 	if out, err := exec.Command("ip", "netns", "add", namespace).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %s", namespace, err, out)
@@ -90,7 +92,8 @@ func newLink(namespace string, i int, c conditions) (*link, error) {
 	return l, nil
 }
 
-// tun creates an interface in the given or the current namespace, and runs additional ip commands there.
+// tun creates an interface in the given or the current namespace, and runs additional ip commands
+// there.
 func tun(namespace string, runs bool, name, address string, more ...string) (f *os.File, err error) {
 	done := make(chan struct{})
 	go func() { // the thread ends with its namespace

@@ -116,7 +116,8 @@ func (c *cluster) submit(args ...string) string {
 	return c.Submit(append([]string{"--params", *params, "--timeout", "50m"}, args...)...)
 }
 
-// rounds returns the seconds that a party has spent in each round, and the part spent on computation.
+// rounds returns the seconds that a party has spent in each round, and the part spent on
+// computation.
 func (c *cluster) rounds(party int) (wall, own map[string]float64) {
 	c.T.Helper()
 	r, err := http.Get(c.metrics[party])
@@ -154,7 +155,8 @@ func (c *cluster) finished(ids []string, n int) (done int) {
 	return done
 }
 
-// TestThroughput makes matrix triples, and prints the utilisation of the links and the time per round.
+// TestThroughput makes matrix triples, and prints the utilisation of the links and the time per
+// round.
 func TestThroughput(t *testing.T) {
 	if *jobs <= 2**flight {
 		t.Fatalf("-jobs %d is too small: nothing remains to measure between the first %d jobs and the last", *jobs, *flight)
@@ -172,8 +174,8 @@ func TestThroughput(t *testing.T) {
 	for range *jobs {
 		ids = append(ids, c.submit(matrix...))
 	}
-	// Measure while the maximum number of jobs is in flight: after the first have completed and before the
-	// last start.
+	// Measure while the maximum number of jobs is in flight: after the first have completed and
+	// before the last start.
 	before := c.finished(ids, *flight)
 	wall, own := c.rounds(0)
 	var since []use

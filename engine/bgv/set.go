@@ -14,8 +14,8 @@ import (
 // Default is the name of the default set.
 const Default = "B13-17"
 
-// InsecurePrefix starts the name of every set that is too small to be secure. Such sets are only for
-// tests.
+// InsecurePrefix starts the name of every set that is too small to be secure. Such sets are only
+// for tests.
 const InsecurePrefix = keyset.InsecurePrefix
 
 // A Set fixes the rings, moduli and limits. Sets must not be modified.

@@ -1,7 +1,7 @@
-// Package catalogue describes the named parameter sets of all schemes in one form, for services that
-// need a set's name, hash or standing and do not compute with it. The sets themselves are data of
-// the packages [params], [lwe], [bgv] and [multikey]. Sets of package linear are not in the catalogue: their
-// two parties need no keys of a group.
+// Package catalogue describes the named parameter sets of all schemes in one form, for services
+// that need a set's name, hash or standing and do not compute with it. The sets themselves are data
+// of the packages [params], [lwe], [bgv] and [multikey]. Sets of package linear are not in the
+// catalogue: their two parties need no keys of a group.
 package catalogue
 
 import (

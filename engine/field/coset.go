@@ -8,11 +8,11 @@ import (
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 )
 
-// A random plaintext of given coefficients c is mu = P·x for a Gaussian x on the coset
-// P^-1·c + Z^N; mu then has covariance s^2·P·P^T and reduces to c (RandPack of MatriGear, section 3;
-// sampling x instead of mu is exact and keeps the sampler spherical). With the digits e of c and
-// x = z - t, where t = -P^-1·e, the integers z are independent, z_k ~ D_{Z,s,t_k}, and
-// mu = e + P·z. From P·t = -e,
+// A random plaintext of given coefficients c is mu = P·x for a Gaussian x on the coset P^-1·c +
+// Z^N; mu then has covariance s^2·P·P^T and reduces to c (RandPack of MatriGear, section 3;
+// sampling x instead of mu is exact and keeps the sampler spherical). With the digits e of c and x
+// = z - t, where t = -P^-1·e, the integers z are independent, z_k ~ D_{Z,s,t_k}, and mu = e + P·z.
+// From P·t = -e,
 //
 //	t_i = (e_i + t_{i-1}) / b,  t_{-1} = -t_{M-1},
 //
@@ -71,9 +71,10 @@ func (pl *cosetPlan) step(t fixed, e []uint64, negate uint64) fixed {
 	return fixed{x[0], x[1], x[2] - 2}
 }
 
-// CosetCentres writes, for each coefficient k of digits, the integer part of the centre t_k to floors[k] and its
-// fractional part as two words: centres[2k] the high and centres[2k+1] the low 64 of 128 bits, in [0,1). The error of
-// the sum is below 2^-120. digits are those of Digits, or any integers of magnitude at most b, b >= 4.
+// CosetCentres writes, for each coefficient k of digits, the integer part of the centre t_k to
+// floors[k] and its fractional part as two words: centres[2k] the high and centres[2k+1] the low 64
+// of 128 bits, in [0,1). The error of the sum is below 2^-120. digits are those of Digits, or any
+// integers of magnitude at most b, b >= 4.
 func (p *Packing) CosetCentres(centres []uint64, floors []int64, digits intpoly.Poly) {
 	p.wants(digits, p.digits.outWords)
 	if len(centres) != 2*p.n || len(floors) != p.n {

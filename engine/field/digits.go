@@ -100,9 +100,9 @@ func (p *Packing) wideDigits(dst intpoly.Poly, coeffs Vec, m products) {
 	clear(groups)
 }
 
-// divideGroups sets words s·abreast+c of low and high to group s of digits of integer c, and the last abreast words of
-// low to 1 for the integer b^M, whose digits are all zero, and else 0. It destroys the integers, of which there are at
-// most abreast.
+// divideGroups sets words s·abreast+c of low and high to group s of digits of integer c, and the
+// last abreast words of low to 1 for the integer b^M, whose digits are all zero, and else 0. It
+// destroys the integers, of which there are at most abreast.
 func (p *Packing) divideGroups(low, high []uint64, integers Vec) {
 	pl := &p.digits
 	var unused [abreast][maxLimbs]uint64

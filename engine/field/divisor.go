@@ -57,7 +57,8 @@ func (d *divisor) divide(x []uint64) (hi, lo uint64) {
 // for the previous one.
 const abreast = 4
 
-// divideAbreast is divide for the first n words of several integers. It returns the remainders, lower word first.
+// divideAbreast is divide for the first n words of several integers. It returns the remainders,
+// lower word first.
 func (d *divisor) divideAbreast(x *[abreast][]uint64, n int) (r [abreast][2]uint64) {
 	if d.words != 1 || d.shift != 0 {
 		for k := range x {

@@ -231,6 +231,6 @@ func limbsBelow(a, b []uint64) uint64 {
 	return borrow
 }
 
-// Small returns Z_p for p = b^m+1 of any size, for tests that enumerate a whole field. Such a p gives no security, and no
-// parameter set names one.
+// Small returns Z_p for p = b^m+1 of any size, for tests that enumerate a whole field. Such a p
+// gives no security, and no parameter set names one.
 func Small(b int64, m int) (*Field, error) { return newField(big.NewInt(b), m) }

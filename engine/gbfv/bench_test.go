@@ -33,7 +33,8 @@ func BenchmarkMul(b *testing.B) {
 	})
 }
 
-// BenchmarkMatMul128 multiplies a batch of 128 x 128 matrices, 32 at p128, and reports the growth of the heap.
+// BenchmarkMatMul128 multiplies a batch of 128 x 128 matrices, 32 at p128, and reports the growth
+// of the heap.
 func BenchmarkMatMul128(b *testing.B) {
 	s := newScheme(b, params.Default, "p128")
 	k := gbfvtest.New(s, 2, 128, seed)

@@ -163,7 +163,8 @@ func (s *Scheme) mulShare(dst, c1 ring.Poly, share ring.NTT, k int) {
 	t.Free()
 }
 
-// Decrypt sets slots to the message of ct under the whole secret key, in evaluation form on basis Q.
+// Decrypt sets slots to the message of ct under the whole secret key, in evaluation form on basis
+// Q.
 func (s *Scheme) Decrypt(slots field.Vec, ct *Ciphertext, key ring.NTT) {
 	k := s.Q.Len()
 	x := s.Q.NewPoly()

@@ -29,8 +29,8 @@ func edgeVectors(t *testing.T, s *gbfv.Scheme) []field.Vec {
 	return []field.Vec{random, edges, f.NewVec(s.Slots())}
 }
 
-// TestScalePlainAgainstBig compares with q'·(c_j·b^-(i+1) mod p)/p mod q', the fractions of mu/P. The error is at most
-// (b/2+1)/(b-1).
+// TestScalePlainAgainstBig compares with q'·(c_j·b^-(i+1) mod p)/p mod q', the fractions of mu/P.
+// The error is at most (b/2+1)/(b-1).
 func TestScalePlainAgainstBig(t *testing.T) {
 	eachTiny(t, func(t *testing.T, s *gbfv.Scheme) {
 		p, d := s.Field.Modulus(), s.Slots()

@@ -66,9 +66,10 @@ func (e *Evaluator) MatMul(ctx context.Context, a, b Grid, workers int) (Grid, e
 // before division and key switching, the sums over k of a_{k,x}·phi^i(b_{i-k,y}) for x, y in {0,
 // 1}, which belong to 1, s, phi^i(s) and s·phi^i(s) for (x, y) = (0, 0), (1, 0), (0, 1), (1, 1).
 //
-// In evaluation form phi permutes slots in orbits s_0..s_{d-1}: phi(v)[s_j] = v[s_{j+1}]. On one orbit and modulo
-// one prime put A[j][j+k] = a_k[s_j] and B[r][c] = b_{c-r}[s_c], indices mod d. Then output i at s_j
-// is (A·B)[j][j+i]. So a block is N/d products of d x d matrices per prime, x and y.
+// In evaluation form phi permutes slots in orbits s_0..s_{d-1}: phi(v)[s_j] = v[s_{j+1}]. On one
+// orbit and modulo one prime put A[j][j+k] = a_k[s_j] and B[r][c] = b_{c-r}[s_c], indices mod d.
+// Then output i at s_j is (A·B)[j][j+i]. So a block is N/d products of d x d matrices per prime, x
+// and y.
 //
 // To bound its memory, it processes one x and y at a time, and for them a few primes at a time, so
 // that the source of an operand's extension is read, and its digits are computed, once for all of
@@ -226,7 +227,8 @@ func (m *matMul) switchKeys(ct *Ciphertext, rotated, product ring.Poly, i int) e
 	return nil
 }
 
-// tensor sets full[i] to the sum over inner blocks and k of a_{k,x}·phi^i(b_{i-k,y}), in evaluation form.
+// tensor sets full[i] to the sum over inner blocks and k of a_{k,x}·phi^i(b_{i-k,y}), in evaluation
+// form.
 func (m *matMul) tensor(ctx context.Context, left, right [][]*Ciphertext, x, y int) error {
 	for k := range left {
 		if y == 0 || len(left) > 1 { // already computed unless there are other inner blocks

@@ -20,8 +20,8 @@ import (
 
 // The noise study compares the phase error after every operation with the registry's terms, one by
 // one. Keys are made as honest parties make them; ciphertexts are the worst that a proof of
-// plaintext knowledge accepts. docs/internals/noise.md describes the model and the results; "make noise" runs
-// the study at full size and writes the tables of that file.
+// plaintext knowledge accepts. docs/internals/noise.md describes the model and the results; "make
+// noise" runs the study at full size and writes the tables of that file.
 
 var write = flag.String("write", "", "file whose tables the noise study replaces; with -long all")
 
@@ -31,7 +31,8 @@ type pattern string
 const (
 	// honest: sums of all parties' random values, doubled. These are not at the bounds.
 	honest pattern = "honest"
-	// signs: witnesses with coefficients of one size and random signs, at the bound of the canonical norm.
+	// signs: witnesses with coefficients of one size and random signs, at the bound of the
+	// canonical norm.
 	signs pattern = "signs"
 	// aligned: witnesses at the bound in every embedding, and in phase with the key errors, the
 	// secret key and the rounding of Delta, so that all their contributions add up. Both factors

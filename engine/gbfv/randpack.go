@@ -16,8 +16,8 @@ func (s *Scheme) RandPack(mu intpoly.Poly, coeffs field.Vec, g *sample.Gaussian,
 	randPack(s.Pack, mu, coeffs, g, stream)
 }
 
-// RandPackDiag is RandPack for the message alpha in every slot, in the subring Z[X^D]: mu = P·x with x in
-// that subring too, Gaussian of dimension M on P^-1·alpha + Z^M.
+// RandPackDiag is RandPack for the message alpha in every slot, in the subring Z[X^D]: mu = P·x
+// with x in that subring too, Gaussian of dimension M on P^-1·alpha + Z^M.
 func (s *Scheme) RandPackDiag(mu intpoly.Poly, alpha field.Element, g *sample.Gaussian, stream *sample.Stream) {
 	coeffs := s.Field.NewVec(1) // the constant polynomial alpha has this value in every slot
 	small := intpoly.New(s.Pack.M(), mu.W)

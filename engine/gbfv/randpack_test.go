@@ -41,7 +41,8 @@ func (m *moments) add(x float64) {
 	q.squares += x * x
 }
 
-// check fails the test unless every quarter has mean 0 and the variance w^2/2pi of a Gaussian on its coset.
+// check fails the test unless every quarter has mean 0 and the variance w^2/2pi of a Gaussian on
+// its coset.
 func (m *moments) check(t *testing.T, what string, width float64) {
 	t.Helper()
 	variance := width * width / (2 * math.Pi)

@@ -15,8 +15,8 @@
 // number of workers, so that parties can compare hashes of evaluated ciphertexts before they
 // decrypt.
 //
-// Secret inputs (messages, encryption randomness, key shares) are neither branched nor indexed on, and no
-// copy of them outlives a call.
+// Secret inputs (messages, encryption randomness, key shares) are neither branched nor indexed on,
+// and no copy of them outlives a call.
 package gbfv
 
 import (

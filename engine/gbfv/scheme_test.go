@@ -66,7 +66,8 @@ func mulVec(f *field.Field, a, b field.Vec) field.Vec {
 
 func TestDeltaIsRoundedQuotient(t *testing.T) {
 	eachTiny(t, func(t *testing.T, s *gbfv.Scheme) {
-		// P·Delta = q·1 + small: with Delta = q/P - e, P·Delta = q - P·e, so every coefficient is at most (b+1)/2.
+		// P·Delta = q·1 + small: with Delta = q/P - e, P·Delta = q - P·e, so every coefficient is
+		// at most (b+1)/2.
 		delta := s.Q.ToBig(s.Delta())
 		b := s.Spec.B
 		bound := new(big.Int).Add(b, big.NewInt(2))

@@ -1,12 +1,13 @@
-// Package hardness estimates the cost of the best known attacks on LWE. It is the only security model of the project:
-// every parameter set of every scheme is checked with it.
+// Package hardness estimates the cost of the best known attacks on LWE. It is the only security
+// model of the project: every parameter set of every scheme is checked with it.
 //
 // # Attacks
 //
-// The model follows the lattice-estimator of Albrecht and others (github.com/malb/lattice-estimator, commit 27a581b) with
-// three attacks on n-dimensional LWE modulo q, with errors of deviation sigma, and with as many samples as the attack
-// wants. BKZ with block size beta has the root Hermite factor delta(beta) and gives a geometric series of Gram-Schmidt
-// norms. The secret is scaled to the errors.
+// The model follows the lattice-estimator of Albrecht and others
+// (github.com/malb/lattice-estimator, commit 27a581b) with three attacks on n-dimensional LWE
+// modulo q, with errors of deviation sigma, and with as many samples as the attack wants. BKZ with
+// block size beta has the root Hermite factor delta(beta) and gives a geometric series of
+// Gram-Schmidt norms. The secret is scaled to the errors.
 //
 //	usvp         the embedding of d dimensions has an unusually short vector (Albrecht et al., 2017): the first beta with
 //	             sigma sqrt(beta) <= delta^(2 beta - d - 1) vol^(1/d)
@@ -15,15 +16,17 @@
 //	dual hybrid  short vectors of the dual turn n - zeta coordinates of the secret into an error; the others are guessed
 //	             (Espitau, Joux and Kharchenko, 2020)
 //
-// usvp is computed for its block size, which bounds the search for the others. It never costs less than bdd.
+// usvp is computed for its block size, which bounds the search for the others. It never costs less
+// than bdd.
 //
 // # Costs
 //
-// An attack is costed three times. MATZOV has d-beta progressive sieves of 2^(0.296 beta' + 20.39) gates after
-// dimensions for free; BDGL16 has 8 d sieves of 2^(0.292 beta + 16.4). The smaller result is the classical figure.
-// The quantum figure has the same attacks with 8 d sieves of 2^(0.257 beta + 16.4) (Chailloux and Loyer, 2021: the
-// estimator's ChaLoy21_BKZ), and the dual attack guesses among the square root of the candidates, as by Grover's search.
-// Nobody knows how to run either: the memory for the sieve alone is 2^(0.2 beta) vectors, with quantum access.
+// An attack is costed three times. MATZOV has d-beta progressive sieves of 2^(0.296 beta' + 20.39)
+// gates after dimensions for free; BDGL16 has 8 d sieves of 2^(0.292 beta + 16.4). The smaller
+// result is the classical figure. The quantum figure has the same attacks with 8 d sieves of
+// 2^(0.257 beta + 16.4) (Chailloux and Loyer, 2021: the estimator's ChaLoy21_BKZ), and the dual
+// attack guesses among the square root of the candidates, as by Grover's search. Nobody knows how
+// to run either: the memory for the sieve alone is 2^(0.2 beta) vectors, with quantum access.
 //
 // # Margin
 //
@@ -35,8 +38,8 @@
 //
 // # Secrets with blocks
 //
-// Multi-key secrets have at most one 1 among Block coordinates (Blocks). The estimator counts guesses as if coordinates
-// were independent. An attacker guesses whole blocks: Block+1 candidates for Block coordinates, log2(3)/2 = 0.79 bits a
-// coordinate for blocks of two. That costs 3.5 bits less, and this model counts it. No
-// row of the table has such secrets.
+// Multi-key secrets have at most one 1 among Block coordinates (Blocks). The estimator counts
+// guesses as if coordinates were independent. An attacker guesses whole blocks: Block+1 candidates
+// for Block coordinates, log2(3)/2 = 0.79 bits a coordinate for blocks of two. That costs 3.5 bits
+// less, and this model counts it. No row of the table has such secrets.
 package hardness

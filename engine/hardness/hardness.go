@@ -8,7 +8,8 @@ import (
 // Least is the classical security in bits that a set must have to make new keys.
 const Least = 128
 
-// Margin is subtracted from every estimate, in bits. The formulas differ from the table of estimates by 0.2 at most.
+// Margin is subtracted from every estimate, in bits. The formulas differ from the table of
+// estimates by 0.2 at most.
 const Margin = 0.25
 
 // A Secret is the distribution of one coordinate of a secret vector.
@@ -29,14 +30,15 @@ func Gaussian(deviation float64) Secret {
 	return Secret{deviation * deviation, math.Log2(deviation * math.Sqrt(2*math.Pi*math.E))}
 }
 
-// Blocks has coordinates in blocks of this size, of each of which at most one is 1, every case being as likely.
+// Blocks has coordinates in blocks of this size, of each of which at most one is 1, every case
+// being as likely.
 func Blocks(size int) Secret {
 	p := 1 / float64(size+1)
 	return Secret{p * (1 - p), math.Log2(float64(size+1)) / float64(size)}
 }
 
-// Samples are LWE samples, or ring-LWE samples taken as such: their dimension, log2 of the modulus, the standard
-// deviation of errors as integers, and the secret.
+// Samples are LWE samples, or ring-LWE samples taken as such: their dimension, log2 of the modulus,
+// the standard deviation of errors as integers, and the secret.
 type Samples struct {
 	Dim       int
 	LogQ      float64
@@ -79,8 +81,8 @@ func (s Samples) Estimate() Bits {
 	return b
 }
 
-// Block sizes that the model tries. Formulas for the root Hermite factor hold from some 60 on; at 40 bits or less a
-// precise figure is of no use.
+// Block sizes that the model tries. Formulas for the root Hermite factor hold from some 60 on; at
+// 40 bits or less a precise figure is of no use.
 const (
 	smallestBlock = 60
 	largestBlock  = 4000
@@ -169,8 +171,8 @@ func (a attack) bddWith(beta float64) float64 {
 	return least
 }
 
-// projection is the dimension in which the projected error is the shortest vector, of a reduced basis of d dimensions
-// with this logarithm of the volume and of the root Hermite factor.
+// projection is the dimension in which the projected error is the shortest vector, of a reduced
+// basis of d dimensions with this logarithm of the volume and of the root Hermite factor.
 func (a attack) projection(d, volume, log float64) float64 {
 	short := func(i float64) bool { // the Gaussian heuristic without the first i dimensions
 		k := d - i
@@ -222,7 +224,8 @@ func (a attack) dualWith(beta float64) float64 {
 	return least
 }
 
-// success is the probability with which the guess is found, of the square root of 0.99 for each of two stages.
+// success is the probability with which the guess is found, of the square root of 0.99 for each of
+// two stages.
 var success = math.Sqrt(0.99)
 
 // dualGuess is the cost with this block size and number of guessed coordinates.

@@ -57,8 +57,9 @@ func table(t *testing.T) (rows []row) {
 	return rows
 }
 
-// The model is never above the lattice-estimator, and at most half a bit below it, but for secrets with a fixed number
-// of ones: the estimator's dual attack guesses those with their number, and the model without it.
+// The model is never above the lattice-estimator, and at most half a bit below it, but for secrets
+// with a fixed number of ones: the estimator's dual attack guesses those with their number, and the
+// model without it.
 func TestTable(t *testing.T) {
 	rows := table(t)
 	if len(rows) < 145 {
@@ -82,8 +83,8 @@ func TestTable(t *testing.T) {
 	t.Logf("%d rows: between %.2f and %.2f bits below the estimator", len(rows), closest, furthest)
 }
 
-// Figures move as they should: more dimensions and wider errors are harder, larger moduli and secrets with fewer
-// candidates are easier, and a quantum computer does not make anything harder.
+// Figures move as they should: more dimensions and wider errors are harder, larger moduli and
+// secrets with fewer candidates are easier, and a quantum computer does not make anything harder.
 func TestMonotony(t *testing.T) {
 	base := Samples{Dim: 928, LogQ: 50, Deviation: math.Exp2(28.5), Secret: Binary}
 	bits := base.Estimate()

@@ -53,7 +53,8 @@ func times(log float64) float64 {
 	return math.Log2(math.Ceil(math.Exp2(log)))
 }
 
-// matzov has the gate counts of Albrecht, Gheorghiu, Postlethwaite and Schanck (2020) as corrected by MATZOV (2022).
+// matzov has the gate counts of Albrecht, Gheorghiu, Postlethwaite and Schanck (2020) as corrected
+// by MATZOV (2022).
 type matzov struct{}
 
 const (

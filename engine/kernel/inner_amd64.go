@@ -4,7 +4,8 @@ package kernel
 
 import "math/bits"
 
-// vectorInner computes Inner for the first n terms, if the selected path has a kernel for the modulus.
+// vectorInner computes Inner for the first n terms, if the selected path has a kernel for the
+// modulus.
 func (m *Modulus) vectorInner(a, b []uint64) (sum uint64, n int, residues bool) {
 	residues = true
 	if Selected() < IFMA || bits.Len64(m.Q) > 52 {

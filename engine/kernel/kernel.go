@@ -15,7 +15,8 @@ import (
 const (
 	// MaxBits is the size of the largest modulus in bits.
 	MaxBits = 61
-	// MaxBitsIFMA is the size of the largest modulus that the path IFMA serves with its own kernels.
+	// MaxBitsIFMA is the size of the largest modulus that the path IFMA serves with its own
+	// kernels.
 	MaxBitsIFMA = 50
 )
 
@@ -52,7 +53,8 @@ func (m *Modulus) Reduce(hi, lo uint64) uint64 {
 	return m.once(r)
 }
 
-// product returns x = (2^64 hi + lo) mod q for x < 2^(2n), q of n bits: a product of residues, plus one residue.
+// product returns x = (2^64 hi + lo) mod q for x < 2^(2n), q of n bits: a product of residues, plus
+// one residue.
 func (m *Modulus) product(hi, lo uint64) uint64 {
 	// The estimate differs from x/q by at most x/2^(n+62) + 2^(n-2)/q <= 1 plus the fraction, so r
 	// < 2q. If n = 2 then hi = 0, and the amount of its shift does not matter.

@@ -67,7 +67,8 @@ func TestReduce(t *testing.T) {
 		}
 		for range 200 {
 			check(r.Uint64(), r.Uint64())
-			// Multiples of q and their neighbours, where the quotient estimate is most likely to be wrong.
+			// Multiples of q and their neighbours, where the quotient estimate is most likely to be
+			// wrong.
 			hi, lo := bits.Mul64(q, r.Uint64())
 			check(hi, lo)
 			check(hi, lo-1)

@@ -4,7 +4,8 @@ package kernel
 
 import "math/bits"
 
-// tile is an inner product of some rows of the left factor with a panel of columns of the right one, in assembly.
+// tile is an inner product of some rows of the left factor with a panel of columns of the right
+// one, in assembly.
 type tile[C any] struct {
 	rows int
 	run  func(dst *uint64, stride int, a *uint64, next, step int, panel *uint64, k int, c *C, mask uint64)
@@ -87,7 +88,8 @@ func (m *Modulus) reduction52() [10]uint64 {
 	return c
 }
 
-// split sets dst to the words of src with their lower bits in the lower half and the others in the upper half.
+// split sets dst to the words of src with their lower bits in the lower half and the others in the
+// upper half.
 func split(dst, src []uint64, bits int) {
 	mask := uint64(1)<<bits - 1
 	src = src[:len(dst)]

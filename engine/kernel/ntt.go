@@ -16,10 +16,12 @@ type NTT struct {
 	last             [4]uint64 // 1/N and psi^-rev(1)/N, each with its scaled quotient
 }
 
-// roots are factors: c[k] = r^rev(k) and scaled[k] = floor(2^64 c[k]/q), for r = psi or its inverse.
+// roots are factors: c[k] = r^rev(k) and scaled[k] = floor(2^64 c[k]/q), for r = psi or its
+// inverse.
 type roots struct{ c, scaled []uint64 }
 
-// NewNTT prepares transforms of degree n, a power of two from 16 to 2^20, for psi with psi^n = -1 mod q.
+// NewNTT prepares transforms of degree n, a power of two from 16 to 2^20, for psi with psi^n = -1
+// mod q.
 func NewNTT(m Modulus, n int, psi uint64) (*NTT, error) {
 	if n < 16 || n > 1<<20 || n&(n-1) != 0 {
 		return nil, fmt.Errorf("kernel: degree %d is not supported: a transform needs a power of two from 16 to 2^20", n)

@@ -17,7 +17,8 @@ type WideRadix struct {
 // must be less than a half.
 const radixGuard = 12
 
-// Radix prepares a base, or returns nil if the modulus is not base^count + 1 or is too long for its limbs.
+// Radix prepares a base, or returns nil if the modulus is not base^count + 1 or is too long for its
+// limbs.
 func (w *Wide) Radix(base uint64, count int) *WideRadix {
 	power := new(big.Int).SetUint64(base)
 	power.Exp(power, big.NewInt(int64(count)), nil)

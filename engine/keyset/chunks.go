@@ -9,7 +9,8 @@ import (
 type Format struct {
 	// Tag separates the digests of the scheme's keys from other hashes.
 	Tag string
-	// Err is the scheme's error for malformed keys. Every error of this package about keys wraps it.
+	// Err is the scheme's error for malformed keys. Every error of this package about keys wraps
+	// it.
 	Err error
 }
 

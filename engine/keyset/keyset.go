@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// InsecurePrefix starts the name of every set that is too small to be secure. Such sets are only for
-// tests.
+// InsecurePrefix starts the name of every set that is too small to be secure. Such sets are only
+// for tests.
 const InsecurePrefix = "insecure-"
 
 // A Registry finds the parameter sets of one scheme by name.

@@ -3,8 +3,8 @@
 // validation, policies, tuple files, the checker, exports, the clients and the command derive from
 // this table; docs/internals/adding-a-kind.md describes how to add a kind.
 //
-// The package holds data and sizes only. It imports nothing but the standard library, so that the coordinator
-// and the independent checker can use it too.
+// The package holds data and sizes only. It imports nothing but the standard library, so that the
+// coordinator and the independent checker can use it too.
 package kind
 
 import (
@@ -100,19 +100,20 @@ type Descriptor struct {
 	// Help completes the line of the kind in the help of commands.
 	Help string
 	Form Form
-	// Parts are the values of a tuple, in the order of its record, which continues with their MACs. The
-	// order is that of their vectors.
+	// Parts are the values of a tuple, in the order of its record, which continues with their MACs.
+	// The order is that of their vectors.
 	Parts    []Part
 	Relation Relation
 
 	// Products are the products of the factors, and Opening the computation from opened products.
 	Products Products
 	Opening  Opening
-	// Owned is set if one party knows the values. That party alone proves the ciphertexts, and its records
-	// end with the plaintext values.
+	// Owned is set if one party knows the values. That party alone proves the ciphertexts, and its
+	// records end with the plaintext values.
 	Owned bool
 
-	// MPSPDZ starts the names of MP-SPDZ's files of these tuples. If there are none, NotMPSPDZ says why.
+	// MPSPDZ starts the names of MP-SPDZ's files of these tuples. If there are none, NotMPSPDZ says
+	// why.
 	MPSPDZ, NotMPSPDZ string
 }
 
@@ -137,8 +138,8 @@ func (k Kind) String() string {
 	return k.Describe().Name
 }
 
-// Multiplies reports whether batches compute products of encrypted values. Malformed evaluation keys could
-// make these products wrong, with correct MACs, so a sacrifice verifies them.
+// Multiplies reports whether batches compute products of encrypted values. Malformed evaluation
+// keys could make these products wrong, with correct MACs, so a sacrifice verifies them.
 func (k Kind) Multiplies() bool { return k.Describe().Products != NoProducts }
 
 // Shaped reports whether classes of the kind have a shape, and batches are cut into blocks.

@@ -8,8 +8,8 @@ import (
 // MaxSide is the largest side of a matrix, and the largest size in a convolution.
 const MaxSide = 1 << 14
 
-// Shape is the shape of all tuples of a class: of two matrices, or of a convolution. Single elements have
-// the zero Shape.
+// Shape is the shape of all tuples of a class: of two matrices, or of a convolution. Single
+// elements have the zero Shape.
 type Shape struct {
 	Matrix      MatrixShape
 	Convolution ConvolutionShape
@@ -18,9 +18,10 @@ type Shape struct {
 // MatrixShape is the shape of a product of a Rows x Inner and an Inner x Cols matrix.
 type MatrixShape struct{ Rows, Inner, Cols int }
 
-// ConvolutionShape is the shape of a convolution of an image of Channels x Height x Width with Outputs
-// kernels of Channels x KernelHeight x KernelWidth. The kernels move over the image by the strides; on each
-// side the image has padding zeros. The result is Outputs x OutHeight x OutWidth. All arrays are row-major.
+// ConvolutionShape is the shape of a convolution of an image of Channels x Height x Width with
+// Outputs kernels of Channels x KernelHeight x KernelWidth. The kernels move over the image by the
+// strides; on each side the image has padding zeros. The result is Outputs x OutHeight x OutWidth.
+// All arrays are row-major.
 type ConvolutionShape struct {
 	Channels      int `json:"channels"`
 	Height        int `json:"height"`
@@ -171,10 +172,10 @@ func (s ConvolutionShape) Check() error {
 	return err
 }
 
-// Product returns the shape of the matrix product that computes the convolution: the kernels, one row for
-// each output, times the windows of the image, one column for each position of the kernels. It returns an
-// error unless every entry of the image lies in some window, and every window covers part of the image. An
-// entry outside all windows would be in no ciphertext.
+// Product returns the shape of the matrix product that computes the convolution: the kernels, one
+// row for each output, times the windows of the image, one column for each position of the kernels.
+// It returns an error unless every entry of the image lies in some window, and every window covers
+// part of the image. An entry outside all windows would be in no ciphertext.
 func (s ConvolutionShape) Product() (MatrixShape, error) {
 	none := func(format string, args ...any) (MatrixShape, error) {
 		return MatrixShape{}, fmt.Errorf("no convolution: "+format, args...)

@@ -48,7 +48,8 @@ func (x *target) worstCaseFlood() *big.Int {
 	return e.Sub(e, noise)
 }
 
-// malformed returns an encryption of 0 whose phase has f/T added at coefficient 0, as its owner would send it.
+// malformed returns an encryption of 0 whose phase has f/T added at coefficient 0, as its owner
+// would send it.
 func (x *target) malformed(t *testing.T, f float64) *Inputs {
 	t.Helper()
 	x.renew()

@@ -86,11 +86,12 @@ func (s *Set) SquareNoise(terms, moved int) float64 {
 // up compensates for the rounding of floats.
 func up(x float64) float64 { return math.Ceil(x * (1 + 0x1p-30)) }
 
-// roundingTail is the factor r for which a sum of rounding errors exceeds r standard deviations with a probability of at
-// most 2^-128; rounding derives it.
+// roundingTail is the factor r for which a sum of rounding errors exceeds r standard deviations
+// with a probability of at most 2^-128; rounding derives it.
 const roundingTail = 13.5
 
-// secretVariance returns the variance of a coefficient of the secret key: 2/3 of a ternary one, w^2/2pi of a Gaussian one.
+// secretVariance returns the variance of a coefficient of the secret key: 2/3 of a ternary one,
+// w^2/2pi of a Gaussian one.
 func (s *Set) secretVariance() float64 {
 	if s.HasProof() {
 		return s.Proof.SecretWidth * s.Proof.SecretWidth / (2 * math.Pi)
@@ -98,15 +99,16 @@ func (s *Set) secretVariance() float64 {
 	return 2.0 / 3
 }
 
-// rounding bounds the error that a switch to q_0 adds to a coefficient of the phase, for an owner with an honest key. The
-// bound fails with a probability of at most 2^-128 for each coefficient, over the key and the answer; a failure makes that
-// coefficient decode to a wrong value.
+// rounding bounds the error that a switch to q_0 adds to a coefficient of the phase, for an owner
+// with an honest key. The bound fails with a probability of at most 2^-128 for each coefficient,
+// over the key and the answer; a failure makes that coefficient decode to a wrong value.
 //
-// The switch rounds c_0 and c_1, with errors r_0 and r_1 in [-1/2, 1/2], and the phase changes by r_0 + r_1 s. finish has
-// added a fresh encryption of 0 to the answer, so c_1 is pseudorandom also to the owner of s, and the test |r_1 s| > x is
-// efficient. Up to the advantage against ring-LWE the coefficients of r_1 are therefore independent of s and of each other,
-// and uniform on the multiples of q_0/Q in [-1/2, 1/2]. A coefficient of r_1 s is a sum X of N products r s with independent
-// factors, and Chernoff's bound is
+// The switch rounds c_0 and c_1, with errors r_0 and r_1 in [-1/2, 1/2], and the phase changes by
+// r_0 + r_1 s. finish has added a fresh encryption of 0 to the answer, so c_1 is pseudorandom also
+// to the owner of s, and the test |r_1 s| > x is efficient. Up to the advantage against ring-LWE
+// the coefficients of r_1 are therefore independent of s and of each other, and uniform on the
+// multiples of q_0/Q in [-1/2, 1/2]. A coefficient of r_1 s is a sum X of N products r s with
+// independent factors, and Chernoff's bound is
 //
 //		P(|X| > x) <= 2 E[exp(t r s)]^N exp(-t x).
 //
@@ -117,10 +119,12 @@ func (s *Set) secretVariance() float64 {
 //	    [0, 1/4], whose mean is at most 1/12, at most exp(a/12 + a^2/128). With V = N v/12 and x = 13.5 sqrt(V) the last term
 //	    adds 9342/N to the exponent, which is 1.6 bits for N = 2^13.
 //
-// For x = 13.5 sqrt(V) that is 2^-130.4 and 2^-128.8. r_0 depends on the phase and counts with its largest value, 1/2. Sets
-// for tests, with N = 64, have no such guarantee. The worst case of r_1 s, N/2, is 14 times as large for ternary keys of
-// N = 2^13: a flood that kept that distance left an eighth of every cell of the phase empty, and a client whose input has a
-// phase between two messages read the entries of a matrix from the place of the gap (TestFractionalInputsTellEntries).
+// For x = 13.5 sqrt(V) that is 2^-130.4 and 2^-128.8. r_0 depends on the phase and counts with its
+// largest value, 1/2. Sets for tests, with N = 64, have no such guarantee. The worst case of r_1 s,
+// N/2, is 14 times as large for ternary keys of N = 2^13: a flood that kept that distance left an
+// eighth of every cell of the phase empty, and a client whose input has a phase between two
+// messages read the entries of a matrix from the place of the gap
+// (TestFractionalInputsTellEntries).
 func (s *Set) rounding() int64 {
 	//lodge:check linear/rounding-gap [swap=roundingTail *
 	//  math.Sqrt(float64(s.N())*s.secretVariance()/12)=>float64(s.N()) / 2]

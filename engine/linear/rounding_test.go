@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// chernoff returns -log2 of the bound on P(|r_1 s| > x) that rounding derives, for the moment generating function of one
-// product r s computed by numerical integration over r in [-1/2, 1/2].
+// chernoff returns -log2 of the bound on P(|r_1 s| > x) that rounding derives, for the moment
+// generating function of one product r s computed by numerical integration over r in [-1/2, 1/2].
 func (s *Set) chernoff(x float64) float64 {
 	v := float64(s.N()) * s.secretVariance() / 12
 	t := x / v
@@ -40,7 +40,8 @@ func TestRoundingIsATailOf128Bits(t *testing.T) {
 	}
 }
 
-// Rounding errors of answers have the variance that the bound is computed from: r_0 + r_1 s measured in real switches.
+// Rounding errors of answers have the variance that the bound is computed from: r_0 + r_1 s
+// measured in real switches.
 func TestRoundingErrorsHaveTheirVariance(t *testing.T) {
 	for _, name := range []string{Unproved, DefaultVector, DefaultProduct} {
 		w := newWorld(t, name)

@@ -10,8 +10,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/keyset"
 )
 
-// DefaultVector and DefaultProduct name the sets that are used when the caller names none: for products on shares, with
-// inputs that the owner of the key proves, and for products of encrypted matrices.
+// DefaultVector and DefaultProduct name the sets that are used when the caller names none: for
+// products on shares, with inputs that the owner of the key proves, and for products of encrypted
+// matrices.
 const (
 	DefaultVector  = "V13-32-proved"
 	DefaultProduct = "P13-40"

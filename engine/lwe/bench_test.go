@@ -22,8 +22,8 @@ func BenchmarkBootstrap(b *testing.B) {
 	}
 }
 
-// BenchmarkGroup is of as many bootstraps as pass over the keys together, on one goroutine; time per bootstrap is
-// reported.
+// BenchmarkGroup is of as many bootstraps as pass over the keys together, on one goroutine; time
+// per bootstrap is reported.
 func BenchmarkGroup(b *testing.B) {
 	for _, name := range lwe.Names() {
 		b.Run(name, func(b *testing.B) {

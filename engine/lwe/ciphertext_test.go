@@ -139,7 +139,8 @@ func TestEncryptAndExtract(t *testing.T) {
 				}
 			}
 		}
-		// The same source gives the same ciphertext, another gives another; coefficients beyond the messages are 0.
+		// The same source gives the same ciphertext, another gives another; coefficients beyond the
+		// messages are 0.
 		a, _ := key.Encrypt([]uint64{3}, lwe.Plain, source.Sub("a"))
 		same, _ := key.Encrypt([]uint64{3}, lwe.Plain, source.Sub("a"))
 		other, _ := key.Encrypt([]uint64{3}, lwe.Plain, source.Sub("b"))

@@ -6,12 +6,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/codec"
 )
 
-// LWESize is the size in bytes of an encoded LWE ciphertext: N residues packed at the length of Q, and one more.
+// LWESize is the size in bytes of an encoded LWE ciphertext: N residues packed at the length of Q,
+// and one more.
 func (s *Scheme) LWESize() int {
 	return codec.PolySize(s.N(), []uint64{s.Q}) + codec.PolySize(1, []uint64{s.Q})
 }
 
-// RingSize is the size in bytes of an encoded ring ciphertext: A and then B, N packed residues each.
+// RingSize is the size in bytes of an encoded ring ciphertext: A and then B, N packed residues
+// each.
 func (s *Scheme) RingSize() int { return codec.PolySize(s.N(), []uint64{s.Q, s.Q}) }
 
 // AppendLWE appends the encoding of c.

@@ -23,18 +23,21 @@
 //	rotation key     for i < n: b_r = a_r z + e_r + (-z s_i g_r for r < l, s_i g_(r-l) for l <= r < 2l),  RGSW(s_i)
 //	switching key    for i < N, j < l: b = <a, s> + e + z_i g_j
 //
-// with g_j = 2^Drop B^j of the gadget in question. All a are expanded from one public seed by index; keys are the b.
+// with g_j = 2^Drop B^j of the gadget in question. All a are expanded from one public seed by
+// index; keys are the b.
 //
-// The paper's public key is N log Q samples of LWE, which encryption adds up with random bits: its security needs
-// enough of them for the leftover hash lemma, 10^5 vectors of N words. One ring sample does the same work: encryption
-// masks with a u + e1 and b u + e2 for a fresh short secret u. Its security is that of RLWE with the secrets z
-// and u, twice (Lyubashevsky, Peikert, Regev, 2010) — the assumption that the rotation key rests on anyway — and
-// encrypts N messages at once. The coefficients of a ring ciphertext under z are LWE ciphertexts under the vector z,
-// so users hold, and threshold decryption opens, the same ciphertexts as in the paper.
+// The paper's public key is N log Q samples of LWE, which encryption adds up with random bits: its
+// security needs enough of them for the leftover hash lemma, 10^5 vectors of N words. One ring
+// sample does the same work: encryption masks with a u + e1 and b u + e2 for a fresh short secret
+// u. Its security is that of RLWE with the secrets z and u, twice (Lyubashevsky, Peikert, Regev,
+// 2010) — the assumption that the rotation key rests on anyway — and encrypts N messages at once.
+// The coefficients of a ring ciphertext under z are LWE ciphertexts under the vector z, so users
+// hold, and threshold decryption opens, the same ciphertexts as in the paper.
 //
 // # Messages
 //
-// A message lies on the circle of phases, the residues modulo Q, by its encoding. p is the plaintext modulus, 16:
+// A message lies on the circle of phases, the residues modulo Q, by its encoding. p is the
+// plaintext modulus, 16:
 //
 //	plain    m in Z_p at round(Q m/p)     sums wrap around; threshold decryption opens these
 //	padded   m in [0,p) at round(Q m/2p)  lookups accept these, and return these or others
@@ -55,8 +58,8 @@
 //	rotate blindly  acc = (0, X^-c v); then for each i: acc += ((X^c_i - 1) acc) * RGSW(s_i)
 //	extract         coefficient 0 of acc, which is v at the phase
 //
-// where (a, b) * RGSW = sum of digits of a and of b times rows. v_j = f(round(p j/N)) for a table f, and v_j = Q/8 for
-// the sign, of which gates are linear sums with X, Y in {-1,1}/8:
+// where (a, b) * RGSW = sum of digits of a and of b times rows. v_j = f(round(p j/N)) for a table
+// f, and v_j = Q/8 for the sign, of which gates are linear sums with X, Y in {-1,1}/8:
 //
 //	AND  X+Y-1/8     NAND -X-Y+1/8     OR X+Y+1/8    NOR -X-Y-1/8
 //	XOR  2X+2Y+1/4   XNOR -2X-2Y-1/4   NOT -X, no bootstrap
@@ -80,20 +83,24 @@
 //
 // # Rounding with the mean
 //
-// Modulus switching leaves the error sum_i d_i s_i/Q, with d_i/Q uniform in [-1/2, 1/2]. Its variance is (n/2)/12, as half
-// of the s_i are 1. But the d_i are public and the mean of each s_i is 1/2, so the part sum_i d_i/2Q of the error is public.
-// Centred sets subtract that part from b before b is rounded. The remaining error is sum_i d_i (s_i - 1/2)/Q, of variance
-// (n/4)/12, for one addition a coordinate. The error of rounding b adds 1/12. Sets that shipped before do not subtract it,
-// because that changes the words of results: they have (1 + n/2)/12.
+// Modulus switching leaves the error sum_i d_i s_i/Q, with d_i/Q uniform in [-1/2, 1/2]. Its
+// variance is (n/2)/12, as half of the s_i are 1. But the d_i are public and the mean of each s_i
+// is 1/2, so the part sum_i d_i/2Q of the error is public. Centred sets subtract that part from b
+// before b is rounded. The remaining error is sum_i d_i (s_i - 1/2)/Q, of variance (n/4)/12, for
+// one addition a coordinate. The error of rounding b adds 1/12. Sets that shipped before do not
+// subtract it, because that changes the words of results: they have (1 + n/2)/12.
 //
-// A lookup errs if its rotation is off by N/2p or more, and a gate if by N/4. XOR and XNOR double their sums
-// and err if by N/2. In all sets, the rounding of modulus switching dominates this error: sqrt((1 + 232)/12) = 4.4 of 64
-// for lookups of T11-4. A lookup of a result fails with 2^-148, one of a sum of results (maxSum) under keys of 64 holders
-// with 2^-135, a gate with less than 2^-8000. These are averages over ciphertexts: the d_i are public, and an attacker
-// who picks among 2^64 ciphertexts the one with the largest sum of d_i^2, 1.27 times its mean, reaches 2^-110 to 2^-117.
+// A lookup errs if its rotation is off by N/2p or more, and a gate if by N/4. XOR and XNOR double
+// their sums and err if by N/2. In all sets, the rounding of modulus switching dominates this
+// error: sqrt((1 + 232)/12) = 4.4 of 64 for lookups of T11-4. A lookup of a result fails with
+// 2^-148, one of a sum of results (maxSum) under keys of 64 holders with 2^-135, a gate with less
+// than 2^-8000. These are averages over ciphertexts: the d_i are public, and an attacker who picks
+// among 2^64 ciphertexts the one with the largest sum of d_i^2, 1.27 times its mean, reaches 2^-110
+// to 2^-117.
 //
-// As rounding dominates, the gadgets may be coarse: T11-4 has one digit of 23 bits for the rotation, whose noise of 2^35
-// is little next to Q/2N = 2^38, and an eighth of the forward transforms of T11-53.
+// As rounding dominates, the gadgets may be coarse: T11-4 has one digit of 23 bits for the
+// rotation, whose noise of 2^35 is little next to Q/2N = 2^38, and an eighth of the forward
+// transforms of T11-53.
 //
 // # Sets
 //

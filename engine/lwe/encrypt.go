@@ -47,8 +47,8 @@ func (s *Scheme) ReceivePublicKey(digest [32]byte, header []byte, chunks [][32]b
 	return p, nil
 }
 
-// Encrypt returns a ring ciphertext whose coefficient k is messages[k] in the encoding, and 0 beyond the last of at
-// most N. With u a difference of bits in each coefficient and errors e1, e2,
+// Encrypt returns a ring ciphertext whose coefficient k is messages[k] in the encoding, and 0
+// beyond the last of at most N. With u a difference of bits in each coefficient and errors e1, e2,
 //
 //	(a u + e1, b u + e2 + m),  of phase m + e u + e2 - e1 z.
 //
@@ -95,7 +95,8 @@ func (p *PublicKey) Encrypt(messages []uint64, e Encoding, source *sample.Source
 	return c, nil
 }
 
-// FromSigned sets dst to integers below Q in magnitude, as residues, in a time that does not depend on them.
+// FromSigned sets dst to integers below Q in magnitude, as residues, in a time that does not depend
+// on them.
 func (s *Scheme) FromSigned(dst []uint64, v []int64) {
 	for i, x := range v {
 		dst[i] = s.residue(x)

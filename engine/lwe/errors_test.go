@@ -21,7 +21,8 @@ func variances() (list []float64) {
 	return append(list, minVariance, 1<<29, 1<<30, 1<<31, 1<<33, 1<<62, 1<<70)
 }
 
-// Second and fourth moments are those of a Gaussian. With 2^16 samples their deviations are 0.55 and 1.3 %.
+// Second and fourth moments are those of a Gaussian. With 2^16 samples their deviations are 0.55
+// and 1.3 %.
 func TestErrorsHaveTheirVariance(t *testing.T) {
 	const count = 1 << 16
 	v := make([]int64, count)

@@ -10,9 +10,10 @@ import (
 //
 //	x = sum_j d_j D B^j + r mod Q,  -D/2 <= r < D/2,
 //
-// where for B >= 4 x stands for the integer of (-Q/2, Q/2), d_j is in [-B/2, B/2) and the last digit also takes the
-// carry, and so is in [-B/2, B/2]; for B = 2 x stands for that of [0, Q), and digits are bits. With the half D/2 and
-// the middles (B/2) D B^j added, every digit is a field of bits of one word.
+// where for B >= 4 x stands for the integer of (-Q/2, Q/2), d_j is in [-B/2, B/2) and the last
+// digit also takes the carry, and so is in [-B/2, B/2]; for B = 2 x stands for that of [0, Q), and
+// digits are bits. With the half D/2 and the middles (B/2) D B^j added, every digit is a field of
+// bits of one word.
 type digits struct {
 	Gadget
 	q      uint64

@@ -65,8 +65,8 @@ func TestDigitsExhaustively(t *testing.T) {
 	}
 }
 
-// The gadgets of the sets at the ends of the range, around the places where digits carry, and at random; and the
-// kernel's digits on every path.
+// The gadgets of the sets at the ends of the range, around the places where digits carry, and at
+// random; and the kernel's digits on every path.
 func TestDigitsOfSets(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, s := range Sets() {

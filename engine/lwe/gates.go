@@ -65,8 +65,8 @@ func (s *Scheme) combine(dst *LWE, g Gate, x, y *LWE) {
 // Not sets dst to the negation of a bit, which needs no bootstrap. dst may be a.
 func (s *Scheme) Not(dst, a *LWE) { s.Neg(dst, a) }
 
-// Digit sets dst to the padded ciphertext of 0 for the bit false and of p/2 for true, which a table can turn into any
-// values: sums with Q/8 are 0 and Q/4. dst may be a.
+// Digit sets dst to the padded ciphertext of 0 for the bit false and of p/2 for true, which a table
+// can turn into any values: sums with Q/8 are 0 and Q/4. dst may be a.
 func (s *Scheme) Digit(dst, a *LWE) {
 	dst.Copy(a)
 	s.AddPhase(dst, s.eighth())

@@ -87,7 +87,8 @@ func (s *Scheme) checkKeys(k *Keys) error {
 	return nil
 }
 
-// ChunkWords is the number of residues in a chunk of encoded keys, the last one aside: below 4 MiB for any modulus.
+// ChunkWords is the number of residues in a chunk of encoded keys, the last one aside: below 4 MiB
+// for any modulus.
 const ChunkWords = 1 << 19
 
 // HeaderSize is the size in bytes of the header of keys: the hash of the set and the seed.

@@ -18,7 +18,8 @@ func newKeys(t testing.TB, name string) *lwe.Keys {
 	return newSecret(s).Keys(s.NoiseOf(3, 1), source.Sub("keys"))
 }
 
-// Every sample has the message that the package says it has, and errors of the variances of the noise model.
+// Every sample has the message that the package says it has, and errors of the variances of the
+// noise model.
 func TestKeysAreSamples(t *testing.T) {
 	eachTiny(t, func(t *testing.T, s *lwe.Scheme) {
 		secret, noise, mod, n := newSecret(s), s.NoiseOf(3, 1), s.Modulus(), s.N()

@@ -9,8 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 )
 
-// everySet runs f for the default and the sets for tests. Where long tests run, it also runs f for the paper's modulus,
-// whose keys take up to a gigabyte, and for legacy sets.
+// everySet runs f for the default and the sets for tests. Where long tests run, it also runs f for
+// the paper's modulus, whose keys take up to a gigabyte, and for legacy sets.
 func everySet(t *testing.T, f func(t *testing.T, s *subject)) {
 	var cases []longtest.Case
 	for _, set := range lwe.Sets() {
@@ -82,7 +82,8 @@ func TestLookupOnEverySet(t *testing.T) {
 	})
 }
 
-// A phase in the upper half of the circle, where no padded message is, gives minus the value of the other half.
+// A phase in the upper half of the circle, where no padded message is, gives minus the value of the
+// other half.
 func TestLookupIsNegacyclic(t *testing.T) {
 	for _, name := range tiny {
 		s := newSubject(t, name)

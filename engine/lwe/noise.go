@@ -2,21 +2,23 @@ package lwe
 
 import "math"
 
-// Every party's errors have at least this standard deviation, at which sums of discrete Gaussians are discrete
-// Gaussians but for 2^-128 (the smoothing of Z), and not the 0.7 of the paper.
+// Every party's errors have at least this standard deviation, at which sums of discrete Gaussians
+// are discrete Gaussians but for 2^-128 (the smoothing of Z), and not the 0.7 of the paper.
 const (
 	minDeviation = 2.1
 	minVariance  = minDeviation * minDeviation
 )
 
-// PartyVariance is the variance of the errors that each of n parties contributes to a key whose errors are to have the
-// given variance when t parties know their own: max(variance/(n-t), 2.1^2). Together they have n times as much.
+// PartyVariance is the variance of the errors that each of n parties contributes to a key whose
+// errors are to have the given variance when t parties know their own: max(variance/(n-t), 2.1^2).
+// Together they have n times as much.
 func PartyVariance(variance float64, parties, threshold int) float64 {
 	return max(variance/float64(parties-threshold), minVariance)
 }
 
-// Noise is the noise model of a set under keys whose errors have these variances in all. Variances of phases are in
-// units of 1, of residues modulo Q, unless said otherwise; terms are independent and their variances add up.
+// Noise is the noise model of a set under keys whose errors have these variances in all. Variances
+// of phases are in units of 1, of residues modulo Q, unless said otherwise; terms are independent
+// and their variances add up.
 type Noise struct {
 	Set    *Set
 	Ring   float64 // variance of each error of the public key and the rotation key
@@ -34,13 +36,15 @@ func (s *Set) NoiseOf(parties, threshold int) Noise {
 	}
 }
 
-// Variances of the coefficients of z, and of u in encryption, and mean of those of s and of their squares.
+// Variances of the coefficients of z, and of u in encryption, and mean of those of s and of their
+// squares.
 const (
 	varianceZ = 0.5
 	meanS     = 0.5
 )
 
-// digitSquare is the mean square of a digit: (B^2+2)/12 if it is uniform in [-B/2, B/2), 1/2 if it is a bit.
+// digitSquare is the mean square of a digit: (B^2+2)/12 if it is uniform in [-B/2, B/2), 1/2 if it
+// is a bit.
 func (g Gadget) digitSquare() float64 {
 	if g.LogBase == 1 {
 		return 0.5
@@ -49,7 +53,8 @@ func (g Gadget) digitSquare() float64 {
 	return (b*b + 2) / 12
 }
 
-// dropSquare is the mean square of what rounding to multiples of D = 2^Drop leaves, uniform in [-D/2, D/2): (D^2+2)/12.
+// dropSquare is the mean square of what rounding to multiples of D = 2^Drop leaves, uniform in
+// [-D/2, D/2): (D^2+2)/12.
 func (g Gadget) dropSquare(q uint64) float64 {
 	d := g.Drop(q)
 	if d == 0 {
@@ -83,14 +88,16 @@ func (n Noise) Bootstrapped() float64 {
 //
 //	N l D2 Switch + R2 N/2.
 //
-// Bits have the mean 1/2: for B = 2, half of the first term is the same for all ciphertexts of a key.
+// Bits have the mean 1/2: for B = 2, half of the first term is the same for all ciphertexts of a
+// key.
 func (n Noise) Switching() float64 {
 	g, d := n.Set.Switch, float64(n.Set.N())
 	return d*float64(g.Digits)*g.digitSquare()*n.Switch + d*varianceZ*g.dropSquare(n.Set.Q)
 }
 
-// Rounding is the variance that modulus switching adds, in units of 2N to the circle. Every coordinate a_i is rounded to
-// a multiple of Q/2N, with an error d_i/Q uniform in [-1/2, 1/2], and so is b:
+// Rounding is the variance that modulus switching adds, in units of 2N to the circle. Every
+// coordinate a_i is rounded to a multiple of Q/2N, with an error d_i/Q uniform in [-1/2, 1/2], and
+// so is b:
 //
 //	(1 + n/2)/12   of d_i s_i/Q, as half of the s_i are 1
 //	(1 + n/4)/12   if the set is Centred: of d_i (s_i - 1/2)/Q
@@ -109,27 +116,30 @@ func (n Noise) Decision(input float64) float64 {
 	return (input+n.Switching())*unit*unit + n.Rounding()
 }
 
-// LookupFailure is log2 of the probability that a lookup takes another entry than that of its input's message, for
-// padded input of given variance. The message is decided if the error is below N/2p, in units of 2N to the circle.
+// LookupFailure is log2 of the probability that a lookup takes another entry than that of its
+// input's message, for padded input of given variance. The message is decided if the error is below
+// N/2p, in units of 2N to the circle.
 func (n Noise) LookupFailure(input float64) float64 {
 	return Tail(float64(n.Set.N())/float64(2*n.Set.P)-0.5, n.Decision(input))
 }
 
-// GateFailure is log2 of the probability that a gate of two inputs of given variance gives the wrong bit: a sum of
-// inputs is decided if the error is below N/4; exclusive or doubles the sum and has N/2.
+// GateFailure is log2 of the probability that a gate of two inputs of given variance gives the
+// wrong bit: a sum of inputs is decided if the error is below N/4; exclusive or doubles the sum and
+// has N/2.
 func (n Noise) GateFailure(input float64) float64 {
 	half, d := float64(n.Set.N())/4, n.Decision
 	return max(Tail(half-0.5, d(2*input)), Tail(2*half-0.5, d(8*input)))
 }
 
-// OpenFailure is log2 of the probability that a ciphertext of given variance, in the plain encoding, is decoded to
-// another message: if the error reaches Q/2p.
+// OpenFailure is log2 of the probability that a ciphertext of given variance, in the plain
+// encoding, is decoded to another message: if the error reaches Q/2p.
 func (n Noise) OpenFailure(variance float64) float64 {
 	return Tail(float64(n.Set.Q)/float64(2*n.Set.P), variance)
 }
 
-// Tail is log2 of the probability that a Gaussian of this variance is at least as large as margin: of erfc(x) for
-// x = margin/sqrt(2 variance), which is below exp(-x^2)/(x sqrt(pi)) and close to it for x > 3.
+// Tail is log2 of the probability that a Gaussian of this variance is at least as large as margin:
+// of erfc(x) for x = margin/sqrt(2 variance), which is below exp(-x^2)/(x sqrt(pi)) and close to it
+// for x > 3.
 func Tail(margin, variance float64) float64 {
 	x := margin / math.Sqrt(2*variance)
 	if x < 20 {

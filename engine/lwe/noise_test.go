@@ -9,8 +9,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe/lwetest"
 )
 
-// The noise of every operation has the variance of the model. Given a key, terms depend on the norms of its errors and
-// on the number of ones in s, which vary little in large dimensions and by a quarter in tiny ones.
+// The noise of every operation has the variance of the model. Given a key, terms depend on the
+// norms of its errors and on the number of ones in s, which vary little in large dimensions and by
+// a quarter in tiny ones.
 func TestNoiseOnEverySet(t *testing.T) {
 	everySet(t, func(t *testing.T, s *subject) {
 		mod := s.Modulus()

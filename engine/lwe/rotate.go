@@ -1,17 +1,18 @@
 package lwe
 
-// Blind rotation turns a table by a phase that nobody knows. With c = round(2N b/Q) and c_i = round(2N a_i/Q) for a
-// ciphertext (a, b) under the binary s, the accumulator starts as the trivial ring ciphertext of X^-c v and takes a
-// step for every coordinate,
+// Blind rotation turns a table by a phase that nobody knows. With c = round(2N b/Q) and c_i =
+// round(2N a_i/Q) for a ciphertext (a, b) under the binary s, the accumulator starts as the trivial
+// ring ciphertext of X^-c v and takes a step for every coordinate,
 //
 //	acc <- acc + ((X^c_i - 1) acc) * RGSW(s_i),
 //
-// which multiplies it by X^c_i if s_i = 1. In the end its phase is X^-(c - sum_i c_i s_i) v, of which the constant
-// coefficient is the table's value. The external product of (a, b) with the rows of RGSW(s_i) is the sum of the digits
-// of a times the rows of -z s_i g_j, and of those of b times the rows of s_i g_j; its phase is s_i (b - a z).
+// which multiplies it by X^c_i if s_i = 1. In the end its phase is X^-(c - sum_i c_i s_i) v, of
+// which the constant coefficient is the table's value. The external product of (a, b) with the rows
+// of RGSW(s_i) is the sum of the digits of a times the rows of -z s_i g_j, and of those of b times
+// the rows of s_i g_j; its phase is s_i (b - a z).
 
-// rotationKey is the expanded rotation key: for each coordinate, row after row, the halves a and b in evaluation form,
-// so that a step reads one run of words from the first to the last.
+// rotationKey is the expanded rotation key: for each coordinate, row after row, the halves a and b
+// in evaluation form, so that a step reads one run of words from the first to the last.
 type rotationKey []uint64
 
 func (s *Scheme) newRotationKey() rotationKey {
@@ -84,8 +85,8 @@ func (s *Scheme) start(acc accumulator, t *Table, c int) {
 	s.turn(acc[1], t.v, (2*s.N()-c)&(2*s.N()-1), false)
 }
 
-// step multiplies the phase of acc by X^(e s_i), with the rows of coordinate i. It takes the same digit of both halves
-// at a time, and reduces the sum of their products once.
+// step multiplies the phase of acc by X^(e s_i), with the rows of coordinate i. It takes the same
+// digit of both halves at a time, and reduces the sum of their products once.
 func (r *rotator) step(s *Scheme, acc accumulator, rows []uint64, e int) {
 	n, count := s.N(), s.Set.Rotation.Digits
 	for half, x := range acc {

@@ -119,8 +119,8 @@ func (m measured) agrees(t *testing.T, name string, variance float64) {
 	t.Log(summary)
 }
 
-// Rounding errors have the variance and the tails of the model, for sets that subtract the mean and for those that do
-// not. Every day some thousands, and with -long all three million of each set.
+// Rounding errors have the variance and the tails of the model, for sets that subtract the mean and
+// for those that do not. Every day some thousands, and with -long all three million of each set.
 func TestRoundingOnEverySet(t *testing.T) {
 	count := 20_000
 	if longtest.All() {
@@ -135,7 +135,8 @@ func TestRoundingOnEverySet(t *testing.T) {
 	}
 }
 
-// Without the mean, T11-4 would have twice the variance and fail with 2^-71, which no set for new keys may.
+// Without the mean, T11-4 would have twice the variance and fail with 2^-71, which no set for new
+// keys may.
 func TestMeanLeftOut(t *testing.T) {
 	set := must(Lookup(Default))
 	if got := set.LookupFailure(); got > -128 {

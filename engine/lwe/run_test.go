@@ -28,7 +28,8 @@ func (s *subject) tasks(t testing.TB) []lwe.Task {
 	return list
 }
 
-// Any number of workers gives the results of one task at a time, also if a result replaces an operand.
+// Any number of workers gives the results of one task at a time, also if a result replaces an
+// operand.
 func TestRun(t *testing.T) {
 	for _, name := range tiny {
 		s := newSubject(t, name)
@@ -122,8 +123,8 @@ func TestTasksAreRefused(t *testing.T) {
 	}
 }
 
-// An evaluator does not know whose secret its keys and ciphertexts are under: with keys of another one, gates give
-// noise and no error, which is why keys are received by their digest.
+// An evaluator does not know whose secret its keys and ciphertexts are under: with keys of another
+// one, gates give noise and no error, which is why keys are received by their digest.
 func TestKeysOfAnotherSecret(t *testing.T) {
 	s := newSubject(t, tiny[0])
 	keys := newKeys(t, tiny[0])

@@ -58,8 +58,8 @@ func New(set *Set) (*Scheme, error) {
 	return s, nil
 }
 
-// Forward sets dst to the transform of src, N residues each, in the order of slots of package ring. They may be the
-// same.
+// Forward sets dst to the transform of src, N residues each, in the order of slots of package ring.
+// They may be the same.
 func (s *Scheme) Forward(dst, src []uint64) { s.ntt.Forward(dst, src) }
 
 // Inverse undoes Forward.
@@ -68,7 +68,8 @@ func (s *Scheme) Inverse(dst, src []uint64) { s.ntt.Inverse(dst, src) }
 // Modulus is the arithmetic modulo Q.
 func (s *Scheme) Modulus() kernel.Modulus { return s.mod }
 
-// Dot is the inner product <a, b> mod Q of at most 2^16 residues, in a time that does not depend on them.
+// Dot is the inner product <a, b> mod Q of at most 2^16 residues, in a time that does not depend on
+// them.
 func (s *Scheme) Dot(a, b []uint64) uint64 {
 	if len(a) != len(b) || len(a) > 1<<16 {
 		panic("lwe: inner product of vectors that differ in length or are too long")

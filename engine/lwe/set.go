@@ -13,7 +13,8 @@ import (
 // Default names the default set.
 const Default = "T11-4"
 
-// InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
+// InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for
+// tests.
 const InsecurePrefix = keyset.InsecurePrefix
 
 // A Set is one choice of rings, moduli, distributions and gadgets, for a [Scheme]. Sets are data
@@ -31,7 +32,8 @@ type Set struct {
 	Centred        bool    // modulus switching subtracts the mean of its rounding errors
 	Insecure       bool    // for tests only; the name says so too
 
-	// Successor names the set to make new keys with, if this one is legacy. It is not a part of the hash.
+	// Successor names the set to make new keys with, if this one is legacy. It is not a part of the
+	// hash.
 	Successor string
 }
 
@@ -112,11 +114,13 @@ func (s *Set) Security() Security {
 // maxHolders is the largest number of holders of a key, that of package share.
 const maxHolders = 64
 
-// maxSum bounds the square of a sum of coefficients that a circuit gives to results before it looks them up.
+// maxSum bounds the square of a sum of coefficients that a circuit gives to results before it looks
+// them up.
 const maxSum = 20
 
-// LookupFailure is log2 of the probability that a lookup of a sum of results, its coefficients' squares adding up to
-// maxSum at most, takes the wrong entry under the keys of any number of holders: the worst that circuits meet.
+// LookupFailure is log2 of the probability that a lookup of a sum of results, its coefficients'
+// squares adding up to maxSum at most, takes the wrong entry under the keys of any number of
+// holders: the worst that circuits meet.
 func (s *Set) LookupFailure() float64 {
 	noise := s.NoiseOf(maxHolders, (maxHolders-1)/2)
 	return noise.LookupFailure(maxSum * noise.Bootstrapped())
@@ -139,7 +143,8 @@ func (s *Set) CheckNewKeys() error { return s.standing().CheckNewKeys() }
 // N is the ring degree.
 func (s *Set) N() int { return 1 << s.LogN }
 
-// Drop is log2 of what digit 0 of the gadget counts modulo q: residues are rounded to multiples of 2^Drop.
+// Drop is log2 of what digit 0 of the gadget counts modulo q: residues are rounded to multiples of
+// 2^Drop.
 func (g Gadget) Drop(q uint64) int { return bits.Len64(q) - g.LogBase*g.Digits }
 
 // Factor is g_j, what digit j counts, j in [0, Digits).
@@ -149,7 +154,8 @@ var sets = keyset.Registry[Set]{
 	Scheme: "lwe", Sets: registry, Label: func(s *Set) (string, bool) { return s.Name, !s.Insecure && !s.Legacy() },
 }
 
-// Sets lists every set: those for new keys, legacy ones, those for tests. The caller owns the result.
+// Sets lists every set: those for new keys, legacy ones, those for tests. The caller owns the
+// result.
 func Sets() []*Set { return registry() }
 
 // Names lists the sets for new keys, without those for tests.
@@ -158,8 +164,8 @@ func Names() []string { return sets.Names() }
 // Lookup finds a set by name. The error is a [*keyset.UnknownError].
 func Lookup(name string) (*Set, error) { return sets.Lookup(name) }
 
-// maxBits bounds the modulus, so that 2^16 products of residues add up to two words; and maxSwitchBase the digits of
-// key switching too, so that some residues times digits add up to one.
+// maxBits bounds the modulus, so that 2^16 products of residues add up to two words; and
+// maxSwitchBase the digits of key switching too, so that some residues times digits add up to one.
 const (
 	maxBits         = 54
 	maxSwitchBase   = 8

@@ -14,8 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 )
 
-// Sets for new keys have 128 bits by the model of package hardness. A legacy set falls short of that or of the bound on
-// failures, and names a set that does not.
+// Sets for new keys have 128 bits by the model of package hardness. A legacy set falls short of
+// that or of the bound on failures, and names a set that does not.
 func TestSecurity(t *testing.T) {
 	want := map[string]string{"T11-4": "", "T11-53": "", "L11-50": "T11-4", "L11-53": "T11-53"}
 	for _, s := range Sets() {

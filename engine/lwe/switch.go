@@ -6,16 +6,17 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// Key switching makes of (a, b) under z a ciphertext under s of the same phase, but for noise: with d_ij the digits of
-// a_i,
+// Key switching makes of (a, b) under z a ciphertext under s of the same phase, but for noise: with
+// d_ij the digits of a_i,
 //
 //	(0, b) - sum_ij d_ij K_ij,  K_ij the sample of z_i g_j.
 //
-// Rows are added up as integers, with reductions between blocks of rows. A block is also a part of the key small enough
-// to stay in the cache while several ciphertexts pass over it.
+// Rows are added up as integers, with reductions between blocks of rows. A block is also a part of
+// the key small enough to stay in the cache while several ciphertexts pass over it.
 const blockRows = 128
 
-// rowsPerBlock is the number of rows of a block: |d| <= 2^(LogBase-1), so that sums are below 2^62 in magnitude.
+// rowsPerBlock is the number of rows of a block: |d| <= 2^(LogBase-1), so that sums are below 2^62
+// in magnitude.
 func (s *Set) rowsPerBlock() int {
 	return min(blockRows, 1<<(62-bits.Len64(s.Q)-(s.Switch.LogBase-1)))
 }
@@ -72,7 +73,8 @@ func (w *switched) cut(s *Scheme, c *LWE) {
 	w.b = c.B
 }
 
-// keySwitch sets each of the switched to the ciphertext under s of the phase of the ciphertext of the same place.
+// keySwitch sets each of the switched to the ciphertext under s of the phase of the ciphertext of
+// the same place.
 func (s *Scheme) keySwitch(dst []switched, key *switchKey, from []*LWE) {
 	for i := range dst {
 		dst[i].cut(s, from[i])
@@ -123,8 +125,8 @@ func (w *switched) addBlock(s *Scheme, key *switchKey, end int) {
 	w.b = s.mod.Sub(w.b, s.mod.Reduce(0, b+shift))
 }
 
-// exponent is round(2N x/Q) mod 2N, a residue as a turn in units of 2N to the circle, and the rounding error
-// d = 2N x - Q round(2N x/Q), an integer in [-Q/2, Q/2].
+// exponent is round(2N x/Q) mod 2N, a residue as a turn in units of 2N to the circle, and the
+// rounding error d = 2N x - Q round(2N x/Q), an integer in [-Q/2, Q/2].
 func (s *Scheme) exponent(x uint64) (turn int, d int64) {
 	high, low := bits.Mul64(x, uint64(2*s.N()))
 	low, c := bits.Add64(low, s.Q/2, 0)
@@ -132,15 +134,17 @@ func (s *Scheme) exponent(x uint64) (turn int, d int64) {
 	return int(quotient) & (2*s.N() - 1), int64(rest) - int64(s.Q/2)
 }
 
-// round switches the modulus of w: it sets the turns of all coordinates, in units of 2N to the circle.
+// round switches the modulus of w: it sets the turns of all coordinates, in units of 2N to the
+// circle.
 //
-// Rounding changes the phase by sum_i d_i s_i/Q less the error of b. The d_i are public, and each s_i has the mean 1/2,
-// so sum_i d_i/2 of it is known to everybody before the rotation. A centred set subtracts it from b, which leaves
-// sum_i d_i (s_i - 1/2)/Q:
+// Rounding changes the phase by sum_i d_i s_i/Q less the error of b. The d_i are public, and each
+// s_i has the mean 1/2, so sum_i d_i/2 of it is known to everybody before the rotation. A centred
+// set subtracts it from b, which leaves sum_i d_i (s_i - 1/2)/Q:
 //
 //	round((2N b - sum_i d_i/2)/Q) = floor((4N b - sum_i d_i + Q)/2Q)
 //
-// As s_i - 1/2 is 1/2 or -1/2, its square is 1/4, where that of s_i has the mean 1/2: half of the variance.
+// As s_i - 1/2 is 1/2 or -1/2, its square is 1/4, where that of s_i has the mean 1/2: half of the
+// variance.
 func (w *switched) round(s *Scheme) {
 	var sum int64 // |sum| <= n Q/2 < 2^62, which Validate ensures
 	for i, x := range w.a {

@@ -22,8 +22,9 @@ func (s *Scheme) NewTable(outputs []uint64, e Encoding) (*Table, error) {
 			return nil, fmt.Errorf("value %d: %w", m, err)
 		}
 	}
-	// Turned by a phase of j/2N of the circle, the constant coefficient is v_j for j < N and -v_{j-N} beyond. The message
-	// of j is round(p j/N); from N - N/2p on it is that of -(N-j), which is 0 less a little, and as the turn by j + N.
+	// Turned by a phase of j/2N of the circle, the constant coefficient is v_j for j < N and
+	// -v_{j-N} beyond. The message of j is round(p j/N); from N - N/2p on it is that of -(N-j),
+	// which is 0 less a little, and as the turn by j + N.
 	t := &Table{s, make([]uint64, s.N())}
 	width := s.N() / len(outputs)
 	for j := range t.v {
@@ -36,7 +37,8 @@ func (s *Scheme) NewTable(outputs []uint64, e Encoding) (*Table, error) {
 	return t, nil
 }
 
-// sign is the table of gates: Q/8 for phases in the upper half of the circle, -Q/8 for those in the lower half.
+// sign is the table of gates: Q/8 for phases in the upper half of the circle, -Q/8 for those in the
+// lower half.
 func (s *Scheme) sign() *Table {
 	t := &Table{s, make([]uint64, s.N())}
 	for j := range t.v {

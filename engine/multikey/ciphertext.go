@@ -105,7 +105,8 @@ func (s *Scheme) Check(c *Ciphertext) error {
 	return nil
 }
 
-// CiphertextSize returns the size in bytes of an encoded ciphertext of k parts: k, the keys' names, B, and n words for each.
+// CiphertextSize returns the size in bytes of an encoded ciphertext of k parts: k, the keys' names,
+// B, and n words for each.
 func (s *Scheme) CiphertextSize(k int) int { return 1 + 4 + k*(32+4*s.Dim) }
 
 // AppendCiphertext appends the encoding of a ciphertext that Check accepts.

@@ -168,7 +168,8 @@ func (m *maker) noise(b *makerBench, label string, index ...uint64) {
 	}
 }
 
-// product adds or subtracts the exact product of a uniform element and a short one, given by its transform.
+// product adds or subtracts the exact product of a uniform element and a short one, given by its
+// transform.
 func (b *makerBench) product(a []uint64, short poly.FourierPoly, less bool) {
 	p, sum := poly.Poly[uint64]{Coeffs: a}, poly.Poly[uint64]{Coeffs: b.sum}
 	if less {

@@ -67,7 +67,8 @@ func (b *bench) merge(e *Evaluator, in *bootstrap) *extracted {
 	return extract(in, c)
 }
 
-// extracted is an LWE ciphertext under all coefficients of the parties' secrets, with words modulo 2^64.
+// extracted is an LWE ciphertext under all coefficients of the parties' secrets, with words modulo
+// 2^64.
 type extracted struct {
 	ids  []KeyID
 	keys []*expanded

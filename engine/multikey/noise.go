@@ -114,8 +114,9 @@ func (n Noise) Gate() float64 { return n.Merged() + n.Switching() }
 // Mux returns the variance of a result of a multiplexer, the sum of two merged ciphertexts.
 func (n Noise) Mux() float64 { return 2*n.Merged() + n.Switching() }
 
-// Rounding returns the variance of rounding a ciphertext to multiples of 1/2N. In these units the error of a word is uniform in
-// [-1/2, 1/2], and a coordinate of z is 1 with probability p = 1/(Block+1):
+// Rounding returns the variance of rounding a ciphertext to multiples of 1/2N. In these units the
+// error of a word is uniform in [-1/2, 1/2], and a coordinate of z is 1 with probability p =
+// 1/(Block+1):
 //
 //	(1 + k n p)/12         of d_i z_i
 //	(1 + k n p (1-p))/12   if the set is Centred: of d_i (z_i - p)

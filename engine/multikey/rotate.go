@@ -36,9 +36,10 @@ func (s *Scheme) rounding(x uint32) int32 {
 
 // body returns the exponent of the word b of a ciphertext.
 //
-// Rounding the masks changes the phase b + sum_i a_i z_i by less than sum_i d_i z_i, with the public errors d_i of all
-// parts, and each z_i is 1 with probability p = 1/(Block+1). So sum_i d_i p of it is known before the rotation. A centred set
-// adds it to b first, rounded down to a word, which leaves sum_i d_i (z_i - p).
+// Rounding the masks changes the phase b + sum_i a_i z_i by less than sum_i d_i z_i, with the
+// public errors d_i of all parts, and each z_i is 1 with probability p = 1/(Block+1). So sum_i d_i
+// p of it is known before the rotation. A centred set adds it to b first, rounded down to a word,
+// which leaves sum_i d_i (z_i - p).
 func (s *Scheme) body(c *Ciphertext) int {
 	if !s.Centred {
 		return s.exponent(c.B)
@@ -98,7 +99,8 @@ func (s *Scheme) elements(a Accumulator) [][2]poly.Poly[uint64] {
 //
 //	acc <- acc + sum_i (X^-a_i - 1) (acc (*) RGSW(z_i)),
 //
-// and all rows of the gadget together, so that a step's part of the key and its monomials are read and made once.
+// and all rows of the gadget together, so that a step's part of the key and its monomials are read
+// and made once.
 func (b *bench) rotate(s *Scheme, rotation [][2]poly.FourierPoly, exponents []uint16) Accumulator {
 	out := make(Accumulator, s.accumulatorWords())
 	acc := s.elements(out)

@@ -88,5 +88,6 @@ func errorsOf(deviation float64, bits int) (*lwe.Errors, error) {
 	return lwe.NewErrors(d * d)
 }
 
-// CRS returns the digest of the common reference string and the set: SHA-256 of a tag, the set's hash, and the words.
+// CRS returns the digest of the common reference string and the set: SHA-256 of a tag, the set's
+// hash, and the words.
 func (s *Scheme) CRS() [32]byte { return s.crs }

@@ -49,8 +49,8 @@ func (s *Scheme) drawSecret(source *sample.Source) *coefficients {
 	return c
 }
 
-// SecretSize returns the size in bytes of an encoded secret key: the set's hash, the digest of the common reference string,
-// the key's name, and N bits.
+// SecretSize returns the size in bytes of an encoded secret key: the set's hash, the digest of the
+// common reference string, the key's name, and N bits.
 func (s *Scheme) SecretSize() int { return 96 + s.N()/8 }
 
 // AppendSecret appends the encoding of a secret, for storage in a vault.

@@ -16,7 +16,8 @@ const Default = "M11-4-128"
 // for tests.
 const InsecurePrefix = keyset.InsecurePrefix
 
-// A Set is one choice of dimensions, distributions and gadgets. Sets are data and must not be modified.
+// A Set is one choice of dimensions, distributions and gadgets. Sets are data and must not be
+// modified.
 type Set struct {
 	Name     string
 	Parties  int     // maximal number of parties in one ciphertext
@@ -50,8 +51,9 @@ func paper(name string, parties int, rotation, lev, uni Gadget) *Set {
 	}
 }
 
-// shipped returns a set whose ring errors have the deviation 2^-50. Deviations are written as constants because they are part of
-// the set's hash: computed powers differ in their last bits between processors.
+// shipped returns a set whose ring errors have the deviation 2^-50. Deviations are written as
+// constants because they are part of the set's hash: computed powers differ in their last bits
+// between processors.
 func shipped(name string, parties, dim int, deviation float64, rotation, lev, switches Gadget) *Set {
 	return &Set{
 		Name: name, Parties: parties, LogN: 11, Dim: dim, Block: 2,

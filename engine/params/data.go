@@ -2,9 +2,9 @@ package params
 
 import "math/big"
 
-// Primes q = 1 mod 2N. In each pair the auxiliary primes are the next larger ones, or the largest under the same power
-// of two, so that their product exceeds that of the moduli. They have at most 50 bits for N up to 2^14, the width of
-// the IFMA kernels.
+// Primes q = 1 mod 2N. In each pair the auxiliary primes are the next larger ones, or the largest
+// under the same power of two, so that their product exceeds that of the moduli. They have at most
+// 50 bits for N up to 2^14, the width of the IFMA kernels.
 var (
 	// 7 x 49 bits, 1 mod 2^15.
 	q49 = []uint64{
@@ -55,16 +55,16 @@ var (
 const (
 	width319 = 7.9961441960728905 // standard deviation 3.19
 
-	// 2*sqrt(2)*beta(N), rounded up: twice the width at which Hint-RLWE reduces to RLWE, as proofs of keys need it.
-	// beta(N) = sqrt(ln(2N(1+2^128))/pi). Standard deviation 6.34 at N = 2^14.
+	// 2*sqrt(2)*beta(N), rounded up: twice the width at which Hint-RLWE reduces to RLWE, as proofs
+	// of keys need it. beta(N) = sqrt(ln(2N(1+2^128))/pi). Standard deviation 6.34 at N = 2^14.
 	widthProved6  = 15.436529667151998
 	widthProved8  = 15.550453940876007
 	widthProved11 = 15.719792370479
 	widthProved14 = 15.887325973071537
 )
 
-// fieldsUnder lists fields p = b^M+1 with b = 2^logB-x. Each was found as the least x for which p is prime and 2N
-// divides p-1 at the largest N that uses it.
+// fieldsUnder lists fields p = b^M+1 with b = 2^logB-x. Each was found as the least x for which p
+// is prime and 2N divides p-1 at the largest N that uses it.
 func fieldsUnder(logB int, list ...fieldDatum) []FieldSpec {
 	var fields []FieldSpec
 	for _, d := range list {
@@ -144,8 +144,8 @@ func shipped() []*Set {
 	}
 }
 
-// tiny lists rings that are too small to be secure and large enough to run every protocol: all algebraic conditions
-// hold and the noise fits. Each copies the moduli and digits of a shipped set.
+// tiny lists rings that are too small to be secure and large enough to run every protocol: all
+// algebraic conditions hold and the noise fits. Each copies the moduli and digits of a shipped set.
 func tiny() []*Set {
 	return []*Set{
 		{

@@ -13,7 +13,7 @@
 //   - the ciphertext is switched to a smaller modulus q' before distributed decryption, the flooding is taken as large
 //     as q' admits, and the condition counts all n floods.
 //
-// Everything that parties must agree on (PoPK bounds, flooding, the decryption modulus, hashes) is computed in integers:
-// fixed point with 128 fractional bits, always rounded to the safe side. Floating point appears in logarithms for
-// people only.
+// Everything that parties must agree on (PoPK bounds, flooding, the decryption modulus, hashes) is
+// computed in integers: fixed point with 128 fractional bits, always rounded to the safe side.
+// Floating point appears in logarithms for people only.
 package params

@@ -6,8 +6,8 @@ import (
 	"math/big"
 )
 
-// A fixed is a nonnegative upper bound, an integer number of units of 2^-fracBits. Every operation rounds up, so a
-// bound computed from bounds is a bound, and the same one on every machine.
+// A fixed is a nonnegative upper bound, an integer number of units of 2^-fracBits. Every operation
+// rounds up, so a bound computed from bounds is a bound, and the same one on every machine.
 type fixed struct{ v *big.Int }
 
 const fracBits = 128
@@ -33,7 +33,8 @@ func fixedOf(n int) fixed { return fixedInt(big.NewInt(int64(n))) }
 // ratio is num/den for den > 0.
 func ratio(num, den int64) fixed { return fixedInt(big.NewInt(num)).over(big.NewInt(den)) }
 
-// fixedWidth is the exact value of a width; widths are at least 1, so that no bit of the double is lost.
+// fixedWidth is the exact value of a width; widths are at least 1, so that no bit of the double is
+// lost.
 func fixedWidth(w float64) fixed {
 	f := new(big.Float).SetFloat64(w)
 	v, acc := f.SetMantExp(f, fracBits).Int(nil)

@@ -8,7 +8,8 @@ import (
 	"math/big"
 )
 
-// transcript hashes fields in a fixed order, each preceded by its length in eight bytes, big endian.
+// transcript hashes fields in a fixed order, each preceded by its length in eight bytes, big
+// endian.
 type transcript struct{ h hash.Hash }
 
 func newTranscript(tag string) transcript {
@@ -57,8 +58,8 @@ func (t transcript) sum() (d [32]byte) {
 	return d
 }
 
-// Hash identifies everything in the set that keys depend on, its name included, and not its fields: a key set serves
-// fields that are added later.
+// Hash identifies everything in the set that keys depend on, its name included, and not its fields:
+// a key set serves fields that are added later.
 func (s *Set) Hash() [32]byte {
 	t := newTranscript("lodge params set 1")
 	//lodge:check params/set-hash/name [run=TestSetHash] sets that differ only in their name have
@@ -93,8 +94,8 @@ func (s *Set) Hash() [32]byte {
 	return t.sum()
 }
 
-// Hash identifies the instance: the protocol version, the set, the field with its root of unity xi (another root
-// permutes the slots), the use, and every bound that parties must share.
+// Hash identifies the instance: the protocol version, the set, the field with its root of unity xi
+// (another root permutes the slots), the use, and every bound that parties must share.
 func (i *Instance) Hash() [32]byte { return i.hash }
 
 func (i *Instance) digest() ([32]byte, error) {

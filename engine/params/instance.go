@@ -21,7 +21,8 @@ const (
 	maxU       = 1 << 20
 )
 
-// scalarBlocks is the number of blocks of D scalar triples of the batch for which a use that leaves U open is sized.
+// scalarBlocks is the number of blocks of D scalar triples of the batch for which a use that leaves
+// U open is sized.
 const scalarBlocks = 16
 
 // A Use is the purpose of an [Instance], which determines its sizes.
@@ -32,8 +33,9 @@ type Use struct {
 	Inner   int // terms of the inner products that are accumulated before decryption, a multiple of Dim; 0 takes Dim
 }
 
-// DefaultU is the number of PoPK ciphertexts of a batch of blocks: two factors of dim ciphertexts each and, for
-// matrices, one of which a slot masks the combination that the MAC check opens. Scalars give up a triple for that.
+// DefaultU is the number of PoPK ciphertexts of a batch of blocks: two factors of dim ciphertexts
+// each and, for matrices, one of which a slot masks the combination that the MAC check opens.
+// Scalars give up a triple for that.
 func DefaultU(dim, blocks int) int {
 	if dim == 1 {
 		return 2 * blocks
@@ -223,7 +225,8 @@ func (i *Instance) setDecryption(v noise) bool {
 	return false
 }
 
-// setsThatFit lists the secure sets that serve a field and use, under keys that were proved or were not.
+// setsThatFit lists the secure sets that serve a field and use, under keys that were proved or were
+// not.
 func setsThatFit(field string, u Use, proved bool) []string {
 	var names []string
 	for _, s := range registry() {
@@ -250,8 +253,8 @@ func (i *Instance) Term(name string) (Term, bool) {
 	return Term{}, false
 }
 
-// NeedWithProvedKeys is log2 of the least q once key shares are proved with the given number of challenges, a power of
-// two from 4 to 2N/d: proofs bound the keys less tightly than honesty does.
+// NeedWithProvedKeys is log2 of the least q once key shares are proved with the given number of
+// challenges, a power of two from 4 to 2N/d: proofs bound the keys less tightly than honesty does.
 func (i *Instance) NeedWithProvedKeys(challenges int) float64 {
 	if challenges < 4 || bits.OnesCount(uint(challenges)) != 1 {
 		return math.Inf(1)

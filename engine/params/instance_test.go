@@ -115,7 +115,8 @@ func TestUseIsCompleted(t *testing.T) {
 	}
 }
 
-// E is the largest integer with (b+1)(PhaseBound+n(E+1)) < q'/2, at least 2^lambda*PhaseBound, and no shorter q' does.
+// E is the largest integer with (b+1)(PhaseBound+n(E+1)) < q'/2, at least 2^lambda*PhaseBound, and
+// no shorter q' does.
 func TestFlooding(t *testing.T) {
 	for _, s := range Sets() {
 		for _, f := range s.Fields {
@@ -144,7 +145,8 @@ func TestFlooding(t *testing.T) {
 			if i.FloodBound.Cmp(least) < 0 || i.FloodBits < float64(s.LambdaDDec) {
 				t.Errorf("%s %s: flooding of %.1f bits", s.Name, f.Name, i.FloodBits)
 			}
-			// With one prime less even the rounding of the switch, a lower bound of the phase, has no room.
+			// With one prime less even the rounding of the switch, a lower bound of the phase, has
+			// no room.
 			round, _ := i.Term("switch")
 			least.Lsh(round.Bound, uint(s.LambdaDDec))
 			if short := product(s.Q[:i.DDecPrimes-1]); i.DDecPrimes < len(s.Q) && fits(least, short) {
@@ -277,7 +279,8 @@ func TestInstanceHashBinds(t *testing.T) {
 	}
 }
 
-// Coefficients of t, whatever a frame says, have at most 31 bits with their sign: what encryption takes as randomness.
+// Coefficients of t, whatever a frame says, have at most 31 bits with their sign: what encryption
+// takes as randomness.
 func TestRandomnessIsSmall(t *testing.T) {
 	for _, s := range Sets() {
 		for _, f := range s.Fields {

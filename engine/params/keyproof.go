@@ -2,9 +2,10 @@ package params
 
 import "fmt"
 
-// A KeyProof holds the parameters of the proof that one party's shares of the keys are well formed. Its challenges are the
-// monomials X^(k Stride), which the rotations of the keys fix. Each of V repetitions has one response to the secret, one to
-// the ephemeral secret of the relinearisation key, and one to the error of every equation.
+// A KeyProof holds the parameters of the proof that one party's shares of the keys are well formed.
+// Its challenges are the monomials X^(k Stride), which the rotations of the keys fix. Each of V
+// repetitions has one response to the secret, one to the ephemeral secret of the relinearisation
+// key, and one to the error of every equation.
 type KeyProof struct {
 	Challenges int     // |C|, a power of two
 	Stride     int     // 2N/|C|
@@ -14,7 +15,8 @@ type KeyProof struct {
 	Bits       int     // of a coefficient of a response, the sign included
 }
 
-// Challenge sets. The larger one makes shorter proofs, the smaller one tighter bounds, which many parties need.
+// Challenge sets. The larger one makes shorter proofs, the smaller one tighter bounds, which many
+// parties need.
 const (
 	manyChallenges   = 256
 	fewChallenges    = 32
@@ -22,7 +24,8 @@ const (
 	minKeyChallenges = 4
 )
 
-// keyChallenges is the largest challenge set of key proofs of n parties. Rotations of a high dimension leave fewer.
+// keyChallenges is the largest challenge set of key proofs of n parties. Rotations of a high
+// dimension leave fewer.
 func (s *Set) keyChallenges(parties int) int {
 	c := manyChallenges
 	if parties > partiesWithMany {
@@ -58,14 +61,15 @@ func (s *Set) KeyProof(parties, dim int) (KeyProof, error) {
 	}, nil
 }
 
-// keyResponseWidth is the width of every coefficient of an honest response, 2*sqrt(2)*beta*sqrt(1+V): a witness turned by a
-// monomial and a mask.
+// keyResponseWidth is the width of every coefficient of an honest response,
+// 2*sqrt(2)*beta*sqrt(1+V): a witness turned by a monomial and a mask.
 func keyResponseWidth(s *Set, challenges int) fixed {
 	return betaSquared(s).timesInt(8 * (1 + repetitions(s, challenges))).sqrt()
 }
 
-// keyResponse bounds the canonical norm of a response, 3.96*sqrt(N)*width. The square of a value of an honest one is
-// close to exponential with mean N*width^2/(2*pi), so that it exceeds this with probability exp(-3.96^2*2*pi), below 2^-142.
+// keyResponse bounds the canonical norm of a response, 3.96*sqrt(N)*width. The square of a value of
+// an honest one is close to exponential with mean N*width^2/(2*pi), so that it exceeds this with
+// probability exp(-3.96^2*2*pi), below 2^-142.
 func keyResponse(s *Set, challenges int) fixed {
 	return fixedOf(s.N()).sqrt().times(keyResponseWidth(s, challenges), ratio(396, 100))
 }

@@ -2,11 +2,11 @@ package params
 
 import "math/big"
 
-// The noise model bounds phase errors: a ciphertext (c0, c1) of the message mu has c0+c1*s = (q/P)*mu + error mod q.
-// Bounds are of the canonical norm (largest complex embedding) unless they say coefficients. The
-// witnesses of a PoPK, which a peer may choose, enter with the proved bound; honest randomness enters with six standard
-// deviations.
-// The relative noise of the paper is (b+1)/q times the phase error.
+// The noise model bounds phase errors: a ciphertext (c0, c1) of the message mu has c0+c1*s =
+// (q/P)*mu + error mod q. Bounds are of the canonical norm (largest complex embedding) unless they
+// say coefficients. The witnesses of a PoPK, which a peer may choose, enter with the proved bound;
+// honest randomness enters with six standard deviations. The relative noise of the paper is (b+1)/q
+// times the phase error.
 
 // A Term is one bound of the noise model.
 type Term struct {
@@ -42,10 +42,10 @@ func honestKeys(s *Set, parties int) keyBounds {
 	return k
 }
 
-// provedKeys bounds keys whose shares were proved with the given number of monomial challenges (a power of two). They are
-// twice the sum of the shares, of which responses bound each: 2s is 2(z-z')/(w-w') for two responses to challenges w and w'.
-// The relinearisation key is four times that of the shares, with an error of s*e0 + u*e1 + 2*e2 in doubled secrets and
-// errors.
+// provedKeys bounds keys whose shares were proved with the given number of monomial challenges (a
+// power of two). They are twice the sum of the shares, of which responses bound each: 2s is
+// 2(z-z')/(w-w') for two responses to challenges w and w'. The relinearisation key is four times
+// that of the shares, with an error of s*e0 + u*e1 + 2*e2 in doubled secrets and errors.
 func provedKeys(s *Set, parties, challenges int) keyBounds {
 	secret := inverseGap(challenges).times(keyResponse(s, challenges)).timesInt(2 * parties)
 	k := keyBounds{s: secret, rms: secret, e: secret}
@@ -76,7 +76,8 @@ type noise struct {
 	need      fixed // the least q that decrypts macAlphaC with flooding
 }
 
-// newNoise evaluates the model. d*(b+1) counts Inner products; all blocks that one output accumulates count.
+// newNoise evaluates the model. d*(b+1) counts Inner products; all blocks that one output
+// accumulates count.
 func newNoise(s *Set, f FieldSpec, u Use, popk, mac Proof, k keyBounds) noise {
 	var (
 		bPlus1   = fixedInt(new(big.Int).Add(f.B, one))
@@ -103,7 +104,8 @@ func newNoise(s *Set, f FieldSpec, u Use, popk, mac Proof, k keyBounds) noise {
 	v.ksRotate = digit.times(k.e)
 	v.ksRelin = digit.times(k.erl)
 	v.ksMatMul = digit.times(k.e.plus(k.e.times(k.s), k.erl))
-	// A product rounds its left operand to multiples of 1/Q', which the right one multiplies, and then its three parts.
+	// A product rounds its left operand to multiples of 1/Q', which the right one multiplies, and
+	// then its three parts.
 	v.rounding = bPlus1.times(v.wrap.times(v.wrap).plus(uniform6.times(sqrtN, onePlusS, onePlusS)))
 	v.tensor = bPlus1.times(v.wrap, v.fresh).timesInt(2 * u.Inner)
 	v.product = v.tensor.plus(v.ksMatMul, v.rounding)
@@ -113,9 +115,10 @@ func newNoise(s *Set, f FieldSpec, u Use, popk, mac Proof, k keyBounds) noise {
 		round := v.wrap.times(v.wrapCoeff).plus(uniform6.times(onePlusS, onePlusS))
 		return bPlus1.times(errors.plus(round)).plus(ks)
 	}
-	// Coefficients are small where the wrap of one factor is random after the error of the other is fixed. That is so
-	// for all but alpha*a and alpha*b: ct_alpha is public before a and b are chosen, and parties that collude know all of
-	// the key but one share, so that their errors may be in phase with its wrap.
+	// Coefficients are small where the wrap of one factor is random after the error of the other is
+	// fixed. That is so for all but alpha*a and alpha*b: ct_alpha is public before a and b are
+	// chosen, and parties that collude know all of the key but one share, so that their errors may
+	// be in phase with its wrap.
 	v.macAlphaA = last(v.wrapCoeff.times(v.alpha).plus(v.wrap.times(v.fresh)))
 	v.macAlphaC = last(v.wrapCoeff.times(v.alpha.plus(v.product)))
 	v.switching = v.wrapCoeff

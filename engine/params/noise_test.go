@@ -51,9 +51,9 @@ func TestInverseGap(t *testing.T) {
 	}
 }
 
-// Compares every term with the values of an independent floating-point program for the same model. The program takes
-// digits of 42.8 bits and nominal widths; half a percent of a bit covers that. Where it bounds sums more loosely
-// than it could, so does this package.
+// Compares every term with the values of an independent floating-point program for the same model.
+// The program takes digits of 42.8 bits and nominal widths; half a percent of a bit covers that.
+// Where it bounds sums more loosely than it could, so does this package.
 func TestNoiseAgreesWithReferenceModel(t *testing.T) {
 	file, err := os.Open("testdata/noise.txt")
 	if err != nil {
@@ -162,8 +162,8 @@ func checkProof(t *testing.T, i *Instance, p Proof) {
 	}
 }
 
-// The extraction bounds hold in a small ring: with w and w' any two challenges, |2(z-z')/(w-w')| over all embeddings,
-// for z of extreme coefficients, is at most what Proof says.
+// The extraction bounds hold in a small ring: with w and w' any two challenges, |2(z-z')/(w-w')|
+// over all embeddings, for z of extreme coefficients, is at most what Proof says.
 func TestExtractionBound(t *testing.T) {
 	s := lookup(t, "insecure-6")
 	f, err := s.Field("p128")
@@ -223,7 +223,8 @@ func TestTermsAreExported(t *testing.T) {
 	}
 }
 
-// The default set keeps its room for proofs of keys, for every field, 16 parties and every size of challenge set.
+// The default set keeps its room for proofs of keys, for every field, 16 parties and every size of
+// challenge set.
 func TestDefaultSetHoldsProvedKeys(t *testing.T) {
 	s := lookup(t, Default)
 	for _, f := range s.Fields {

@@ -5,8 +5,9 @@ import (
 	"math/bits"
 )
 
-// A Proof holds the parameters of one kind of PoPK batch (MatriGear, Fig. 3). Witness and mask of the message are drawn
-// in units of P = X^D-b, mu = P*x, so their widths need no factor (b+1)/(b-1).
+// A Proof holds the parameters of one kind of PoPK batch (MatriGear, Fig. 3). Witness and mask of
+// the message are drawn in units of P = X^D-b, mu = P*x, so their widths need no factor
+// (b+1)/(b-1).
 type Proof struct {
 	Diag  bool // the message is one constant in every slot; challenges are powers of X^D
 	U     int  // ciphertexts per party and batch
@@ -22,7 +23,8 @@ type Proof struct {
 	Bt1 *big.Int // every coefficient of one party's response t, three polynomials, must be less than Bt1
 }
 
-// betaSquared is ln(2N(1+2^lambda))/pi: beta is the smoothing parameter of Z^N for an error of 2^-lambda.
+// betaSquared is ln(2N(1+2^lambda))/pi: beta is the smoothing parameter of Z^N for an error of
+// 2^-lambda.
 func betaSquared(s *Set) fixed {
 	ln := fixed{ln2Ceil}.timesInt(s.LogN + 1 + s.LambdaSim)
 	ln.v.Add(ln.v, new(big.Int).Lsh(one, uint(fracBits-s.LambdaSim))) // ln(1+x) <= x
@@ -35,8 +37,9 @@ func repetitions(s *Set, challenges int) int {
 	return (s.LambdaSnd + 2 + logC - 1) / logC
 }
 
-// newProof sizes a PoPK batch of u ciphertexts. A response is within a negligible distance of a Gaussian of width
-// sqrt(u*s1^2+(u+1)*s2^2), and six widths (fifteen standard deviations) bound every coefficient of an honest one.
+// newProof sizes a PoPK batch of u ciphertexts. A response is within a negligible distance of a
+// Gaussian of width sqrt(u*s1^2+(u+1)*s2^2), and six widths (fifteen standard deviations) bound
+// every coefficient of an honest one.
 func newProof(s *Set, f FieldSpec, u int, diag bool) Proof {
 	terms := s.N()
 	if diag {
@@ -56,8 +59,8 @@ func newProof(s *Set, f FieldSpec, u int, diag bool) Proof {
 	}
 }
 
-// inverseGap bounds |2/(w^i-w^j)| over distinct powers of a root of unity w of even order c >= 4: the smallest
-// |w^i-w^j| is 2*sin(pi/c), and sin x >= x-x^3/6.
+// inverseGap bounds |2/(w^i-w^j)| over distinct powers of a root of unity w of even order c >= 4:
+// the smallest |w^i-w^j| is 2*sin(pi/c), and sin x >= x-x^3/6.
 func inverseGap(c int) fixed {
 	x := fixed{new(big.Int).Add(piFloor, one)}.over(big.NewInt(int64(c))) // at least pi/c, at most pi/4 + tiny
 	cube := x.times(x, x).over(big.NewInt(6))

@@ -8,7 +8,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/field"
 )
 
-// roots remembers xi per ring degree and field: finding it includes a primality test of p, up to half a second.
+// roots remembers xi per ring degree and field: finding it includes a primality test of p, up to
+// half a second.
 var roots sync.Map // rootKey to *big.Int, never written to
 
 type rootKey struct {

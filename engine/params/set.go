@@ -17,7 +17,8 @@ import (
 // Default names the set that commands use when none is asked for.
 const Default = "S14-32"
 
-// InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for tests.
+// InsecurePrefix starts the name of every set that is too small to be secure. Such sets exist for
+// tests.
 const InsecurePrefix = keyset.InsecurePrefix
 
 // KeysUnproved and KeysProved are the values of Set.Keys.
@@ -26,15 +27,16 @@ const (
 	KeysProved   = "proved"   // key shares can be proved: Gaussian secrets and a modulus that holds the extracted bounds
 )
 
-// Passive and Proved are the levels of security of key generation. Under Passive, a party that deviates can make
-// malformed shares of a key. Under Proved, every party has verified proofs that all shares are well formed and that their
-// secrets and errors are short.
+// Passive and Proved are the levels of security of key generation. Under Passive, a party that
+// deviates can make malformed shares of a key. Under Proved, every party has verified proofs that
+// all shares are well formed and that their secrets and errors are short.
 const (
 	Passive = "passive"
 	Proved  = "proved"
 )
 
-// KeygenSecurity is the security of key generation under the set: Proved if it has room for proofs of keys.
+// KeygenSecurity is the security of key generation under the set: Proved if it has room for proofs
+// of keys.
 func (s *Set) KeygenSecurity() string {
 	if s.Keys == KeysProved {
 		return Proved
@@ -42,11 +44,12 @@ func (s *Set) KeygenSecurity() string {
 	return Passive
 }
 
-// MinStatSecurity is the overall statistical security in bits under which a service refuses to work.
+// MinStatSecurity is the overall statistical security in bits under which a service refuses to
+// work.
 const MinStatSecurity = 40
 
-// Dist is the distribution of each party's share of the secret key (and of the ephemeral secret u of the
-// relinearisation key).
+// Dist is the distribution of each party's share of the secret key (and of the ephemeral secret u
+// of the relinearisation key).
 type Dist uint8
 
 // Distributions of secrets.
@@ -66,8 +69,8 @@ func (d Dist) String() string {
 	return fmt.Sprintf("Dist(%d)", uint8(d))
 }
 
-// A Set is one choice of ring, moduli and key distributions. It fixes the keys: one key set serves every field of its
-// set. Sets are data and must not be modified.
+// A Set is one choice of ring, moduli and key distributions. It fixes the keys: one key set serves
+// every field of its set. Sets are data and must not be modified.
 //
 // A width w belongs to the density exp(-pi x^2/w^2); the standard deviation is w/sqrt(2 pi).
 type Set struct {
@@ -144,7 +147,8 @@ var sets = keyset.Registry[Set]{
 	Scheme: "params", Sets: registry, Label: func(s *Set) (string, bool) { return s.Name, !s.Insecure },
 }
 
-// Sets lists every set, shipped ones first, in the order of the registry's table. The caller owns the result.
+// Sets lists every set, shipped ones first, in the order of the registry's table. The caller owns
+// the result.
 func Sets() []*Set { return registry() }
 
 // Lookup finds a set by name. The error is a [*keyset.UnknownError].

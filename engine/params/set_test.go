@@ -35,8 +35,9 @@ func TestSetsAreValid(t *testing.T) {
 	}
 }
 
-// Shipped sets have 128 bits by the model of package hardness. Their moduli are also within the table of Bossuat et al.,
-// Security Guidelines for Implementing Homomorphic Encryption, Table 5.2, which other authors computed.
+// Shipped sets have 128 bits by the model of package hardness. Their moduli are also within the
+// table of Bossuat et al., Security Guidelines for Implementing Homomorphic Encryption, Table 5.2,
+// which other authors computed.
 func TestSecurityTable(t *testing.T) {
 	limits := map[int]*big.Int{}
 	for logN, bits := range map[int]uint{12: 106, 13: 214, 14: 430, 15: 868} {
@@ -122,8 +123,8 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
-// The moduli and auxiliary primes of a set are consecutive primes of the progression 1 mod 2N, the auxiliary ones on
-// top, which are the largest under their power of two (S13-16: around 2^42.8).
+// The moduli and auxiliary primes of a set are consecutive primes of the progression 1 mod 2N, the
+// auxiliary ones on top, which are the largest under their power of two (S13-16: around 2^42.8).
 func TestPrimesAreTheOnesDescribed(t *testing.T) {
 	bitsOf := map[string]int{"S14-32": 49, "S14-64": 47, "S13-8": 42, "S13-16": 43, "S15-128": 55}
 	for _, s := range Sets() {

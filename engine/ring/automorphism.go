@@ -42,7 +42,8 @@ func (b *Basis) slots(g int) []uint64 {
 	return index
 }
 
-// Orbits is the partition of the N slots of the evaluation form into N/d orbits of length d under X -> X^g.
+// Orbits is the partition of the N slots of the evaluation form into N/d orbits of length d under X
+// -> X^g.
 type Orbits struct {
 	d    int
 	slot []int32

@@ -2,7 +2,8 @@ package ring
 
 import "math/big"
 
-// ToBig returns the coefficients of x, centred in (-q/2, q/2]. It is for set-up, public values and tests.
+// ToBig returns the coefficients of x, centred in (-q/2, q/2]. It is for set-up, public values and
+// tests.
 func (b *Basis) ToBig(x Poly) []*big.Int {
 	q := b.Modulus()
 	half := new(big.Int).Rsh(q, 1)

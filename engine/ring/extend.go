@@ -101,7 +101,8 @@ func (l *Lift) part(start, size int) Lift {
 	return Lift{l.y[start*terms : (start+size)*terms], l.v[start : start+size]}
 }
 
-// Extend sets dst, on the basis to, to the lift of src, on the basis from. dst may hold limbs of src.
+// Extend sets dst, on the basis to, to the lift of src, on the basis from. dst may hold limbs of
+// src.
 func (e *Extender) Extend(dst, src Poly) {
 	scratch := newLift(min(block, e.from.n), e.from.Len())
 	for start := 0; start < e.from.n; start += block {
@@ -157,7 +158,8 @@ func NewDivider(keep, drop *Basis) *Divider {
 	return d
 }
 
-// DivRound sets dst, on keep, to round(x/Drop) for x with residues keepPart and dropPart. dst may be keepPart.
+// DivRound sets dst, on keep, to round(x/Drop) for x with residues keepPart and dropPart. dst may
+// be keepPart.
 func (d *Divider) DivRound(dst, keepPart, dropPart Poly) {
 	e, n := d.extend, d.keep.n
 	scratch := newLift(min(block, n), e.from.Len())

@@ -2,9 +2,9 @@
 // 2N, in a residue number system. Polynomials in coefficient form ([Poly]) and in evaluation form
 // ([NTT]) have different types. Every residue is canonical, in [0, q_i).
 //
-// Everything is exact integer arithmetic, so results are the same on every machine. The roots and the order of slots
-// of the number theoretic transforms are Lattigo's. Functions run on the calling goroutine; a Basis is immutable and
-// may be shared.
+// Everything is exact integer arithmetic, so results are the same on every machine. The roots and
+// the order of slots of the number theoretic transforms are Lattigo's. Functions run on the calling
+// goroutine; a Basis is immutable and may be shared.
 package ring
 
 import (
@@ -21,8 +21,8 @@ import (
 // Poly is a polynomial in coefficient form: C[i][k] is coefficient k modulo prime i.
 type Poly struct{ C [][]uint64 }
 
-// NTT is a polynomial in evaluation form: C[i][k] is its value modulo prime i at the root with the exponent
-// of slot k (see Orbits).
+// NTT is a polynomial in evaluation form: C[i][k] is its value modulo prime i at the root with the
+// exponent of slot k (see Orbits).
 type NTT struct{ C [][]uint64 }
 
 // maxDegree is the largest degree of a basis.

@@ -53,7 +53,8 @@ func randomPoly(r *rand.Rand, b *Basis) Poly {
 	return p
 }
 
-// lift returns the coefficients of p, in [0, q) and not centred, by Garner's method, limb after limb.
+// lift returns the coefficients of p, in [0, q) and not centred, by Garner's method, limb after
+// limb.
 func lift(b *Basis, p Poly) []*big.Int {
 	out := make([]*big.Int, b.N())
 	for k := range out {

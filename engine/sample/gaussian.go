@@ -38,7 +38,8 @@ import (
 // than 2^-129 in statistical distance, whose growth is half the mean deviation of 2 pi (z-c)/w^2,
 // at most sqrt(pi/2)/w.
 //
-// Error of P, in units of 2^-51, for w >= 3. The table ends at k y < 6.65 w, so z0 < 6.9 w and x < 32.
+// Error of P, in units of 2^-51, for w >= 3. The table ends at k y < 6.65 w, so z0 < 6.9 w and x <
+// 32.
 //
 //	t cut to 52 bits         moves x by (pi/w^2)(2 + 2 z0) 2^-52 < 16·2^-52     8
 //	t^2 cut                                                                     0.2

@@ -136,7 +136,8 @@ func TestGaussianFitsItsLaw(t *testing.T) {
 	}
 }
 
-// checkMoments compares mean, variance and the covariance of neighbours within five standard deviations.
+// checkMoments compares mean, variance and the covariance of neighbours within five standard
+// deviations.
 func checkMoments(t *testing.T, name string, l law, values []int64) {
 	t.Helper()
 	n := float64(len(values))

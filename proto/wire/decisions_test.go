@@ -15,15 +15,15 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kind"
 )
 
-// decides lists the files that may decide by the name of one kind, with reasons. The test fails for a file
-// that no longer does.
+// decides lists the files that may decide by the name of one kind, with reasons. The test fails for
+// a file that no longer does.
 var decides = map[string]string{
 	"engine/kind/table.go":        "the table itself",
 	"cmd/lodge-bench/protocol.go": "the benchmark measures two kinds",
 }
 
-// Code outside the table reads the properties of a kind and never asks which kind it is. Otherwise a new kind
-// would have to be added there too. See docs/internals/adding-a-kind.md.
+// Code outside the table reads the properties of a kind and never asks which kind it is. Otherwise
+// a new kind would have to be added there too. See docs/internals/adding-a-kind.md.
 func TestNoCodeDecidesByTheNameOfAKind(t *testing.T) {
 	root := filepath.Join("..", "..")
 	used := map[string]bool{}
@@ -64,7 +64,8 @@ func TestNoCodeDecidesByTheNameOfAKind(t *testing.T) {
 	}
 }
 
-// decisions lists the names of kinds that are compared, or are cases of a switch or keys of a table.
+// decisions lists the names of kinds that are compared, or are cases of a switch or keys of a
+// table.
 func decisions(file *ast.File) (found []ast.Expr) {
 	add := func(list ...ast.Expr) {
 		for _, x := range list {
@@ -92,8 +93,8 @@ func decisions(file *ast.File) (found []ast.Expr) {
 // words are names of kinds that also mean other things; as literals they are not looked for.
 var words = []string{"input", "bit", "random", "square"}
 
-// named reports whether an expression names one kind: as a string, or as a constant of kind, the messages or
-// the tuple files.
+// named reports whether an expression names one kind: as a string, or as a constant of kind, the
+// messages or the tuple files.
 func named(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.BasicLit:

@@ -1,4 +1,5 @@
-// Package wire converts between the messages of lodge.job.v1 and the kinds and shapes of package kind.
+// Package wire converts between the messages of lodge.job.v1 and the kinds and shapes of package
+// kind.
 package wire
 
 import (
@@ -10,8 +11,8 @@ import (
 
 const prefix = "KIND_"
 
-// Name returns the name of a kind of jobs in flags, configurations and JSON: its name in job.proto without
-// KIND_, in lower case. The unspecified kind and unknown kinds have the empty name.
+// Name returns the name of a kind of jobs in flags, configurations and JSON: its name in job.proto
+// without KIND_, in lower case. The unspecified kind and unknown kinds have the empty name.
 func Name(k jobv1.Kind) string {
 	name, ok := jobv1.Kind_name[int32(k)]
 	if !ok || k == jobv1.Kind_KIND_UNSPECIFIED {

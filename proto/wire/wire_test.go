@@ -10,8 +10,8 @@ import (
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 )
 
-// Every kind of jobs makes tuples of one kind, or is one of those that make none, and every kind of tuples
-// has a kind of jobs.
+// Every kind of jobs makes tuples of one kind, or is one of those that make none, and every kind of
+// tuples has a kind of jobs.
 func TestKinds(t *testing.T) {
 	others := []string{"", "keys", "proof", "masks", "reshare"}
 	var made []kind.Kind

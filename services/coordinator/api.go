@@ -332,8 +332,8 @@ func (c *Coordinator) CancelJob(ctx context.Context, r *coordinatorv1.CancelJobR
 	return &coordinatorv1.CancelJobResponse{Job: j}, nil
 }
 
-// mayCancel returns an error unless the caller may cancel the job: its tenants' jobs, and jobs without a tenant, such as
-// key generation, if it submitted them or acts for every tenant.
+// mayCancel returns an error unless the caller may cancel the job: its tenants' jobs, and jobs
+// without a tenant, such as key generation, if it submitted them or acts for every tenant.
 func (c *Coordinator) mayCancel(ctx context.Context, e *entry) error {
 	caller, _ := rpc.Caller(ctx)
 	j, _ := c.snapshot(e)

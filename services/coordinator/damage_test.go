@@ -14,8 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// writeJobs fills the records of a stopped coordinator, so that they have several pages and free pages, and returns the
-// file's path and bytes.
+// writeJobs fills the records of a stopped coordinator, so that they have several pages and free
+// pages, and returns the file's path and bytes.
 func (f *fakeNet) writeJobs() (path string, whole []byte) {
 	f.Helper()
 	path = filepath.Join(f.file.DataDir, "jobs.db")
@@ -46,7 +46,8 @@ func (f *fakeNet) writeJobs() (path string, whole []byte) {
 	return path, whole
 }
 
-// A coordinator whose jobs.db is damaged does not panic. It starts, or reports check_failed with the next step.
+// A coordinator whose jobs.db is damaged does not panic. It starts, or reports check_failed with
+// the next step.
 func TestDamagedJobs(t *testing.T) {
 	f := newNet(t, 2)
 	f.stop()

@@ -52,7 +52,8 @@ func openRecords(path string) (*records, error) {
 
 func (r *records) close() { r.db.Close() }
 
-// damaged gives an error of damaged records its code and the next step. Other errors stay as they are.
+// damaged gives an error of damaged records its code and the next step. Other errors stay as they
+// are.
 func damaged(err error) error {
 	//lodge:check coordinator/damaged [run=TestDamagedJobs] damaged records look like an internal error, without the next step
 	if errors.Is(err, store.ErrDamaged) {

@@ -187,8 +187,8 @@ func TestReserveLimits(t *testing.T) {
 	}
 }
 
-// A coordinator whose disk has too little free space refuses new work with disk_low and is not ready, answers everything
-// else, and accepts work again when there is space.
+// A coordinator whose disk has too little free space refuses new work with disk_low and is not
+// ready, answers everything else, and accepts work again when there is space.
 func TestLowDisk(t *testing.T) {
 	f := newNet(t, 2)
 	epoch := f.complete(keysJob()).GetEpoch()

@@ -362,7 +362,8 @@ func refused(t *testing.T, err error, code rpc.Code) {
 	}
 }
 
-// A rotation drains an epoch that all tenants use, so it needs a client that acts for every tenant of the coordinator.
+// A rotation drains an epoch that all tenants use, so it needs a client that acts for every tenant
+// of the coordinator.
 func TestRotationNeedsEveryTenant(t *testing.T) {
 	f := newNet(t, 2)
 	keys := f.complete(keysJob())

@@ -9,8 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/disk/disktest"
 )
 
-// While the disk of the audit log is full, a product spends nothing of the clients' statistical distance. Products succeed
-// when there is space again.
+// While the disk of the audit log is full, a product spends nothing of the clients' statistical
+// distance. Products succeed when there is space again.
 func TestFullAuditDisk(t *testing.T) {
 	dir, audits := disktest.Mount(t, "4m"), ""
 	configure := func(f *config.PartyFile) { audits = f.AuditDir }

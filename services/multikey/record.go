@@ -42,7 +42,8 @@ type Record struct {
 	Salt    [32]byte // zero unless Bound
 }
 
-// RecordSize is the size of a signed record in bytes, and WeakRecordSize that of one of an older version.
+// RecordSize is the size of a signed record in bytes, and WeakRecordSize that of one of an older
+// version.
 const (
 	RecordSize     = recordBody + saltSize + ed25519.SignatureSize
 	WeakRecordSize = recordBody + ed25519.SignatureSize
@@ -107,8 +108,9 @@ func (r *Record) CheckHeader(c *Context, header []byte) error {
 	return nil
 }
 
-// CheckWeakOwner returns an error, which wraps multikey.ErrOwner, if the owner's number of a record without a salt is
-// OwnerInSeed. Otherwise such a record could claim keys of the new form, with a signing key of that number.
+// CheckWeakOwner returns an error, which wraps multikey.ErrOwner, if the owner's number of a record
+// without a salt is OwnerInSeed. Otherwise such a record could claim keys of the new form, with a
+// signing key of that number.
 func CheckWeakOwner(number uint32) error {
 	//lodge:check multikey/no-downgrade [tests=./services/multikey/registry] [run=TestWeakRecordsClaimNoBoundKeys] a record of the old form claims keys of the new one after 2^32 signing keys
 	if number == OwnerInSeed {

@@ -43,8 +43,8 @@ func (n *network) standing(i int) *accusationsv1.Standing {
 	return r.GetStanding()
 }
 
-// fails runs a session that fails in the MAC check, because one party's share of the key is another. Every party names
-// suspects.
+// fails runs a session that fails in the MAC check, because one party's share of the key is
+// another. Every party names suspects.
 func (n *network) fails(number int) {
 	n.t.Helper()
 	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1)) // makes the MAC key
@@ -70,8 +70,8 @@ func (n *network) fails(number int) {
 	}
 }
 
-// As many failures with nobody named as are allowed stop generation at every party, across restarts, until its operator
-// clears them. Success in between clears nothing. In both stores.
+// As many failures with nobody named as are allowed stop generation at every party, across
+// restarts, until its operator clears them. Success in between clears nothing. In both stores.
 func TestUnnamedFailuresStopGeneration(t *testing.T) {
 	for name, place := range map[string]func(t *testing.T) func(i int, f *config.PartyFile){
 		"directory": func(*testing.T) func(i int, f *config.PartyFile) { return nil },
@@ -136,7 +136,8 @@ func stopAndGoOn(t *testing.T, n *network) {
 	}
 }
 
-// clear clears the failures at all parties, after attempts without permission or with wrong arguments were rejected.
+// clear clears the failures at all parties, after attempts without permission or with wrong
+// arguments were rejected.
 func (n *network) clear(ctx context.Context) {
 	n.t.Helper()
 	x := n.nodes[0]
@@ -236,8 +237,8 @@ func (n *network) excluded(i int, culprit string) {
 	refused(n.t, err, rpc.Excluded)
 }
 
-// A party that evidence convicts is excluded by every other party, including those that receive the evidence from a peer, and across
-// restarts, until operators pardon it.
+// A party that evidence convicts is excluded by every other party, including those that receive the
+// evidence from a peer, and across restarts, until operators pardon it.
 func TestProvenCheatIsExcluded(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)
@@ -319,8 +320,8 @@ func (n *network) evidence(ctx context.Context, i int, id string) (file []byte) 
 	return file
 }
 
-// A file counts only if this party can verify it; a peer that offers other files is rate-limited, and no other peer
-// is.
+// A file counts only if this party can verify it; a peer that offers other files is rate-limited,
+// and no other peer is.
 func TestBogusEvidence(t *testing.T) {
 	n := newNetwork(t, nil)
 	ctx, file := n.context(), n.equivocation(2, 1)

@@ -12,8 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/audit"
 )
 
-// A delivery is in the party's log before its first byte is sent; so are replays, MAC keys and the end of epochs. A party
-// with a truncated log does not start.
+// A delivery is in the party's log before its first byte is sent; so are replays, MAC keys and the
+// end of epochs. A party with a truncated log does not start.
 func TestAuditLog(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)

@@ -66,7 +66,8 @@ func verifyProof(ctx context.Context, conn *grpc.ClientConn, h *popkv1.ProofHead
 	return stream.CloseAndRecv()
 }
 
-// decrypt asks one party; it gives the party's message and the name of the ciphertext in its ledger.
+// decrypt asks one party; it gives the party's message and the name of the ciphertext in its
+// ledger.
 func decrypt(ctx context.Context, conn *grpc.ClientConn, h *decryptionv1.DecryptShareHeader, ciphertext, proof []byte) (share, digest []byte, err error) {
 	stream, err := decryptionv1.NewDecryptionServiceClient(conn).DecryptShare(ctx)
 	if err != nil {
@@ -125,7 +126,8 @@ func newStatement(t *testing.T, n *network, conn *grpc.ClientConn, epoch uint64)
 	return st, popk.ClientConfig{Scheme: scheme, Instance: instance, Prover: devnet.App, Context: st.header.GetContext(), Workers: 2}
 }
 
-// A client's values are encrypted and proved at one party, verified at another, and decrypted by all, once.
+// A client's values are encrypted and proved at one party, verified at another, and decrypted by
+// all, once.
 func TestDecryption(t *testing.T) {
 	n := newNetwork(t, func(i int, f *config.PartyFile) {
 		f.Policy.DecryptionsPerHour = 2

@@ -13,8 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/disk"
 )
 
-// newWork lists the methods that are rejected while a disk is low. Fetching reserved tuples, releasing reservations and
-// revoking tuples stay available: they need little space, and free some.
+// newWork lists the methods that are rejected while a disk is low. Fetching reserved tuples,
+// releasing reservations and revoking tuples stay available: they need little space, and free some.
 var newWork = map[string]bool{
 	keygenv1.KeygenService_Start_FullMethodName:                   true,
 	triplesv1.TriplesService_Start_FullMethodName:                 true,
@@ -41,8 +41,8 @@ func watchDisks(f *config.PartyFile) *disk.Watch {
 	return disk.New(uint64(f.Disk.MinFree), volumes...)
 }
 
-// usable reports whether this party is ready: its store is open, without fault or quarantine, its audit log can be
-// written, and no disk is low.
+// usable reports whether this party is ready: its store is open, without fault or quarantine, its
+// audit log can be written, and no disk is low.
 func (p *party) usable() bool {
 	reason, err := p.vault.Quarantined()
 	return err == nil && reason == "" && p.vault.Healthy() == nil && p.audit.Fault() == nil && p.disks.Low() == nil

@@ -22,8 +22,9 @@ import (
 // soon waits until the party's look at its disks is of now.
 func soon() { time.Sleep(1200 * time.Millisecond) }
 
-// A party with a full audit disk delivers and consumes no tuples: a fetch fails with disk_low, the reservation stays
-// complete, new work is rejected, and the party is not ready. When there is space again it continues without a restart.
+// A party with a full audit disk delivers and consumes no tuples: a fetch fails with disk_low, the
+// reservation stays complete, new work is rejected, and the party is not ready. When there is space
+// again it continues without a restart.
 func TestFullAuditDisk(t *testing.T) {
 	dir := disktest.Mount(t, "4m")
 	n := newNetwork(t, func(i int, f *config.PartyFile) {
@@ -108,7 +109,8 @@ func TestHeldEntryOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A decryption is not used up by a request whose audit entry has no space: afterwards any client may still ask for it.
+// A decryption is not used up by a request whose audit entry has no space: afterwards any client
+// may still ask for it.
 func TestFullAuditDiskDecryption(t *testing.T) {
 	dir := disktest.Mount(t, "4m")
 	n := newNetwork(t, func(i int, f *config.PartyFile) {
@@ -146,7 +148,8 @@ func TestFullAuditDiskDecryption(t *testing.T) {
 	}
 }
 
-// A party whose store's disk is full records nothing and consumes nothing, and goes on when there is space.
+// A party whose store's disk is full records nothing and consumes nothing, and goes on when there
+// is space.
 func TestFullStoreDisk(t *testing.T) {
 	dir := disktest.Mount(t, "64m")
 	n := newNetwork(t, func(i int, f *config.PartyFile) {
@@ -163,7 +166,8 @@ func TestFullStoreDisk(t *testing.T) {
 	if x.party.usable() {
 		t.Error("the party is ready")
 	}
-	// An operation that is not refused beforehand, because it is needed to free space, must write until no page is left.
+	// An operation that is not refused beforehand, because it is needed to free space, must write
+	// until no page is left.
 	var err error
 	for i := 0; err == nil && i < 10_000; i++ {
 		_, err = x.party.vault.NewEpoch(keys.Epoch{ID: uint64(1000 + i), Purpose: "triples", Params: set})

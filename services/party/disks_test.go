@@ -19,8 +19,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// A party with a low disk rejects every method that begins new work, including multi-key evaluation, with disk_low. A
-// party with enough space does not.
+// A party with a low disk rejects every method that begins new work, including multi-key
+// evaluation, with disk_low. A party with enough space does not.
 func TestLowDiskRefusesNewWork(t *testing.T) {
 	pin := withContext(t)
 	n := newNetwork(t, func(i int, f *config.PartyFile) {

@@ -23,7 +23,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/offline/evaluator"
 )
 
-// liar changes one bit of a polynomial of every answer that an evaluator gives, while it is told to.
+// liar changes one bit of a polynomial of every answer that an evaluator gives, while it is told
+// to.
 func liar(lies *atomic.Bool) rpc.Inner {
 	return rpc.Inner{
 		Unary: func(ctx context.Context, q any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
@@ -118,7 +119,8 @@ func upAt(x *node, count int) {
 	}
 }
 
-// A batch of a party whose evaluator lies is right: the party names the evaluator, and the session goes on.
+// A batch of a party whose evaluator lies is right: the party names the evaluator, and the session
+// goes on.
 func TestAnEvaluatorLies(t *testing.T) {
 	m := newFarm(t)
 	var lies atomic.Bool

@@ -10,9 +10,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// garbage is the growth of the heap, in percent of the live heap, after which the garbage collector runs. Nearly all of the heap
-// is polynomials, which the engine reuses and the collector does not scan. Frequent runs cost little,
-// and the saved memory allows larger batches.
+// garbage is the growth of the heap, in percent of the live heap, after which the garbage collector
+// runs. Nearly all of the heap is polynomials, which the engine reuses and the collector does not
+// scan. Frequent runs cost little, and the saved memory allows larger batches.
 const garbage = 8
 
 // room is the least growth in bytes: otherwise small heaps would be collected all the time.
@@ -30,7 +30,8 @@ func pace(ctx context.Context) {
 	runtime.SetFinalizer(new([16]byte), func(*[16]byte) { pace(ctx) })
 }
 
-// growth returns the growth limit in percent for a live heap of this size: garbage, or more for a small heap.
+// growth returns the growth limit in percent for a live heap of this size: garbage, or more for a
+// small heap.
 func growth(live uint64) int {
 	return int(max(garbage, room*100/max(live, room/8)))
 }

@@ -125,7 +125,8 @@ func TestNoMultikeyContext(t *testing.T) {
 	p.published.Run(t.Context())
 }
 
-// A client has a party compute with bits that two others have encrypted; evaluators of that party compute the rotations.
+// A client has a party compute with bits that two others have encrypted; evaluators of that party
+// compute the rotations.
 func TestMultikeyEvaluation(t *testing.T) {
 	context, m := withContext(t), newFarm(t)
 	n := newNetwork(t, func(i int, f *config.PartyFile) {
@@ -203,7 +204,8 @@ func TestMultikeyEvaluation(t *testing.T) {
 	refused(t, err, rpc.Forbidden)
 }
 
-// A party rejects a roster with a set that it does not pin, or with an insecure set that it does not allow.
+// A party rejects a roster with a set that it does not pin, or with an insecure set that it does
+// not allow.
 func TestContextIsPinned(t *testing.T) {
 	cluster, err := devnet.Write(t.TempDir()+"/net", devnet.Options{Parties: 2, Params: []string{"M11-4"}, Dev: true, Multikey: "insecure-M8-32"})
 	if err != nil {

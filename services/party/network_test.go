@@ -34,7 +34,8 @@ const (
 	forKeys   = jobv1.Purpose_PURPOSE_TRIPLES
 )
 
-// network is three parties in this process, on real sockets with real TLS. The test is their coordinator.
+// network is three parties in this process, on real sockets with real TLS. The test is their
+// coordinator.
 type network struct {
 	t       *testing.T
 	cluster *devnet.Cluster
@@ -210,7 +211,8 @@ func (x *node) begin(ctx context.Context, s *jobv1.SessionSpec) (*jobv1.SessionS
 	return r.GetStatus(), err
 }
 
-// await watches a session until it has a result or has ended without one. Any service finds any session.
+// await watches a session until it has a result or has ended without one. Any service finds any
+// session.
 func (x *node) await(ctx context.Context, ref *jobv1.SessionRef) (*jobv1.SessionStatus, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -279,7 +281,8 @@ func (n *network) keys(epoch uint64, purpose jobv1.Purpose) {
 	n.complete(s)
 }
 
-// reserve holds all tuples of a batch at all parties, for whoever comes first, and gives the reservation's id.
+// reserve holds all tuples of a batch at all parties, for whoever comes first, and gives the
+// reservation's id.
 func (n *network) reserve(batch string) string {
 	n.t.Helper()
 	r := n.proposal(batch)

@@ -103,7 +103,8 @@ func TestOneSessionMakesTheMACKey(t *testing.T) {
 	}
 }
 
-// A MAC key that not all parties hold is not given up while another session uses it: the session that would is refused.
+// A MAC key that not all parties hold is not given up while another session uses it: the session
+// that would is refused.
 func TestAMACKeyInUseIsNotGivenUp(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)
@@ -137,8 +138,8 @@ func TestAMACKeyInUseIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// Two batches are in flight under a MAC key with one wrong share. Neither is stored, and the key and
-// the tuples released under it stay.
+// Two batches are in flight under a MAC key with one wrong share. Neither is stored, and the key
+// and the tuples released under it stay.
 func TestMACCheckFailsWithTwoInFlight(t *testing.T) {
 	n := newNetwork(t, func(_ int, f *config.PartyFile) { f.Policy.MaxConcurrent = 3 })
 	n.keys(1, forKeys)
@@ -181,8 +182,8 @@ func TestMACCheckFailsWithTwoInFlight(t *testing.T) {
 	}
 }
 
-// A session that is rejected for lack of memory can start later, and a session that ends releases all its resources
-// before its end becomes visible.
+// A session that is rejected for lack of memory can start later, and a session that ends releases
+// all its resources before its end becomes visible.
 func TestRefusedForRoomLeavesNothing(t *testing.T) {
 	n := newNetwork(t, func(_ int, f *config.PartyFile) { f.Policy.MaxConcurrent = 1 })
 	n.keys(1, forKeys)

@@ -1,5 +1,5 @@
-// Package party runs a party's process. It wires the vault, the exchange with the peers, the protocol services and
-// the clients' access to them, according to the configuration.
+// Package party runs a party's process. It wires the vault, the exchange with the peers, the
+// protocol services and the clients' access to them, according to the configuration.
 package party
 
 import (
@@ -311,8 +311,8 @@ func (p *party) links() (list []status.Link) {
 	return list
 }
 
-// contextOf prepares the context of multi-key ciphertexts, if the roster pins one. The set is pinned by its hash like all
-// others, and an insecure set is subject to the same rule.
+// contextOf prepares the context of multi-key ciphertexts, if the roster pins one. The set is
+// pinned by its hash like all others, and an insecure set is subject to the same rule.
 func contextOf(f *config.PartyFile) (*multikey.Context, error) {
 	m := f.Roster.Multikey
 	if m == nil {
@@ -324,8 +324,8 @@ func contextOf(f *config.PartyFile) (*multikey.Context, error) {
 	return multikey.ContextOf(m)
 }
 
-// restore loads the sessions whose results were stored and not yet activated: peers may have activated
-// theirs. The coordinator activates or cancels them. No other sessions survive a restart.
+// restore loads the sessions whose results were stored and not yet activated: peers may have
+// activated theirs. The coordinator activates or cancels them. No other sessions survive a restart.
 func (p *party) restore() error {
 	epochs, err := p.vault.Epochs()
 	if err != nil {
@@ -406,7 +406,8 @@ func (p *party) registry(x *exchange.Exchange) (*session.Registry, error) {
 	}), nil
 }
 
-// serve runs until stop is done. Then it reports not ready, starts no more sessions, and lets running sessions end.
+// serve runs until stop is done. Then it reports not ready, starts no more sessions, and lets
+// running sessions end.
 func (p *party) serve(stop context.Context) error {
 	listener, err := net.Listen("tcp", p.file.Listen)
 	if err != nil {

@@ -35,7 +35,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
-// Keys, scalar and matrix triples under one MAC key, delivery to one client once, and the end of the epoch.
+// Keys, scalar and matrix triples under one MAC key, delivery to one client once, and the end of
+// the epoch.
 func TestTriples(t *testing.T) {
 	n := newNetwork(t, func(_ int, f *config.PartyFile) {
 		f.Clients[1].Permissions = append(f.Clients[1].Permissions, config.PermFetch) // without mac_key
@@ -98,7 +99,8 @@ func TestTriples(t *testing.T) {
 	refused(t, err, rpc.Burnt)
 }
 
-// Without a sacrifice, which the parties' policies must allow, batches are another class, and manifests say so.
+// Without a sacrifice, which the parties' policies must allow, batches are another class, and
+// manifests say so.
 func TestTriplesWithoutSacrifice(t *testing.T) {
 	n := newNetwork(t, func(_ int, f *config.PartyFile) { f.Policy.AllowNoSacrifice = true })
 	n.keys(1, forKeys)
@@ -268,8 +270,8 @@ func TestPartyDoesNotStart(t *testing.T) {
 	}
 }
 
-// Results that were stored and not activated survive a restart, also when two were in flight; a session that was not
-// finished does not.
+// Results that were stored and not activated survive a restart, also when two were in flight; a
+// session that was not finished does not.
 func TestRestart(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)
@@ -370,8 +372,9 @@ func TestMACKeyThatAPartyLost(t *testing.T) {
 	}
 }
 
-// A failed MAC check drops only the batch. Three failures in a row retire the MAC key, because a share may be wrong: the next
-// job makes a new key, and tuples released under the old key are still delivered.
+// A failed MAC check drops only the batch. Three failures in a row retire the MAC key, because a
+// share may be wrong: the next job makes a new key, and tuples released under the old key are still
+// delivered.
 func TestMACCheckFails(t *testing.T) {
 	n := newNetwork(t, func(_ int, f *config.PartyFile) { f.Accusations.MaxUnnamedFailures = 10 })
 	n.keys(1, forKeys)
@@ -415,7 +418,8 @@ func TestMACCheckFails(t *testing.T) {
 	n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 1))
 }
 
-// plant copies the active MAC key under another name, perhaps with a share that is wrong, and burns the old one.
+// plant copies the active MAC key under another name, perhaps with a share that is wrong, and burns
+// the old one.
 func (x *node) plant(t *testing.T, number int, wrong bool) {
 	t.Helper()
 	v := x.party.vault
@@ -502,7 +506,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A client neither sees nor draws batches of a tenant that is not its own, whatever its permissions.
+// A client neither sees nor draws batches of a tenant that is not its own, whatever its
+// permissions.
 func TestTenants(t *testing.T) {
 	n := newNetwork(t, func(i int, f *config.PartyFile) {
 		f.Policy.Tenants = append(f.Policy.Tenants, "rival")
@@ -531,7 +536,8 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// Fetching a MAC-key share for pooling ends the sessions under its epoch before the share is sent, and no share is sent twice.
+// Fetching a MAC-key share for pooling ends the sessions under its epoch before the share is sent,
+// and no share is sent twice.
 func TestPoolingEndsSessions(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)

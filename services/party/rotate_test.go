@@ -57,8 +57,9 @@ func (n *network) again(change func(i int, f *config.PartyFile)) {
 	}
 }
 
-// A draining epoch generates no new tuples and delivers existing ones, also after a restart; its MAC keys differ from those of its
-// successor; and revoked tuples are erased, while the epoch stays until it is retired.
+// A draining epoch generates no new tuples and delivers existing ones, also after a restart; its
+// MAC keys differ from those of its successor; and revoked tuples are erased, while the epoch stays
+// until it is retired.
 func TestDrain(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)
@@ -146,7 +147,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A draining decryption key decrypts existing ciphertexts, and is no longer handed out for encryption.
+// A draining decryption key decrypts existing ciphertexts, and is no longer handed out for
+// encryption.
 func TestDrainDecryption(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, jobv1.Purpose_PURPOSE_DECRYPTION)
@@ -174,8 +176,8 @@ func TestDrainDecryption(t *testing.T) {
 	refused(t, err, rpc.Conflict)
 }
 
-// A party that does not allow unproved keys never uses them, whatever the coordinator requests, and tuples generated under
-// such keys are labelled.
+// A party that does not allow unproved keys never uses them, whatever the coordinator requests, and
+// tuples generated under such keys are labelled.
 func TestPassiveKeysAreNotUsed(t *testing.T) {
 	const unproved = "insecure-8-64"
 	n := newNetwork(t, func(_ int, f *config.PartyFile) {
@@ -234,7 +236,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// Where only names change, of the parties that hold the shares, what there is goes to clients, and nothing new is made.
+// Where only names change, of the parties that hold the shares, what there is goes to clients, and
+// nothing new is made.
 func TestRosterOfTheSameParties(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)
@@ -274,8 +277,8 @@ func TestRosterOfTheSameParties(t *testing.T) {
 	check(t, err)
 }
 
-// After a change to other parties the old records stay readable and other calls are rejected with the next step; new keys
-// work; and a party that returns finds its peers' records unchanged.
+// After a change to other parties the old records stay readable and other calls are rejected with
+// the next step; new keys work; and a party that returns finds its peers' records unchanged.
 func TestRosterOfOtherParties(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)
@@ -346,7 +349,8 @@ func TestRosterOfOtherParties(t *testing.T) {
 	n.drawAll(n.complete(n.spec(jobv1.Kind_KIND_SCALAR, 5)).GetBatchId())
 }
 
-// A store that is put back is quarantined by its party's own word also when the roster has changed since it was given.
+// A store that is put back is quarantined by its party's own word also when the roster has changed
+// since it was given.
 func TestPutBackAcrossRosters(t *testing.T) {
 	n := newNetwork(t, nil)
 	n.keys(1, forKeys)

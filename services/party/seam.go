@@ -11,8 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// A Seam contains what tests change in a party. Run uses the zero Seam, which changes nothing, and no
-// configuration sets another one.
+// A Seam contains what tests change in a party. Run uses the zero Seam, which changes nothing, and
+// no configuration sets another one.
 type Seam struct {
 	// Cheat changes a session of the party before its first message.
 	Cheat func(s *round.Session)

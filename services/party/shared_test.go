@@ -13,8 +13,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
-// A client with the permission retire that acts for one of two tenants cannot drain, revoke or retire the epoch that both
-// use, nor end it by pooling a MAC key. It still revokes its own tenant's batches. Once it acts for both, it retires it.
+// A client with the permission retire that acts for one of two tenants cannot drain, revoke or
+// retire the epoch that both use, nor end it by pooling a MAC key. It still revokes its own
+// tenant's batches. Once it acts for both, it retires it.
 func TestRetireNeedsEveryTenant(t *testing.T) {
 	const second = "second"
 	n := newNetwork(t, func(_ int, f *config.PartyFile) {

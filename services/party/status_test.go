@@ -31,7 +31,8 @@ func getStatus(ctx context.Context, t *testing.T, conn *grpc.ClientConn) *status
 	return s
 }
 
-// A caller with permission sees a party's state: its store, links, log and certificate. Other callers see only its pins.
+// A caller with permission sees a party's state: its store, links, log and certificate. Other
+// callers see only its pins.
 func TestStatusDetails(t *testing.T) {
 	n := newNetwork(t, func(i int, f *config.PartyFile) {
 		if i == 0 { // app has no permissions here

@@ -12,7 +12,8 @@ import (
 // accuseTime limits the time to make an accusation, which verifies a proof and reads and writes it.
 const accuseTime = 5 * time.Minute
 
-// recorder returns a recorder of the messages that an accusation may need, or nil if evidence is not wanted.
+// recorder returns a recorder of the messages that an accusation may need, or nil if evidence is
+// not wanted.
 func (s *Entry) recorder() *evidence.Recorder {
 	c := s.registry.Config
 	if c.Accuse == nil {
@@ -24,8 +25,8 @@ func (s *Entry) recorder() *evidence.Recorder {
 	})
 }
 
-// accuse passes on evidence of the cheat that ended a session, if others can verify it. The session's own context may have
-// ended already.
+// accuse passes on evidence of the cheat that ended a session, if others can verify it. The
+// session's own context may have ended already.
 func (s *Entry) accuse(ctx context.Context, kept *evidence.Recorder, params [32]byte, report runner.Report, err error) {
 	c := s.registry.Config
 	var f *runner.Failure

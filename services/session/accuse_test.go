@@ -42,7 +42,8 @@ func (g generation) Run(ctx context.Context, s *Entry) (*Stored, error) {
 	return &Stored{}, err
 }
 
-// A party that blames another passes on evidence of the cheat. Without a cheat there is no evidence.
+// A party that blames another passes on evidence of the cheat. Without a cheat there is no
+// evidence.
 func TestProvedCheatsAreHandedOver(t *testing.T) {
 	set, err := params.Lookup("insecure-8")
 	if err != nil {
@@ -72,7 +73,8 @@ func TestProvedCheatsAreHandedOver(t *testing.T) {
 	}
 }
 
-// generate runs a key generation of two parties, of which the second cheats, and returns the evidence of the first party.
+// generate runs a key generation of two parties, of which the second cheats, and returns the
+// evidence of the first party.
 func generate(t *testing.T, scheme *gbfv.Scheme, cheat string) (found *evidence.Finding, file []byte) {
 	net := testnet.New(t, 2, testnet.Options{})
 	hash, roster := scheme.Set.Hash(), [32]byte{1}

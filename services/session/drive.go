@@ -23,14 +23,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
 
-// Source returns a new source of randomness for a computation of this party only. bind distinguishes the computation from
-// all others.
+// Source returns a new source of randomness for a computation of this party only. bind
+// distinguishes the computation from all others.
 func Source(purpose string, bind ...[]byte) (*sample.Source, error) {
 	return sample.Draw(rand.Reader, purpose, bind...)
 }
 
-// sourceOf draws a session's source, after the prelude: it is bound to the session's id, in which every party has a nonce,
-// and to the party.
+// sourceOf draws a session's source, after the prelude: it is bound to the session's id, in which
+// every party has a nonce, and to the party.
 func sourceOf(random io.Reader, rs round.Session) (*sample.Source, error) {
 	return sample.Draw(random, "session", rs.ID[:], round.Uint(uint64(rs.Self)), round.Uint(uint64(rs.Parties)))
 }
@@ -183,8 +183,9 @@ func renumbered(g Group, err error) error {
 	return err
 }
 
-// record logs the end of a session, with data to compare with the logs of other parties: the transcript, which is equal at
-// honest parties; or after a dispute the signed messages of the blamed party, or of all parties if no party is blamed.
+// record logs the end of a session, with data to compare with the logs of other parties: the
+// transcript, which is equal at honest parties; or after a dispute the signed messages of the
+// blamed party, or of all parties if no party is blamed.
 func record(log *slog.Logger, names []string, report runner.Report, err error) {
 	log = log.With("session", hex.EncodeToString(report.SessionID[:]), "seconds", report.Took.Seconds(), "rounds", report.Rounds, "sent", report.Sent, "received", report.Received)
 	if err == nil {

@@ -42,7 +42,8 @@ func (c *Config) group(parties []uint32) (Group, error) {
 // whole reports whether the group is the roster.
 func (g Group) whole(c *Config) bool { return len(g.Parties) == len(c.Names) }
 
-// roster returns the roster index of a party of the group. Indexes outside the group are returned unchanged.
+// roster returns the roster index of a party of the group. Indexes outside the group are returned
+// unchanged.
 func (g Group) roster(p round.Party) round.Party {
 	if p < 0 || int(p) >= len(g.Parties) {
 		return p

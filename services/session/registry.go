@@ -1,6 +1,6 @@
-// Package session runs the sessions of one party: it starts them from specs, drives their protocols through the runner,
-// reports their status to watchers, and activates or discards their stored results. The protocol services are adapters
-// over it.
+// Package session runs the sessions of one party: it starts them from specs, drives their protocols
+// through the runner, reports their status to watchers, and activates or discards their stored
+// results. The protocol services are adapters over it.
 package session
 
 import (
@@ -48,8 +48,8 @@ type Config struct {
 	Traces   *traces.Tracer // may be nil
 	// Conduct of the parties in earlier sessions. If it is nil, cheats have no consequences.
 	Conduct Conduct
-	// Accuse receives evidence of a party's cheat when a session has failed because of it; nil drops the evidence. It
-	// reads the file before it returns.
+	// Accuse receives evidence of a party's cheat when a session has failed because of it; nil
+	// drops the evidence. It reads the file before it returns.
 	Accuse func(found *evidence.Finding, file io.Reader)
 	// Cheat is for tests only; see runner.Options.
 	Cheat func(s *round.Session)
@@ -63,8 +63,8 @@ type Conduct interface {
 	// Admit returns an error if a party of the session is excluded, or no session may begin. It is
 	// called again just before the session begins.
 	Admit(*jobv1.SessionSpec) error
-	// Ended records how a session failed before the failure becomes visible elsewhere, and adds the parties that may be
-	// responsible to it.
+	// Ended records how a session failed before the failure becomes visible elsewhere, and adds the
+	// parties that may be responsible to it.
 	Ended(spec *jobv1.SessionSpec, session round.Digest, f *runner.Failure)
 }
 
@@ -274,14 +274,16 @@ func (r *Registry) forget() {
 	}
 }
 
-// CancelEpoch cancels every session under an epoch that has not ended, and waits until none runs any more or ctx is done.
+// CancelEpoch cancels every session under an epoch that has not ended, and waits until none runs
+// any more or ctx is done.
 func (r *Registry) CancelEpoch(ctx context.Context, epoch uint64, reason string) {
 	r.stopEpoch(ctx, epoch, reason, func(s jobv1.JobState) bool { return !job.Final(s) })
 }
 
-// DrainEpoch cancels the sessions under an epoch that have not begun their MAC check, and waits as CancelEpoch does. A check
-// that ends without a verdict would burn the MAC key and the earlier tuples under it, so sessions in their check continue
-// to their verdict, but cannot store anything. The coordinator activates or discards results that are already stored.
+// DrainEpoch cancels the sessions under an epoch that have not begun their MAC check, and waits as
+// CancelEpoch does. A check that ends without a verdict would burn the MAC key and the earlier
+// tuples under it, so sessions in their check continue to their verdict, but cannot store anything.
+// The coordinator activates or discards results that are already stored.
 func (r *Registry) DrainEpoch(ctx context.Context, epoch uint64, reason string) {
 	r.stopEpoch(ctx, epoch, reason, unchecked)
 }
@@ -375,8 +377,9 @@ func noSession(ref *jobv1.SessionRef) error {
 // checkTime is how long Drain waits for verdicts of MAC checks after its deadline.
 const checkTime = 5 * time.Second
 
-// Drain begins no more sessions and waits until none runs any more. When ctx is done it cancels those that have not begun
-// their MAC check, as DrainEpoch does, and leaves the others a little more time for their verdict.
+// Drain begins no more sessions and waits until none runs any more. When ctx is done it cancels
+// those that have not begun their MAC check, as DrainEpoch does, and leaves the others a little
+// more time for their verdict.
 func (r *Registry) Drain(ctx context.Context) {
 	r.mu.Lock()
 	r.closed = true
@@ -401,8 +404,8 @@ func (r *Registry) Drain(ctx context.Context) {
 	}
 }
 
-// activated waits briefly for the coordinator to activate stored results. Without activation they stay locked until the
-// party has restarted, and the other parties wait.
+// activated waits briefly for the coordinator to activate stored results. Without activation they
+// stay locked until the party has restarted, and the other parties wait.
 func (r *Registry) activated(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, checkTime)
 	defer stop()
@@ -424,7 +427,8 @@ func unchecked(s jobv1.JobState) bool { return s < jobv1.JobState_JOB_STATE_VERI
 
 const reasonStopping = "the party is stopping"
 
-// Close cancels running sessions, waits for their end, and releases all watchers. It must be called once.
+// Close cancels running sessions, waits for their end, and releases all watchers. It must be called
+// once.
 func (r *Registry) Close() {
 	r.mu.Lock()
 	r.closed = true

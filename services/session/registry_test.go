@@ -14,8 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// The engine's cached memory is freed when a session is admitted that would otherwise lack memory, unless the session will
-// use it.
+// The engine's cached memory is freed when a session is admitted that would otherwise lack memory,
+// unless the session will use it.
 func TestAdmissionCountsWhatIsKept(t *testing.T) {
 	const kept = 1 << 20
 	free := func(logN, bytes int) { // the cached memory is of this degree

@@ -22,7 +22,8 @@ func NewService(sessions *Registry, p jobv1.Protocol, run func(spec *jobv1.Sessi
 	return Service{sessions, p, run}
 }
 
-// Rules returns the rules of the gRPC service with this prefix: those for the common calls, and own.
+// Rules returns the rules of the gRPC service with this prefix: those for the common calls, and
+// own.
 func Rules(prefix string, own rpc.Rules) rpc.Rules {
 	rules := rpc.Rules{
 		prefix + "Start":     rpc.Allow(rpc.Coordinator),

@@ -56,7 +56,8 @@ func (s *Entry) Status() *jobv1.SessionStatus {
 	return proto.Clone(s.status).(*jobv1.SessionStatus)
 }
 
-// Watch calls send with the status now and at every change, until the session ends, send fails or ctx is done.
+// Watch calls send with the status now and at every change, until the session ends, send fails or
+// ctx is done.
 func (s *Entry) Watch(ctx context.Context, send func(*jobv1.SessionStatus) error) error {
 	for {
 		s.mu.Lock()
@@ -96,7 +97,8 @@ func (s *Entry) Enter(state jobv1.JobState) {
 	})
 }
 
-// run drives the protocol. release frees the session's slot before the end of the session becomes visible.
+// run drives the protocol. release frees the session's slot before the end of the session becomes
+// visible.
 func (s *Entry) run(ctx context.Context, p Protocol, release func()) {
 	stored, err := func() (*Stored, error) {
 		defer release()
@@ -178,8 +180,9 @@ func (s *Entry) fail(ctx context.Context, err error) {
 	})
 }
 
-// Cancel ends a session that is not active and erases its stored results. It returns when all of the session's goroutines
-// have stopped, so that a later query sees everything that it stored, or when ctx is done.
+// Cancel ends a session that is not active and erases its stored results. It returns when all of
+// the session's goroutines have stopped, so that a later query sees everything that it stored, or
+// when ctx is done.
 func (s *Entry) Cancel(ctx context.Context, reason string) (*jobv1.SessionStatus, error) {
 	if err := CheckReason(reason); err != nil {
 		return nil, err

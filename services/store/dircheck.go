@@ -13,10 +13,11 @@ import (
 	"time"
 )
 
-// bbolt trusts its file: a damaged page makes it panic, in goroutines of its own too, where nobody can recover. So the
-// file is verified before bbolt opens it. The walk below follows the format of bbolt 1.x (internal/common) from the newest
-// meta page to every record, and accepts only pages exactly as bbolt writes them: elements and data without gaps, keys
-// in order and between those of the parent, and every page in use once.
+// bbolt trusts its file: a damaged page makes it panic, in goroutines of its own too, where nobody
+// can recover. So the file is verified before bbolt opens it. The walk below follows the format of
+// bbolt 1.x (internal/common) from the newest meta page to every record, and accepts only pages
+// exactly as bbolt writes them: elements and data without gaps, keys in order and between those of
+// the parent, and every page in use once.
 
 // Sizes and flags of bbolt's format, in bytes.
 const (
@@ -41,8 +42,8 @@ func damagedf(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 }
 
-// checkFile verifies a database that no process has open. It returns nil for a file that is missing or empty, which bbolt
-// makes anew, ErrInUse, or an error that wraps ErrDamaged.
+// checkFile verifies a database that no process has open. It returns nil for a file that is missing
+// or empty, which bbolt makes anew, ErrInUse, or an error that wraps ErrDamaged.
 func checkFile(path string, patience time.Duration) error {
 	return VerifyFile(path, patience, string(bucket))
 }
@@ -148,7 +149,8 @@ func (w *walk) freelist() ([]byte, error) {
 	return data[:8*count], nil
 }
 
-// unused verifies that the free pages are in order, in the file and not in use. bbolt would overwrite a page in use.
+// unused verifies that the free pages are in order, in the file and not in use. bbolt would
+// overwrite a page in use.
 func (w *walk) unused(free []byte) error {
 	for last := uint64(1); len(free) > 0; free = free[8:] {
 		id := binary.LittleEndian.Uint64(free)
@@ -161,9 +163,10 @@ func (w *walk) unused(free []byte) error {
 	return nil
 }
 
-// metas reads both meta pages. bbolt writes one in a transaction and the other in the next, and a meta page lies within
-// one sector of a disk: so both are whole, even after a crash, and are of consecutive transactions. If one is damaged the
-// other may be older than what was acknowledged, and so it is not used.
+// metas reads both meta pages. bbolt writes one in a transaction and the other in the next, and a
+// meta page lies within one sector of a disk: so both are whole, even after a crash, and are of
+// consecutive transactions. If one is damaged the other may be older than what was acknowledged,
+// and so it is not used.
 func (w *walk) metas() error {
 	size := uint64(0)
 	for at := uint64(0); size == 0 && at <= 16<<20; at = max(1024, at*2) { // the first page, or where the second may be
@@ -250,8 +253,8 @@ func (w *walk) page(id uint64) (*page, error) {
 	return p, err
 }
 
-// tree verifies a page and all below it. Keys are at least `from`, and below `to`; nil is no bound. top says that it is
-// the tree of buckets.
+// tree verifies a page and all below it. Keys are at least `from`, and below `to`; nil is no bound.
+// top says that it is the tree of buckets.
 func (w *walk) tree(id uint64, from, to []byte, top bool, depth int) error {
 	if depth > maxDepth {
 		return w.fail(id, "lies deeper than %d pages", maxDepth)
@@ -269,7 +272,8 @@ func (w *walk) tree(id uint64, from, to []byte, top bool, depth int) error {
 	return w.fail(id, "is neither a leaf nor a branch, but %#x", p.flags)
 }
 
-// entry gives what element i of a page says, and checks that its data lies right behind that of the one before.
+// entry gives what element i of a page says, and checks that its data lies right behind that of the
+// one before.
 func (w *walk) entry(p *page, i int, next *int, keyAt, sizeAt, valueAt int) (key, value []byte, err error) {
 	e := p.data[element*i : element*(i+1)]
 	at := element*i + int(binary.LittleEndian.Uint32(e[keyAt:]))
@@ -342,7 +346,8 @@ func (w *walk) end(p *page, next int) error {
 	return nil
 }
 
-// bucket verifies the records of a bucket, which lie in pages of their own or, few of them, in the entry itself.
+// bucket verifies the records of a bucket, which lie in pages of their own or, few of them, in the
+// entry itself.
 func (w *walk) bucket(p *page, value []byte, depth int) error {
 	if len(value) < bucketSize {
 		return w.fail(p.id, "the bucket's entry is cut off")

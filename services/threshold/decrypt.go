@@ -326,8 +326,9 @@ func (r *run) begin(rs round.Session, t decrypt.Terms) (round.Transition[*decryp
 	})
 }
 
-// allowed checks approvals, the hourly rate and the total of the rule before messages are decrypted for the first time, or
-// again because a party has lost its answer. The total is durable, so it is counted last.
+// allowed checks approvals, the hourly rate and the total of the rule before messages are decrypted
+// for the first time, or again because a party has lost its answer. The total is durable, so it is
+// counted last.
 func (r *run) allowed() error {
 	if err := r.approved(r.request); err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/disk/disktest"
 )
 
-// While the disk of the audit log is full, a party counts no approval, and a decryption spends neither masks nor the
-// total of its rule. Both succeed when there is space again.
+// While the disk of the audit log is full, a party counts no approval, and a decryption spends
+// neither masks nor the total of its rule. Both succeed when there is space again.
 func TestFullAuditDisk(t *testing.T) {
 	dir, audits := disktest.Mount(t, "4m"), ""
 	change := func(i int, f *config.PartyFile) {
@@ -56,7 +56,8 @@ func TestFullAuditDisk(t *testing.T) {
 		}
 		return now.Masks[0].Free
 	}
-	// fill restarts party 0, whose log then has no blocks allocated for further entries, and fills the disk.
+	// fill restarts party 0, whose log then has no blocks allocated for further entries, and fills
+	// the disk.
 	fill := func(meanwhile func()) (empty func()) {
 		w.running[0]()
 		meanwhile()

@@ -15,8 +15,8 @@ import (
 // legacySet has the successor insecure-T8-50.
 const legacySet = "insecure-L8-legacy"
 
-// Keys of a set that has become legacy still get masks, decrypt and can be reshared. New keys of it are refused, and the
-// refusal names the successor, which the same parties make keys with.
+// Keys of a set that has become legacy still get masks, decrypt and can be reshared. New keys of it
+// are refused, and the refusal names the successor, which the same parties make keys with.
 func TestLegacyKeys(t *testing.T) {
 	const successor = "insecure-T8-50"
 	w := newWorld(t, 3, nil, legacySet, successor)

@@ -48,7 +48,8 @@ func secretOf(s *lwe.Scheme, messages []uint64) ([]uint64, bool) {
 	return z, true
 }
 
-// decryptAlone decrypts the first messages of a ring ciphertext with the secret z, without any party.
+// decryptAlone decrypts the first messages of a ring ciphertext with the secret z, without any
+// party.
 func decryptAlone(s *lwe.Scheme, z []uint64, c *lwe.Ring, n int) (out []uint64) {
 	mod, x := s.Modulus(), s.NewLWE()
 	for k := range n {

@@ -1,6 +1,7 @@
-// Package threshold serves threshold keys at one party: their generation, the masks that quorums spend, new shares of the
-// same secrets, and decryption for clients by any threshold + 1 of the holders (Ajax). It is an adapter between
-// lodge.threshold.v1 and the protocols of engine/protocol/threshold.
+// Package threshold serves threshold keys at one party: their generation, the masks that quorums
+// spend, new shares of the same secrets, and decryption for clients by any threshold + 1 of the
+// holders (Ajax). It is an adapter between lodge.threshold.v1 and the protocols of
+// engine/protocol/threshold.
 //
 // These protocols are secure only against parties that follow them, as those packages document, and
 // a party takes part only if its operator has explicitly allowed that.

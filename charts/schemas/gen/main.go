@@ -1,6 +1,7 @@
-// Command gen writes the JSON schemas with which kubeconform checks the rendered chart, without descriptions. Schemas of
-// Kubernetes come from the OpenAPI file in its module, schemas of other projects from their custom resource definitions.
-// With -check it compares instead. It downloads the modules, which must have the checksums below.
+// Command gen writes the JSON schemas with which kubeconform checks the rendered chart, without
+// descriptions. Schemas of Kubernetes come from the OpenAPI file in its module, schemas of other
+// projects from their custom resource definitions. With -check it compares instead. It downloads
+// the modules, which must have the checksums below.
 package main
 
 import (

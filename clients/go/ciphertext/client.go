@@ -60,7 +60,8 @@ func (k *Key) Slots() int { return k.scheme.Slots() }
 // Modulus returns the prime of the field.
 func (k *Key) Modulus() *big.Int { return k.scheme.Field.Modulus() }
 
-// SecurityBits returns the statistical security of the answers' flooding, after 2^20 decrypted ciphertexts.
+// SecurityBits returns the statistical security of the answers' flooding, after 2^20 decrypted
+// ciphertexts.
 func (k *Key) SecurityBits() int { return k.instance.StatSecurityBits }
 
 // CiphertextBytes returns the number of bytes sent to every party for one decryption: the

@@ -57,7 +57,8 @@ func (c *Client) quorum() []uint32 {
 	return all
 }
 
-// answer sends the ciphertext and its proof to one party and returns the party's message of size bytes.
+// answer sends the ciphertext and its proof to one party and returns the party's message of size
+// bytes.
 func (c *Client) answer(ctx context.Context, conn *grpc.ClientConn, x *Ciphertext, size int) ([]byte, error) {
 	stream, err := decryptionv1.NewDecryptionServiceClient(conn).DecryptShare(ctx)
 	if err != nil {

@@ -21,8 +21,8 @@ func (t Tensor) At(indices ...int) Element {
 	return t.Elements[at]
 }
 
-// ConvolutionTriple has Y = the convolution of the image X with the kernels W: X is channels x height x width, W outputs x
-// channels x height x width, Y outputs x height x width.
+// ConvolutionTriple has Y = the convolution of the image X with the kernels W: X is channels x
+// height x width, W outputs x channels x height x width, Y outputs x height x width.
 type ConvolutionTriple struct {
 	X, W, Y          Tensor
 	MACX, MACW, MACY Tensor

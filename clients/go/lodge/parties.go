@@ -83,8 +83,8 @@ func AtParty(name string, err error) *Error {
 	return &e
 }
 
-// Each calls f for every party concurrently and waits for all calls. It returns the errors by party,
-// with the parties' names.
+// Each calls f for every party concurrently and waits for all calls. It returns the errors by
+// party, with the parties' names.
 func (p *Parties) Each(f func(i int, conn *grpc.ClientConn) error) []error {
 	errs := make([]error, p.Len())
 	var group sync.WaitGroup

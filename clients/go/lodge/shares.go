@@ -223,8 +223,8 @@ func (s *Shares) Close() error {
 // Err returns the error that ended a range over values: nil after the last tuple.
 func (s *Shares) Err() error { return s.err }
 
-// elements returns the number of elements of a tuple's record at the party with this index; 0 for an
-// unknown kind or an invalid shape.
+// elements returns the number of elements of a tuple's record at the party with this index; 0 for
+// an unknown kind or an invalid shape.
 func (c Class) elements(party int) int {
 	k, s := kind.Of(c.Kind), c.shape()
 	if k.CheckShape(s) != nil {

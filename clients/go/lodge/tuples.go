@@ -79,8 +79,8 @@ func (s *Shares) Matrices() iter.Seq[MatrixTriple] {
 	}, tuplefile.Matrix)
 }
 
-// Tuple is a tuple of any kind: its values, in the order of docs/reference/export-format.md, and their
-// MACs. A single element is a Tensor without dimensions.
+// Tuple is a tuple of any kind: its values, in the order of docs/reference/export-format.md, and
+// their MACs. A single element is a Tensor without dimensions.
 type Tuple struct {
 	Values, MACs []Tensor
 	Clear        []Element // the plaintext values of input masks at the party that owns the mask

@@ -1,5 +1,6 @@
 // Package mpspdz writes one party's shares in the preprocessing format of MP-SPDZ, which its online
-// phase reads when started with -F. docs/guides/mp-spdz.md describes the format and how to use the files.
+// phase reads when started with -F. docs/guides/mp-spdz.md describes the format and how to use the
+// files.
 //
 // A [Tree] is one party's part of a directory Player-Data. A [File] in it accepts shares in Lodge's
 // format: each record's values followed by their MACs as canonical little-endian elements

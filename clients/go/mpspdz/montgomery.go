@@ -74,8 +74,8 @@ func (m *montgomery) convert(dst, src []byte) bool {
 	return below == 1
 }
 
-// scale sets x < 2^(64 L) to x R mod p: the product with R^2, reduced limb by limb (CIOS; Koc, Acar and Kaliski,
-// "Analyzing and comparing Montgomery multiplication algorithms", section 5).
+// scale sets x < 2^(64 L) to x R mod p: the product with R^2, reduced limb by limb (CIOS; Koc, Acar
+// and Kaliski, "Analyzing and comparing Montgomery multiplication algorithms", section 5).
 func (m *montgomery) scale(x *words) {
 	n := m.limbs
 	var t [maxLimbs + 2]uint64 // below 2p after every round

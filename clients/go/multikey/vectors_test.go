@@ -16,7 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "update the vectors in the Python client's testdata")
 
-// vectors are the files that other clients must read identically. The tests of the Python client read them.
+// vectors are the files that other clients must read identically. The tests of the Python client
+// read them.
 type vectors struct {
 	File     string            `json:"file"` // of ciphertexts
 	CRS      string            `json:"crs"`

@@ -38,7 +38,8 @@ type bgvSetVectors struct {
 	Galois    []uint64 `json:"galois"` // of the keys below
 	Chunks    int      `json:"chunks"`
 	Kinds     []int    `json:"kinds"` // 1000 log eta + log Phi for thresholds 1, 2, ...
-	// Slots is the SHA-256 of the coefficients, packed in 32 bits each, of the message with 7 i^2 mod T in slot i.
+	// Slots is the SHA-256 of the coefficients, packed in 32 bits each, of the message with 7 i^2
+	// mod T in slot i.
 	Slots hexBytes `json:"slots"`
 	// In the keys, b of the public key is the transform of X + 2 X^2 + ..., and all other values
 	// are zero.

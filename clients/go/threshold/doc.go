@@ -5,5 +5,6 @@
 //
 // A client whose ciphertext is decrypted learns its message, and the result may depend on noise. So
 // the parties' policies decide which client may decrypt which ciphertexts, and each party enforces
-// its own policy. The package's results are correct if the parties of the quorum follow the protocol.
+// its own policy. The package's results are correct if the parties of the quorum follow the
+// protocol.
 package threshold

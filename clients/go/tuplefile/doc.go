@@ -1,5 +1,6 @@
-// Package tuplefile reads and writes exported share directories, the form in which one party's shares of a batch of
-// tuples leave Lodge. The format is specified in docs/reference/export-format.md.
+// Package tuplefile reads and writes exported share directories, the form in which one party's
+// shares of a batch of tuples leave Lodge. The format is specified in
+// docs/reference/export-format.md.
 //
 // A directory holds one party's shares: manifest.json, a [Manifest] that describes them, and one
 // data file of fixed-width little-endian canonical field elements. The data file is a sequence of
@@ -10,9 +11,9 @@
 //
 // A [Writer] writes a directory ([Create]), and a [Reader] reads one ([Open]).
 //
-// The package knows bytes and names, not arithmetic: it depends on the standard library only, so that both the exporter
-// and the independent checker can use it without sharing any protocol code.
+// The package knows bytes and names, not arithmetic: it depends on the standard library only, so
+// that both the exporter and the independent checker can use it without sharing any protocol code.
 //
-// Everything in a directory is secret to its party: files are created with mode 0600, directories with 0700, and errors
-// never quote the contents of shares or of the manifest's key share.
+// Everything in a directory is secret to its party: files are created with mode 0600, directories
+// with 0700, and errors never quote the contents of shares or of the manifest's key share.
 package tuplefile

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 )
 
-// Writer writes one party's share directory. The data is streamed; the manifest appears last, and only when all of the
-// data is on disk, so that a directory with a manifest is complete.
+// Writer writes one party's share directory. The data is streamed; the manifest appears last, and
+// only when all of the data is on disk, so that a directory with a manifest is complete.
 type Writer struct {
 	dir      string
 	manifest Manifest
@@ -26,8 +26,8 @@ type Writer struct {
 	resumes  bool  // there are checkpoints
 }
 
-// Create makes dir (it must not hold an export already) and its data file. The manifest's Files are filled in by Close;
-// elementBytes is the length of one canonical element, ceil(bits/8).
+// Create makes dir (it must not hold an export already) and its data file. The manifest's Files are
+// filled in by Close; elementBytes is the length of one canonical element, ceil(bits/8).
 func Create(dir string, m Manifest, elementBytes int) (*Writer, error) {
 	m.Files = nil
 	if err := m.check(false); err != nil {

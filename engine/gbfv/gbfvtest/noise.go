@@ -54,8 +54,8 @@ func (k *Key) coefficients(v ring.NTT) []*big.Int {
 	return q.ToBig(p)
 }
 
-// Exact returns the keys of Eval without their errors: the same uniform halves, and K0_j = s'·g_j - K1_j·s. The phase
-// of a result under Eval minus that under Exact is the error of key switching.
+// Exact returns the keys of Eval without their errors: the same uniform halves, and K0_j = s'·g_j -
+// K1_j·s. The phase of a result under Eval minus that under Exact is the error of key switching.
 func (k *Key) Exact() gbfv.Keys {
 	q := k.scheme.Q
 	square := q.NewNTT()

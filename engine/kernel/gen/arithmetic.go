@@ -147,8 +147,8 @@ func (a *assembler) lowerProduct(x, x1, y, y1 reg.VecVirtual) reg.VecVirtual {
 	return r
 }
 
-// upperProduct returns floor(x y/2^64) less at most 2, and less than 3 below x y/2^64, from both and floor(x/2^32) and
-// floor(y/2^32).
+// upperProduct returns floor(x y/2^64) less at most 2, and less than 3 below x y/2^64, from both
+// and floor(x/2^32) and floor(y/2^32).
 func (a *assembler) upperProduct(x, x1, y, y1 reg.VecVirtual) reg.VecVirtual {
 	r, s, t := a.vec(), a.vec(), a.vec()
 	a.VPMULUDQ(y1, x1, r)

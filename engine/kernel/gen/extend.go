@@ -19,7 +19,8 @@ func extend(a *assembler) {
 	}
 }
 
-// rowSums is a loop over groups of slots, and within it over the rows and the two words that belong to each.
+// rowSums is a loop over groups of slots, and within it over the rows and the two words that belong
+// to each.
 type rowSums struct {
 	y, row, stride, terms, left, data, at reg.GPVirtual
 }

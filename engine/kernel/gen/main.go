@@ -18,7 +18,8 @@ import (
 	"github.com/mmcloughlin/avo/x86"
 )
 
-// file is an assembly file, DIRECTORY/NAME_amd64.s, whose functions are declared in NAME_amd64_stubs.go.
+// file is an assembly file, DIRECTORY/NAME_amd64.s, whose functions are declared in
+// NAME_amd64_stubs.go.
 type file struct {
 	name  string
 	write func(*assembler)
@@ -174,7 +175,8 @@ func (a *assembler) zeros(n int) []reg.VecVirtual {
 	return v
 }
 
-// once sets x to x - c if x >= c. With AVX2, c <= 2^63 and x < c + 2^63, so that the sign of x - c is its upper bit.
+// once sets x to x - c if x >= c. With AVX2, c <= 2^63 and x < c + 2^63, so that the sign of x - c
+// is its upper bit.
 func (a *assembler) once(x, c reg.VecVirtual) {
 	t := a.vec()
 	a.VPSUBQ(c, x, t)

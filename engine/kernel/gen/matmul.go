@@ -8,8 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// matmul writes the inner products of MatMul: rows of the left factor with a panel of columns of the right one,
-// for moduli of up to 50 bits with IFMA and of up to 61 bits without.
+// matmul writes the inner products of MatMul: rows of the left factor with a panel of columns of
+// the right one, for moduli of up to 50 bits with IFMA and of up to 61 bits without.
 func matmul(a *assembler) {
 	for _, rows := range []int{4, 1} {
 		for vectors := 1; vectors <= 3; vectors++ {
@@ -92,8 +92,9 @@ func (a *assembler) rows(pointer, apart string, rows int) []Mem {
 	return at[:rows]
 }
 
-// reduce52 returns (lo + 2^52 hi) mod q for any lo and for hi < 2^61. It destroys both. c points to q, 2q, 4q, -q, and
-// 1, 2^52 and 2^104 mod q, each with its scaled quotient: few registers are free.
+// reduce52 returns (lo + 2^52 hi) mod q for any lo and for hi < 2^61. It destroys both. c points to
+// q, 2q, 4q, -q, and 1, 2^52 and 2^104 mod q, each with its scaled quotient: few registers are
+// free.
 func (a *assembler) reduce52(c reg.GPVirtual, low, lo, hi reg.VecVirtual) reg.VecVirtual {
 	top := a.ZMM()
 	a.VPSRLQ(Imm(52), lo, top)

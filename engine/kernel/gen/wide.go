@@ -5,8 +5,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// wide writes products of integers of many words, eight side by side: every vector holds the same limb of 52 bits, or
-// the same word, of eight integers.
+// wide writes products of integers of many words, eight side by side: every vector holds the same
+// limb of 52 bits, or the same word, of eight integers.
 func wide(a *assembler) {
 	a.wideProducts(true)
 	a.wideProducts(false)

@@ -1,5 +1,6 @@
-// Package lwetest makes keys of package lwe from one secret that is held in one place, and decrypts with it. It is for
-// tests: production keys come from a distributed protocol, and nobody has their secret.
+// Package lwetest makes keys of package lwe from one secret that is held in one place, and decrypts
+// with it. It is for tests: production keys come from a distributed protocol, and nobody has their
+// secret.
 package lwetest
 
 import (
@@ -10,8 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Secret is the pair of secrets: the coefficients of z, in {-1, 0, 1}, and the bits of s, both as residues, with z in
-// evaluation form too.
+// Secret is the pair of secrets: the coefficients of z, in {-1, 0, 1}, and the bits of s, both as
+// residues, with z in evaluation form too.
 type Secret struct {
 	Scheme    *lwe.Scheme
 	Z, S, NTT []uint64

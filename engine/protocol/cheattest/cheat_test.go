@@ -87,7 +87,8 @@ func passed(t *testing.T, w *world, c *Cheat, out *roundtest.Outcome[ended]) {
 	}
 }
 
-// stalls fails the test unless an honest party waits for the culprit, and none has a result or blames anybody.
+// stalls fails the test unless an honest party waits for the culprit, and none has a result or
+// blames anybody.
 func stalls(t *testing.T, out *roundtest.Outcome[ended], culprit round.Party, name string) {
 	t.Helper()
 	waits := false

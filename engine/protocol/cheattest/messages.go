@@ -103,7 +103,8 @@ func (m Message) opens() bool {
 // compared reports whether the message is a digest that all parties compute.
 func (m Message) compared() bool { return m.altered.Named == Suspects || m.Name == verdict.Name }
 
-// counts reports whether the parties have opened products, or combinations in the MAC check, when this message is due.
+// counts reports whether the parties have opened products, or combinations in the MAC check, when
+// this message is due.
 func (m Message) counts() bool {
 	return m.Name == "triple/products" || strings.HasPrefix(m.Name, "triple/mac/") && !strings.HasPrefix(m.Name, "triple/mac/coin/")
 }

@@ -97,8 +97,8 @@ func (w *world) plan(t *testing.T, in Kind) *triple.Plan {
 	return p
 }
 
-// run runs a session. Randomness and the session's name depend on the label. opened notes who has opened
-// its combinations in a MAC check that has not passed there.
+// run runs a session. Randomness and the session's name depend on the label. opened notes who has
+// opened its combinations in a MAC check that has not passed there.
 func (w *world) run(t *testing.T, in Kind, label string, opened []bool,
 	options ...roundtest.Option) *roundtest.Outcome[ended] {
 	t.Helper()

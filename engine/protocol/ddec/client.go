@@ -12,14 +12,14 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// ClientShare returns one party's last message of the decryption of ct, on basis Q, for a client that
-// collects the messages of all parties and combines them itself. There is no mask: the sum of the
-// messages is the encoding of the plaintext, flooded by every party.
+// ClientShare returns one party's last message of the decryption of ct, on basis Q, for a client
+// that collects the messages of all parties and combines them itself. There is no mask: the sum of
+// the messages is the encoding of the plaintext, flooded by every party.
 //
 // The caller must ensure that the key was made for clients, that the noise of ct is within the
-// instance's bound (a fresh ciphertext with a proof of plaintext knowledge, doubled), and that the share
-// for each ClientKey is computed once and stored. Every further share floods the same phase again and
-// spends statistical distance.
+// instance's bound (a fresh ciphertext with a proof of plaintext knowledge, doubled), and that the
+// share for each ClientKey is computed once and stored. Every further share floods the same phase
+// again and spends statistical distance.
 func ClientShare(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext, secret ring.NTT, source *sample.Source) []byte {
 	switched := s.SwitchModulus(ct, i.DDecPrimes)
 	zero := s.Field.NewVec(s.Slots())
@@ -27,8 +27,8 @@ func ClientShare(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext, secret
 	return codec.AppendPoly(nil, d.C, s.Prefix(i.DDecPrimes).Primes())
 }
 
-// ClientKey identifies the value on which a party's share depends besides its key: c1 after the switch
-// of modulus. Ciphertexts that are equal after the switch have the same ClientKey.
+// ClientKey identifies the value on which a party's share depends besides its key: c1 after the
+// switch of modulus. Ciphertexts that are equal after the switch have the same ClientKey.
 func ClientKey(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext) round.Digest {
 	switched := s.SwitchModulus(ct, i.DDecPrimes)
 	//lodge:check ddec/client/key [swap=nil=>codec.AppendPoly(nil, ct.C1.C, s.Q.Primes())]
@@ -37,8 +37,9 @@ func ClientKey(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext) round.Di
 	return round.Hash("lodge client ciphertext", codec.AppendPoly(nil, switched.C1.C, s.Prefix(i.DDecPrimes).Primes()))
 }
 
-// Combine returns the D slots of ct from all parties' messages, in the order of the roster. The error is
-// a *round.Blame if a message is malformed. A well-formed wrong message changes the result undetectably.
+// Combine returns the D slots of ct from all parties' messages, in the order of the roster. The
+// error is a *round.Blame if a message is malformed. A well-formed wrong message changes the result
+// undetectably.
 func Combine(s *gbfv.Scheme, i *params.Instance, ct *gbfv.Ciphertext, messages [][]byte) (field.Vec, error) {
 	//lodge:check ddec/client/messages [swap=len(messages) != i.Use.Parties=>len(messages) >
 	//  i.Use.Parties] [run=TestClient|FuzzCombine] a client accepts messages from too few parties

@@ -9,9 +9,9 @@
 //   - All parties must compare hashes of the ciphertexts before Start: decrypting a ciphertext that the
 //     parties did not all compute is an oracle for the key.
 //
-// A corrupted message adds an error that its sender knows to one vector of shares; the MAC check that
-// follows detects it. Each ciphertext is decrypted only once: decrypting it again spends as much
-// statistical distance as decrypting another ciphertext.
+// A corrupted message adds an error that its sender knows to one vector of shares; the MAC check
+// that follows detects it. Each ciphertext is decrypted only once: decrypting it again spends as
+// much statistical distance as decrypting another ciphertext.
 package ddec
 
 import (
@@ -29,7 +29,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Config is the configuration of a run: values on which all parties agree, and this party's secrets.
+// Config is the configuration of a run: values on which all parties agree, and this party's
+// secrets.
 type Config struct {
 	Session  round.Session
 	Step     string
@@ -56,7 +57,8 @@ func (c *Config) name() string { return c.Step + "/share" }
 
 func (c *Config) basis() *ring.Basis { return c.Scheme.Prefix(c.Instance.DDecPrimes) }
 
-// combined lists the ciphertexts that party p combines: those whose index is p modulo the number of parties.
+// combined lists the ciphertexts that party p combines: those whose index is p modulo the number of
+// parties.
 func (c *Config) combined(p round.Party) []int {
 	var list []int
 	for k := int(p); k < len(c.Ciphertexts); k += c.Session.Parties {
@@ -65,8 +67,8 @@ func (c *Config) combined(p round.Party) []int {
 	return list
 }
 
-// message returns this party's share of the decryption of one ciphertext: c1 s_l + e plus the encoded
-// mask.
+// message returns this party's share of the decryption of one ciphertext: c1 s_l + e plus the
+// encoded mask.
 func message(s *gbfv.Scheme, i *params.Instance, c1 ring.Poly, secret ring.NTT, mask field.Vec, flood *sample.Stream) ring.Poly {
 	k := i.DDecPrimes
 	e := intpoly.New(s.N(), (i.FloodBound.BitLen()+1+64)/64)
@@ -203,7 +205,8 @@ func (r *combine) Step(ctx context.Context, _ round.Inbox) (round.Transition[Sha
 	return round.Done(shares), nil
 }
 
-// Wipe erases the shares, unless the caller owns them, and the sums that decrypt to the combined messages.
+// Wipe erases the shares, unless the caller owns them, and the sums that decrypt to the combined
+// messages.
 func (r *combine) Wipe() {
 	r.shares.Wipe()
 	for _, p := range r.sum {
@@ -213,7 +216,8 @@ func (r *combine) Wipe() {
 	}
 }
 
-// decode sets slots to the message of c0 + sum, where sum holds the parties' messages and is overwritten.
+// decode sets slots to the message of c0 + sum, where sum holds the parties' messages and is
+// overwritten.
 func decode(s *gbfv.Scheme, i *params.Instance, slots field.Vec, c0, sum ring.Poly) {
 	s.Prefix(i.DDecPrimes).Add(sum, sum, c0)
 	coeffs := s.Field.NewVec(s.Slots())

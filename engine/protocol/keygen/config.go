@@ -19,15 +19,16 @@ import (
 // CheckAgree compares the keys that the parties computed.
 const CheckAgree = "keygen-agree"
 
-// Config is the configuration of a run: values on which all parties agree, and this party's randomness.
+// Config is the configuration of a run: values on which all parties agree, and this party's
+// randomness.
 type Config struct {
 	Session round.Session
 	Scheme  *gbfv.Scheme // over any field: keys belong to the parameter set
-	// Dim is the largest dimension d of matrix blocks that the rotation keys serve. There are d-1 rotation
-	// keys.
+	// Dim is the largest dimension d of matrix blocks that the rotation keys serve. There are d-1
+	// rotation keys.
 	Dim int
-	// Security is Proved or Passive. The default is Proved if the set's keys can be proved, and Passive
-	// otherwise.
+	// Security is Proved or Passive. The default is Proved if the set's keys can be proved, and
+	// Passive otherwise.
 	Security string
 
 	Source  *sample.Source // this party's randomness
@@ -126,8 +127,8 @@ const (
 	relinSecond
 )
 
-// slots lists the polynomials that every party sends in the first round of passive key generation, in
-// order.
+// slots lists the polynomials that every party sends in the first round of passive key generation,
+// in order.
 func (c *Config) slots() []slot {
 	list := []slot{{kind: publicKey}}
 	for _, g := range Rotations(c.Scheme.N(), c.Dim) {
@@ -148,7 +149,8 @@ func (c *Config) relinSlots(kinds ...kind) (list []slot) {
 	return list
 }
 
-// Rotations returns the Galois elements of the rotation keys of dimension d, by rotation from 1 to d-1.
+// Rotations returns the Galois elements of the rotation keys of dimension d, by rotation from 1 to
+// d-1.
 func Rotations(n, d int) []int {
 	var list []int
 	for i := 1; i < d; i++ {
@@ -162,8 +164,8 @@ func (c *Config) limit(n int) round.Limit {
 	return round.Limit{Frames: n, Bytes: int64(n) * int64(codec.PolySize(c.Scheme.N(), c.Scheme.Q.Primes()))}
 }
 
-// Names of the uniform halves in the common reference string. Rotation keys are named by Galois element,
-// so that the keys of dimension 2d include those of dimension d.
+// Names of the uniform halves in the common reference string. Rotation keys are named by Galois
+// element, so that the keys of dimension 2d include those of dimension d.
 const (
 	labelPublic   = "public key"
 	labelRotation = "rotation key"

@@ -24,12 +24,12 @@ type statement struct {
 	h0, h1    []ring.NTT // sums of the parties' polynomials
 }
 
-// proved lists the equations of proved key generation in order: the public key, the rotation keys, h0
-// and h1, and the second part of the relinearisation key.
+// proved lists the equations of proved key generation in order: the public key, the rotation keys,
+// h0 and h1, and the second part of the relinearisation key.
 func (c *Config) proved() []slot { return append(c.slots(), c.relinSlots(relinSecond)...) }
 
-// opened reports whether the share of an equation is opened before the challenge is known. This holds
-// for h0 and h1, on which the second part of the relinearisation key depends.
+// opened reports whether the share of an equation is opened before the challenge is known. This
+// holds for h0 and h1, on which the second part of the relinearisation key depends.
 func (at slot) opened() bool { return at.kind == relinH0 || at.kind == relinH1 }
 
 // relation is one equation with its public polynomials.
@@ -129,8 +129,8 @@ func (at slot) automorphism() (g int, ok bool) {
 	return 0, false
 }
 
-// imageDigest returns the digest that represents the relation of the masks of one repetition, which is
-// not sent.
+// imageDigest returns the digest that represents the relation of the masks of one repetition, which
+// is not sent.
 func (st *statement) imageDigest(p ring.Poly) round.Digest {
 	primes := st.Scheme.Q.Primes()
 	//lodge:check keygen/equation-every-limb [swap=len(p.C)=>len(p.C) - 1] [run=TestEvery|@proofs]
@@ -170,7 +170,8 @@ func (st *statement) shareSize(at slot) int {
 // headSize is the size of a frame with the responses of one repetition for s and u.
 func (st *statement) headSize() int { return 2 * st.responseSize() }
 
-// frameSize is the size of the frame of an equation: its share, unless it is opened, and V responses.
+// frameSize is the size of the frame of an equation: its share, unless it is opened, and V
+// responses.
 func (st *statement) frameSize(at slot) int {
 	return st.shareSize(at) + st.proof.V*st.responseSize()
 }
@@ -186,8 +187,8 @@ func (st *statement) bytes() int64 {
 	return total
 }
 
-// digestsSize is the size of the digests that a party opens before the challenge: for every equation
-// the digest of the share, unless the share is opened, and the digest of the masks.
+// digestsSize is the size of the digests that a party opens before the challenge: for every
+// equation the digest of the share, unless the share is opened, and the digest of the masks.
 func (st *statement) digestsSize() int {
 	n := 2 * len(st.equations)
 	for _, at := range st.equations {

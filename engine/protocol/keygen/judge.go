@@ -21,8 +21,8 @@ const (
 	NameProofs    = nameProofs
 )
 
-// Judge verifies the messages of one party in a run of proved key generation, for a third party that did
-// not take part.
+// Judge verifies the messages of one party in a run of proved key generation, for a third party
+// that did not take part.
 type Judge struct{ st *statement }
 
 // NewJudge returns a Judge for a session with this ID and number of parties.
@@ -75,7 +75,8 @@ func (st *statement) signed(frame []byte, at int) (intpoly.Poly, error) {
 	return z, codec.DecodeSigned(z, st.proof.Bits, frame[at:at+size])
 }
 
-// responses decodes all responses of a frame of a proof. It returns an error if the frame is malformed.
+// responses decodes all responses of a frame of a proof. It returns an error if the frame is
+// malformed.
 func (j *Judge) responses(index int, frame []byte) (list []intpoly.Poly, err error) {
 	st, start, size, count := j.st, 0, j.st.headSize(), 2
 	//lodge:check keygen/judge/frame [run=TestJudge] a judge accepts a frame number outside the

@@ -14,7 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// PublicKeys are the joint keys of an epoch. Their uniform halves are expanded from Seed and not stored.
+// PublicKeys are the joint keys of an epoch. Their uniform halves are expanded from Seed and not
+// stored.
 type PublicKeys struct {
 	Seed   round.Digest // of the common reference string
 	Dim    int
@@ -38,8 +39,8 @@ func (k *PublicKeys) Keys(s *gbfv.Scheme) gbfv.Keys {
 	}
 }
 
-// stored lists the polynomials that follow the seed in an encoding, in order: P0, the relinearisation
-// key, all K0.
+// stored lists the polynomials that follow the seed in an encoding, in order: P0, the
+// relinearisation key, all K0.
 func (k *PublicKeys) stored(n int) []ring.NTT {
 	list := slices.Concat([]ring.NTT{k.Public.P0}, k.Relin.K0, k.Relin.K1)
 	for _, g := range Rotations(n, k.Dim) {
@@ -51,8 +52,8 @@ func (k *PublicKeys) stored(n int) []ring.NTT {
 // EncodedFrames returns the number of frames of the encoding of keys of dimension d.
 func EncodedFrames(s *gbfv.Scheme, d int) int { return 2 + (d+1)*s.GadgetDigits() }
 
-// Frame returns frame i of the encoding: the seed, followed by one polynomial per frame in coefficient
-// form.
+// Frame returns frame i of the encoding: the seed, followed by one polynomial per frame in
+// coefficient form.
 func (k *PublicKeys) Frame(s *gbfv.Scheme, i int) []byte {
 	if i == 0 {
 		return k.Seed[:]
@@ -78,8 +79,8 @@ func (k *PublicKeys) Digest(s *gbfv.Scheme, workers int) round.Digest {
 	return h.Sum()
 }
 
-// FramesHash computes the hash of an encoding frame by frame: SHA-256 over a tag and, for every frame, a
-// 1, its length and its bytes, followed by a 0 and the number of frames.
+// FramesHash computes the hash of an encoding frame by frame: SHA-256 over a tag and, for every
+// frame, a 1, its length and its bytes, followed by a 0 and the number of frames.
 type FramesHash struct {
 	h     hash.Hash // never returns an error
 	total uint64
@@ -122,8 +123,8 @@ func PublicHashOf(seed, frame []byte) round.Digest {
 	return round.Hash("lodge public key", seed, frame)
 }
 
-// Decode reads keys of dimension d from the frames that next returns. next must return io.EOF after the
-// last frame. Too few frames are codec.ErrTruncated, too many are codec.ErrTrailing.
+// Decode reads keys of dimension d from the frames that next returns. next must return io.EOF after
+// the last frame. Too few frames are codec.ErrTruncated, too many are codec.ErrTrailing.
 func Decode(s *gbfv.Scheme, d int, next func() ([]byte, error)) (*PublicKeys, error) {
 	if err := checkDim(s, d); err != nil {
 		return nil, err
@@ -205,7 +206,8 @@ func (k *PublicKeys) read(s *gbfv.Scheme, row func(n int) ([]ring.NTT, error)) e
 	return nil
 }
 
-// DecodePublic reads only the public key, from the first two frames of an encoding, and returns its hash.
+// DecodePublic reads only the public key, from the first two frames of an encoding, and returns its
+// hash.
 func DecodePublic(s *gbfv.Scheme, seed, frame []byte) (*gbfv.PublicKey, round.Digest, error) {
 	k := &PublicKeys{Dim: 1}
 	if len(seed) != len(k.Seed) {

@@ -4,9 +4,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 )
 
-// MemoryBytes estimates the memory of a run at one party, in bytes: the sums of the shares, the packed
-// messages that it sends and, with proofs, the masks and responses for secrets of every party. It
-// doubles this sum to account for garbage that has not been collected yet.
+// MemoryBytes estimates the memory of a run at one party, in bytes: the sums of the shares, the
+// packed messages that it sends and, with proofs, the masks and responses for secrets of every
+// party. It doubles this sum to account for garbage that has not been collected yet.
 func MemoryBytes(s *gbfv.Scheme, parties, dim, workers int, security string) (int64, error) {
 	c := &Config{Scheme: s, Dim: dim}
 	if err := checkDim(s, dim); err != nil {

@@ -166,8 +166,8 @@ type folded struct {
 	buffer ring.Poly
 }
 
-// fold computes this party's polynomials, packs them as the frames of its message and initialises the
-// sums with them.
+// fold computes this party's polynomials, packs them as the frames of its message and initialises
+// the sums with them.
 func (p *party) fold(ctx context.Context, n int, make1 func(i int) ring.Poly) (*folded, [][]byte, error) {
 	f := &folded{scheme: p.Scheme, sum: make([]ring.Poly, n), buffer: p.Scheme.Q.NewPoly()}
 	frames := make([][]byte, n)

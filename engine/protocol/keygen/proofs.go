@@ -23,8 +23,8 @@ const (
 	CheckEquation = "keygen-equation" // the responses of an equation do not open its masks
 )
 
-// proofs receives the shares and proofs of all parties, equation by equation, and stores only the sums
-// of the shares.
+// proofs receives the shares and proofs of all parties, equation by equation, and stores only the
+// sums of the shares.
 type proofs struct {
 	*statement
 	challenge sigma.Challenge
@@ -44,8 +44,8 @@ type peer struct {
 	responses []pair      // to s and u, by repetition
 }
 
-// newProofs returns the state before the first frame, from this party's shares and the other parties'
-// openings.
+// newProofs returns the state before the first frame, from this party's shares and the other
+// parties' openings.
 func newProofs(p *prover, w sigma.Challenge, opened [][]byte, polys [][]ring.Poly) *proofs {
 	st := p.statement
 	r := &proofs{
@@ -110,8 +110,8 @@ func (r *proofs) takeHead(from round.Party, v int, frame []byte) error {
 	return nil
 }
 
-// takeEquation receives the share and the responses of one equation. A failure that only counts after
-// the echo check is reported by Step, when all parties are known to have the same frames.
+// takeEquation receives the share and the responses of one equation. A failure that only counts
+// after the echo check is reported by Step, when all parties are known to have the same frames.
 func (r *proofs) takeEquation(ctx context.Context, from round.Party, i int, frame []byte) error {
 	at, p := r.equations[i], r.peers[from]
 	//lodge:check keygen/length-of-equations [swap=len(frame) != r.frameSize(at)=>len(frame) <
@@ -163,8 +163,8 @@ func (r *proofs) takeEquation(ctx context.Context, from round.Party, i int, fram
 	return nil
 }
 
-// image returns the digest of the relation of the responses minus X^e times the share. It equals the
-// digest of the masks' relation if the responses are right.
+// image returns the digest of the relation of the responses minus X^e times the share. It equals
+// the digest of the masks' relation if the responses are right.
 func (st *statement) image(rel relation, x pair, z intpoly.Poly, share ring.Poly, e int) round.Digest {
 	q := st.Scheme.Q
 	y := q.Borrow()
@@ -174,8 +174,8 @@ func (st *statement) image(rel relation, x pair, z intpoly.Poly, share ring.Poly
 	return st.imageDigest(y)
 }
 
-// accuse records the fault of a party, unless a fault of this party or of an earlier party in the roster
-// is already recorded.
+// accuse records the fault of a party, unless a fault of this party or of an earlier party in the
+// roster is already recorded.
 func (r *proofs) accuse(p round.Party, check, format string, i int, frame []byte) {
 	if r.blame == nil || p < r.blame.Party {
 		charge := &round.Charge{Name: nameProofs, Index: r.proof.V + i, Frame: bytes.Clone(frame)}
@@ -205,12 +205,13 @@ func (r *proofs) Step(context.Context, round.Inbox) (round.Transition[Result], e
 	return conclude(r.party, r.keys()), nil
 }
 
-// keys returns the keys for twice the sum of the secrets, because the proofs are about twice the shares:
-// with S = 2s and E = 2e,
+// keys returns the keys for twice the sum of the secrets, because the proofs are about twice the
+// shares: with S = 2s and E = 2e,
 //
 //	2 p0 = -a S + E,  2 k = -a S + phi(S) g + E,  4 k = -2 H1 S + S^2 g + (S E0 + U E1 + 2 E2)
 //
-// for the public key, rotation keys and relinearisation key, whose uniform halves are a, a and 2 H1.
+// for the public key, rotation keys and relinearisation key, whose uniform halves are a, a and 2
+// H1.
 func (r *proofs) keys() *PublicKeys {
 	q := r.Scheme.Q
 	parallel.For(r.Workers, len(r.sums), func(i int) {

@@ -44,7 +44,8 @@ func (o *openedPolys) Frame(_ context.Context, from round.Party, index int, _ bo
 	return nil
 }
 
-// relin commits to and opens h0 and h1, on whose sums the second part of the relinearisation key depends.
+// relin commits to and opens h0 and h1, on whose sums the second part of the relinearisation key
+// depends.
 func relin(ctx context.Context, p *party) (round.Transition[Result], error) {
 	var none round.Transition[Result]
 	list := p.relinSlots(relinH0, relinH1)

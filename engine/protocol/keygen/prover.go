@@ -22,7 +22,8 @@ type prover struct {
 	masks []pair // of s and u, by repetition
 	u     []intpoly.Poly
 	own   []ring.Poly // shares by equation; without limbs if opened
-	// sent are the frames of the proofs. They hold the shares, and the masks until responses replace them.
+	// sent are the frames of the proofs. They hold the shares, and the masks until responses
+	// replace them.
 	sent     [][]byte
 	answered bool // whether responses have replaced all masks
 }
@@ -94,8 +95,8 @@ func (p *prover) share(at slot) ring.Poly {
 	return x
 }
 
-// maskErrors appends the masks of the error of an equation to its frame, and returns the digest of their
-// relations.
+// maskErrors appends the masks of the error of an equation to its frame, and returns the digest of
+// their relations.
 func (p *prover) maskErrors(at slot, frame []byte) (round.Digest, []byte, error) {
 	images, q := make([]round.Digest, p.proof.V), p.party.Scheme.Q
 	label, index := at.name()
@@ -118,8 +119,8 @@ func (p *prover) maskErrors(at slot, frame []byte) (round.Digest, []byte, error)
 	return masksDigest(images), frame, nil
 }
 
-// respond turns masks into responses by adding challenge times secret, for s and u in each repetition
-// and for the error in each equation.
+// respond turns masks into responses by adding challenge times secret, for s and u in each
+// repetition and for the error in each equation.
 func (p *prover) respond(ctx context.Context, w sigma.Challenge) error {
 	st := p.statement
 	s, u := intpoly.New(len(p.secret), 1), intpoly.New(len(p.secret), 1)

@@ -18,19 +18,19 @@ const (
 	nameAgree  = "keygen/agree"
 )
 
-// Start begins a run. The parties first toss the reference string. In passive key generation they then
-// commit to and open the public key, the rotation keys and the first part of the relinearisation key,
-// and afterwards its second part. In proved key generation the rounds relin, statement and proofs
-// follow. At the end all parties compare the hash of the keys.
+// Start begins a run. The parties first toss the reference string. In passive key generation they
+// then commit to and open the public key, the rotation keys and the first part of the
+// relinearisation key, and afterwards its second part. In proved key generation the rounds relin,
+// statement and proofs follow. At the end all parties compare the hash of the keys.
 //
-// Hooks of tests: keygen/secret and keygen/secret/relin receive s and u ([]int64), and keygen/party the
-// *party after them. keygen/error/public, .../rotation, .../relin h0, .../relin h1 and .../relin second
-// receive each error ([]int64), several concurrently. keygen/first/commit, .../open and so on receive
-// the bodies. With proofs, errors are sampled twice. keygen/share then receives each share (*sharing),
-// keygen/prover the *prover, keygen/mask/secret, .../relinearisation secret, .../public and so on each
-// mask ([]int64), keygen/response each mask and each response before it is packed (intpoly.Poly),
-// keygen/challenge the values that the challenge hashes ([][]byte), and keygen/proofs the frames
-// ([][]byte).
+// Hooks of tests: keygen/secret and keygen/secret/relin receive s and u ([]int64), and keygen/party
+// the *party after them. keygen/error/public, .../rotation, .../relin h0, .../relin h1 and
+// .../relin second receive each error ([]int64), several concurrently. keygen/first/commit,
+// .../open and so on receive the bodies. With proofs, errors are sampled twice. keygen/share then
+// receives each share (*sharing), keygen/prover the *prover, keygen/mask/secret,
+// .../relinearisation secret, .../public and so on each mask ([]int64), keygen/response each mask
+// and each response before it is packed (intpoly.Poly), keygen/challenge the values that the
+// challenge hashes ([][]byte), and keygen/proofs the frames ([][]byte).
 func Start(c Config) (round.Transition[Result], error) {
 	if c.Security == "" && c.Scheme != nil {
 		//lodge:check keygen/default-is-proved [swap=c.Scheme.Set.KeygenSecurity()=>Passive]

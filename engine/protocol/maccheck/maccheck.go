@@ -1,15 +1,16 @@
-// Package maccheck checks all values of a batch against their MACs, and reveals nothing about the MAC key when the check
-// fails.
+// Package maccheck checks all values of a batch against their MACs, and reveals nothing about the
+// MAC key when the check fails.
 //
-// Each party holds additive shares v_l of every value v, and shares gamma_l(v) of alpha v. A cheating party can change a
-// value by a known error, or its MAC, but cannot make the two agree without alpha. The check opens random combinations:
+// Each party holds additive shares v_l of every value v, and shares gamma_l(v) of alpha v. A
+// cheating party can change a value by a known error, or its MAC, but cannot make the two agree
+// without alpha. The check opens random combinations:
 //
 //   - combination 0: everything that will be released, masked by one authenticated random value rho;
 //   - combination 1 (Zeros): shared values that must be zero;
 //   - combination 2 (Sacrificed): shared values that are zero if products are right.
 //
-// Each nonempty combination i consumes one check triple: shares of random a_i and b_i, of c_i = a_i b_i, and of
-// gamma(b_i) = alpha b_i. The parties then run these rounds:
+// Each nonempty combination i consumes one check triple: shares of random a_i and b_i, of c_i = a_i
+// b_i, and of gamma(b_i) = alpha b_i. The parties then run these rounds:
 //
 //  1. Coin: the parties toss a coin after all shares are fixed. It gives the weights chi.
 //  2. Open: party l broadcasts its share Y_(i,l) of each combination and m_(i,l) = gamma_l(Y_i) - a_(i,l). All add up both.
@@ -18,13 +19,15 @@
 //  4. Reveal: the parties open their commitments. If some sum of the z_(i,l) is not zero, they abort with CheckMAC. If Y_2
 //     is not zero, they abort with CheckSacrifice.
 //
-// With three or more parties, package round compares the broadcasts of a round before any party sends the next message.
-// Step 3 therefore starts only after all honest parties have seen the same Y and m, and a result needs the same openings
-// at all honest parties. An empty combination has zero shares everywhere: a party that sends others is blamed.
+// With three or more parties, package round compares the broadcasts of a round before any party
+// sends the next message. Step 3 therefore starts only after all honest parties have seen the same
+// Y and m, and a result needs the same openings at all honest parties. An empty combination has
+// zero shares everywhere: a party that sends others is blamed.
 //
 // # Why it is correct
 //
-// The sum of the z_(i,l) is c + (gamma(Y) - a) b - Y gamma(b) = b (gamma(Y) - alpha Y), which is zero if the MACs are right.
+// The sum of the z_(i,l) is c + (gamma(Y) - a) b - Y gamma(b) = b (gamma(Y) - alpha Y), which is
+// zero if the MACs are right.
 //
 // # Why it is sound
 //
@@ -39,12 +42,14 @@
 //
 // # Why a failure reveals nothing
 //
-// Everything that the adversary sees is Y (masked by rho, or zero), m (masked by a) and the sum of the honest parties' z.
-// Given the adversary's errors, the sum of all z is b (delta - alpha eps) + E. For every alpha except the one with
-// delta = alpha eps, b (delta - alpha eps) is uniform and independent of Y and m, so the views under all these alphas have
-// the same distribution. A failed check tells the adversary only that one guess of alpha was wrong, at most three guesses
-// in all. TestFailureHidesAlpha enumerates this over a field of five elements. Alpha and everything released under it
-// stay valid. services/store/vault counts the failures of a key, and retires it after too many failures.
+// Everything that the adversary sees is Y (masked by rho, or zero), m (masked by a) and the sum of
+// the honest parties' z. Given the adversary's errors, the sum of all z is b (delta - alpha eps) +
+// E. For every alpha except the one with delta = alpha eps, b (delta - alpha eps) is uniform and
+// independent of Y and m, so the views under all these alphas have the same distribution. A failed
+// check tells the adversary only that one guess of alpha was wrong, at most three guesses in all.
+// TestFailureHidesAlpha enumerates this over a field of five elements. Alpha and everything
+// released under it stay valid. services/store/vault counts the failures of a key, and retires it
+// after too many failures.
 //
 // # Conditions
 //
@@ -64,9 +69,10 @@
 //   - z is committed to. Otherwise the last party to speak cancels the sum. For m no commitment is needed.
 //   - Nothing of a failed batch is opened to find out who cheated: opened MACs reveal alpha. Retire alpha first.
 //
-// A check triple may be unverified: errors in c and gamma(b) only enter E. But a and b must be uniform and unknown, which
-// malformed evaluation keys can break. Under unproved keys an error may depend on secrets, and a failure may then say more
-// than this package promises; services/offline/triples burns such a MAC key.
+// A check triple may be unverified: errors in c and gamma(b) only enter E. But a and b must be
+// uniform and unknown, which malformed evaluation keys can break. Under unproved keys an error may
+// depend on secrets, and a failure may then say more than this package promises;
+// services/offline/triples burns such a MAC key.
 package maccheck
 
 import (
@@ -85,7 +91,8 @@ const (
 	CheckMAC  = "mac"  // values and MACs differ
 	CheckZero = "zero" // a value that must be zero is not
 
-	// CheckSacrifice fails if products are wrong although their MACs are right, which only malformed evaluation keys cause.
+	// CheckSacrifice fails if products are wrong although their MACs are right, which only
+	// malformed evaluation keys cause.
 	CheckSacrifice = "sacrifice"
 )
 
@@ -103,13 +110,15 @@ type Config struct {
 	Sacrificed []Pair
 	Material   *Material
 	Source     *sample.Source
-	// Opening is called before this party opens anything; nil does nothing. An error ends the run before the opening.
-	// The caller notes here, durably, that a check under its MAC key is under way: a run that ends without a result after
-	// this call counts as a failure, whatever the reason.
+	// Opening is called before this party opens anything; nil does nothing. An error ends the run
+	// before the opening. The caller notes here, durably, that a check under its MAC key is under
+	// way: a run that ends without a result after this call counts as a failure, whatever the
+	// reason.
 	Opening func() error
 }
 
-// Passed is the result: the hash over all broadcasts of the session, the same at every honest party.
+// Passed is the result: the hash over all broadcasts of the session, the same at every honest
+// party.
 type Passed struct{ Transcript round.Digest }
 
 // Combinations is the number of combinations: of Values, Zeros and Sacrificed.
@@ -126,8 +135,9 @@ func (c *Config) used(i int) bool { return i == 0 || len(c.pairs()[i]) > 0 }
 func (c *Config) openName() string { return c.Step + "/open" }
 func (c *Config) zName() string    { return c.Step + "/z" }
 
-// Start begins a run, which consumes and erases c.Material whatever its end. The hook STEP/open gets this party's shares of
-// the combinations and then of m (field.Vec), STEP/z/commit and STEP/z/open get the encoded z.
+// Start begins a run, which consumes and erases c.Material whatever its end. The hook STEP/open
+// gets this party's shares of the combinations and then of m (field.Vec), STEP/z/commit and
+// STEP/z/open get the encoded z.
 func Start(c Config) (round.Transition[Passed], error) {
 	var none round.Transition[Passed]
 	if c.Field == nil || c.Source == nil || c.Material == nil {

@@ -46,7 +46,8 @@ type dealt struct {
 	inputs []Config
 }
 
-// deal shares two lists of random values, the second longer than one block of weights, and zeros if there are any.
+// deal shares two lists of random values, the second longer than one block of weights, and zeros if
+// there are any.
 func deal(t testing.TB, f *field.Field, n, zeros int) *dealt {
 	t.Helper()
 	d := &dealt{f: f, alpha: f.NewElement(), inputs: make([]Config, n)}

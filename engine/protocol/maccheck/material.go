@@ -11,8 +11,9 @@ import (
 // Each is one element.
 type Triple struct{ A, B, C, MACB field.Vec }
 
-// TripleOfSquares makes a check triple of two random values x and y, their squares and their MACs: a = x + y, b = x - y and
-// a b = x^2 - y^2. For uniform x and y, a and b are uniform and independent, because p is odd.
+// TripleOfSquares makes a check triple of two random values x and y, their squares and their MACs:
+// a = x + y, b = x - y and a b = x^2 - y^2. For uniform x and y, a and b are uniform and
+// independent, because p is odd.
 func TripleOfSquares(f *field.Field, x, y Pair, squareX, squareY field.Vec) Triple {
 	t := Triple{A: f.NewVec(1), B: f.NewVec(1), C: f.NewVec(1), MACB: f.NewVec(1)}
 	f.AddVec(t.A, x.Value, y.Value)

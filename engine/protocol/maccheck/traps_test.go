@@ -36,8 +36,9 @@ func quotient(f *field.Field, x, y field.Element) field.Element {
 // cheating returns the option for a last party that cheats only in its input.
 func cheating(n int) roundtest.Option { return roundtest.Cheat(round.Party(n-1), byzantine.New()) }
 
-// A check triple whose b leaks elsewhere reveals alpha when the check fails. A sacrifice of the triple leaks it: with a wrong
-// opening of the masked factor, the relation that is opened is a multiple of b.
+// A check triple whose b leaks elsewhere reveals alpha when the check fails. A sacrifice of the
+// triple leaks it: with a wrong opening of the masked factor, the relation that is opened is a
+// multiple of b.
 func TestTrapSacrificedCheckTriple(t *testing.T) {
 	f := testField(t, "p128")
 	for _, n := range []int{2, 3} {
@@ -77,7 +78,8 @@ func seeds(out *roundtest.Outcome[Passed], n int) (list [][]byte) {
 	return list
 }
 
-// A check triple that serves two checks reveals alpha even if both pass. Start refuses consumed material.
+// A check triple that serves two checks reveals alpha even if both pass. Start refuses consumed
+// material.
 func TestTrapCheckTripleUsedTwice(t *testing.T) {
 	f := testField(t, "p128")
 	for _, n := range []int{2, 3} {
@@ -102,9 +104,9 @@ func TestTrapCheckTripleUsedTwice(t *testing.T) {
 	}
 }
 
-// One check triple for the sum of the combinations, with weights known before the opening, lets a cheat open a wrong zero: it
-// moves the difference into the opening of the values, and the sum of the sigmas is zero for every alpha. With a triple for
-// each combination the same cheat fails.
+// One check triple for the sum of the combinations, with weights known before the opening, lets a
+// cheat open a wrong zero: it moves the difference into the opening of the values, and the sum of
+// the sigmas is zero for every alpha. With a triple for each combination the same cheat fails.
 func TestTrapOneCheckForAllCombinations(t *testing.T) {
 	f := testField(t, "p128")
 	for _, n := range []int{2, 3} {
@@ -136,7 +138,8 @@ func TestTrapOneCheckForAllCombinations(t *testing.T) {
 		if f.IsZero(difference) || !f.IsZero(opened.At(1)) {
 			t.Fatalf("%d parties: the experiment does not open a wrong zero", n)
 		}
-		// sigma_0 = gamma(Y_0) - alpha (Y_0 + difference), and sigma_1 = alpha difference - alpha 0.
+		// sigma_0 = gamma(Y_0) - alpha (Y_0 + difference), and sigma_1 = alpha difference - alpha
+		// 0.
 		s0, s1 := f.NewElement(), f.NewElement()
 		f.Mul(s1, d.alpha, difference)
 		f.Neg(s0, s1)
@@ -147,7 +150,8 @@ func TestTrapOneCheckForAllCombinations(t *testing.T) {
 	}
 }
 
-// Without the commitment to z, a party that speaks last cancels the sum and a wrong value passes. With it, the party is blamed.
+// Without the commitment to z, a party that speaks last cancels the sum and a wrong value passes.
+// With it, the party is blamed.
 func TestTrapZWithoutCommitment(t *testing.T) {
 	f := testField(t, "p128")
 	for _, n := range []int{2, 3} {
@@ -192,8 +196,8 @@ func TestTrapZWithoutCommitment(t *testing.T) {
 	}
 }
 
-// MACs that are opened after a failure reveal alpha, even if the failure itself does not. No party sends anything after the
-// check has failed.
+// MACs that are opened after a failure reveal alpha, even if the failure itself does not. No party
+// sends anything after the check has failed.
 func TestTrapNothingIsOpenedAfterAFailure(t *testing.T) {
 	f := testField(t, "p128")
 	for _, n := range []int{2, 3} {
@@ -234,7 +238,8 @@ func TestWrongValueOpensNoSigma(t *testing.T) {
 	if !errors.As(out.Errors[0], &abort) {
 		t.Fatal(out.Errors[0])
 	}
-	// The opened sum is b times alpha times the error; the check that this one replaced opened alpha times the error.
+	// The opened sum is b times alpha times the error; the check that this one replaced opened
+	// alpha times the error.
 	z := summed(t, d, out, step+"/z/open", Combinations).At(0)
 	f.Neg(z, z)
 	if f.Equal(z, d.alpha) {

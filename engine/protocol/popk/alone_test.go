@@ -47,7 +47,8 @@ func TestOneProver(t *testing.T) {
 	}
 }
 
-// The challenge depends on the nonces of the verifying parties, so that no prover knows it in advance.
+// The challenge depends on the nonces of the verifying parties, so that no prover knows it in
+// advance.
 func TestTheChallengeDependsOnEveryNonce(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		b := alone(newBench(t, n), 0)

@@ -29,8 +29,8 @@ func (b *bench) instanceLike(t *testing.T, change func(u *params.Use)) *params.I
 	return i
 }
 
-// beginning returns the part of a challenge for the first repetition and witnesses, which challenges of
-// all sizes contain.
+// beginning returns the part of a challenge for the first repetition and witnesses, which
+// challenges of all sizes contain.
 func beginning(c sigma.Challenge) string {
 	var e []int
 	for i := range 3 {
@@ -84,7 +84,8 @@ func TestEachFieldChangesTheChallenge(t *testing.T) {
 		}
 		seen[got] = name
 	}
-	// The hash covers the kind of proof: the exponents of the other kind are not the same values reduced.
+	// The hash covers the kind of proof: the exponents of the other kind are not the same values
+	// reduced.
 	plain, err := base.challenge(opened)
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +170,8 @@ func TestChallengeSpaces(t *testing.T) {
 	}
 }
 
-// Each of the four polynomials of a response has its bound, at each end of the list and on both sides of zero.
+// Each of the four polynomials of a response has its bound, at each end of the list and on both
+// sides of zero.
 func TestBoundsOfResponses(t *testing.T) {
 	b := newBench(t, 2)
 	n := b.scheme.N()
@@ -218,8 +220,8 @@ func TestEveryRepetitionIsChecked(t *testing.T) {
 	}
 }
 
-// Verify checks each polynomial of each repetition of a client's proof, against its bound and in the
-// equation.
+// Verify checks each polynomial of each repetition of a client's proof, against its bound and in
+// the equation.
 func TestEveryRepetitionOfAClientIsChecked(t *testing.T) {
 	s := testScheme(t)
 	key := gbfvtest.New(s, 2, 1, bytes.Repeat([]byte{4}, 32))

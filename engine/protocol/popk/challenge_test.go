@@ -26,7 +26,8 @@ const (
 	places
 )
 
-// The cheating party responds to a challenge that it derived from other values than the honest parties.
+// The cheating party responds to a challenge that it derived from other values than the honest
+// parties.
 func TestAnotherChallengeIsRefused(t *testing.T) {
 	terms := round.Terms{Version: 1, Protocol: "popk", Epoch: 7}
 	epoch := terms
@@ -158,8 +159,8 @@ func simulated(b *bench, c *Config, guess [][]byte) byzantine.Hooks {
 	return h
 }
 
-// A statement built for one challenge fails for any other. If the challenge did not hash the openings,
-// the prover would know it in advance and pass without a witness.
+// A statement built for one challenge fails for any other. If the challenge did not hash the
+// openings, the prover would know it in advance and pass without a witness.
 func TestAChallengeBeforeTheOpeningsProvesNothing(t *testing.T) {
 	constant := make([]byte, 32)
 	for _, n := range []int{2, 3} {

@@ -12,9 +12,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// ciphertexts are this party's ciphertexts. They are the body of a message, packed frame by frame as
-// it is sent, and are added to the sums. A polynomial is released when both have used it, so that a
-// batch never holds a packed copy of all ciphertexts.
+// ciphertexts are this party's ciphertexts. They are the body of a message, packed frame by frame
+// as it is sent, and are added to the sums. A polynomial is released when both have used it, so
+// that a batch never holds a packed copy of all ciphertexts.
 type ciphertexts struct {
 	scheme *gbfv.Scheme
 	list   []*gbfv.Ciphertext

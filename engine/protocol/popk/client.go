@@ -16,8 +16,8 @@ import (
 )
 
 // ClientConfig is the configuration on which a single prover and its verifiers agree. The proof is
-// bound to the prover's name, so that nobody can present a copy as its own proof, and to a context that
-// the application chooses.
+// bound to the prover's name, so that nobody can present a copy as its own proof, and to a context
+// that the application chooses.
 type ClientConfig struct {
 	Scheme   *gbfv.Scheme
 	Instance *params.Instance // of U ciphertexts; see ClientInstance
@@ -75,8 +75,8 @@ func (c *ClientConfig) challenge(statement []byte) (sigma.Challenge, error) {
 		[]byte(c.Prover), c.Context, h[:], c.KeyHash[:], statement))
 }
 
-// Prove encrypts U messages, given by their slots, and proves knowledge of them without interaction.
-// The ciphertexts decrypt to the messages; Verify returns them doubled.
+// Prove encrypts U messages, given by their slots, and proves knowledge of them without
+// interaction. The ciphertexts decrypt to the messages; Verify returns them doubled.
 func Prove(ctx context.Context, c ClientConfig, messages []field.Vec, source *sample.Source) (ciphertexts, proof []byte, err error) {
 	if err := c.check(); err != nil {
 		return nil, nil, err

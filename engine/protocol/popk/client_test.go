@@ -228,7 +228,8 @@ func (p *clientProof) verify(t *testing.T) error {
 	return err
 }
 
-// The challenge hashes all ciphertexts and all digests: responses open their masks for no other values.
+// The challenge hashes all ciphertexts and all digests: responses open their masks for no other
+// values.
 func TestClientChallengeCoversTheStatement(t *testing.T) {
 	p := newClientProof(t)
 	s, sizes, h := p.Scheme, p.Instance.Proof, p.Instance.Hash()
@@ -257,9 +258,9 @@ func TestClientChallengeCoversTheStatement(t *testing.T) {
 	}
 }
 
-// Verify rejects a prover that changes a mask and its response after it knows the challenge, because
-// the challenge hashes the digest of each mask. Otherwise the prover could choose responses first and
-// would need no witness.
+// Verify rejects a prover that changes a mask and its response after it knows the challenge,
+// because the challenge hashes the digest of each mask. Otherwise the prover could choose responses
+// first and would need no witness.
 func TestClientMaskPrecedesItsChallenge(t *testing.T) {
 	p := newClientProof(t)
 	s := p.Scheme

@@ -22,8 +22,8 @@ const (
 	CheckEquation = "popk-equation" // Enc(z; t) differs from comm + sum w ct
 )
 
-// Config is the configuration of a run: values on which all parties agree, and this party's randomness
-// and messages.
+// Config is the configuration of a run: values on which all parties agree, and this party's
+// randomness and messages.
 type Config struct {
 	Session  round.Session
 	Step     string // distinguishes the proofs of one session
@@ -31,17 +31,18 @@ type Config struct {
 	Instance *params.Instance
 	Key      *gbfv.PublicKey
 	KeyHash  round.Digest // of the public key
-	// MACKey selects the proof of a MAC key: one ciphertext whose slots are all equal, with witnesses and
-	// masks in the subring of X^D and challenges X^(kD).
+	// MACKey selects the proof of a MAC key: one ciphertext whose slots are all equal, with
+	// witnesses and masks in the subring of X^D and challenges X^(kD).
 	MACKey bool
-	// Only names the single proving party, or is nil if every party proves. The other parties verify, and
-	// commit to a nonce on which the challenge depends. Their shares of the messages are zero.
+	// Only names the single proving party, or is nil if every party proves. The other parties
+	// verify, and commit to a nonce on which the challenge depends. Their shares of the messages
+	// are zero.
 	Only *round.Party
 
 	Source  *sample.Source // this party's randomness for this step
 	Workers int
-	// Message fills in the slots of message i and the coefficients of the same element of Z_p[X]/(X^D-b).
-	// Nil draws them uniformly. A MAC key is always drawn uniformly.
+	// Message fills in the slots of message i and the coefficients of the same element of
+	// Z_p[X]/(X^D-b). Nil draws them uniformly. A MAC key is always drawn uniformly.
 	Message func(i int, slots, coeffs field.Vec, s *sample.Stream)
 }
 
@@ -89,9 +90,9 @@ func (c *Config) challenge(opened round.Digest) (sigma.Challenge, error) {
 	return newChallenge(c.Scheme, c.sizes(), round.XOF("lodge popk challenge", fields...))
 }
 
-// bound lists the values that the challenge hashes: session, step, instance, U, V, the kind of proof
-// (0; 1 for a MAC key; 2 + l for the single prover l), key, and openings. The hook STEP/challenge
-// receives this list.
+// bound lists the values that the challenge hashes: session, step, instance, U, V, the kind of
+// proof (0; 1 for a MAC key; 2 + l for the single prover l), key, and openings. The hook
+// STEP/challenge receives this list.
 func (c *Config) bound(opened round.Digest) [][]byte {
 	p, h, kind := c.sizes(), c.Instance.Hash(), uint64(0)
 	switch {

@@ -26,8 +26,8 @@ func recorded(t testing.TB, b *bench, mac bool, name string) [][]byte {
 	return out.Recording.Frames(0, roundtest.Any, name)
 }
 
-// spoiled returns a valid encoding and variants: shortened, extended, and with the first or last bit
-// changed.
+// spoiled returns a valid encoding and variants: shortened, extended, and with the first or last
+// bit changed.
 func spoiled(valid []byte) [][]byte {
 	first, last := bytes.Clone(valid), bytes.Clone(valid)
 	first[0] ^= 1
@@ -35,7 +35,8 @@ func spoiled(valid []byte) [][]byte {
 	return [][]byte{valid, valid[:len(valid)-1], append(bytes.Clone(valid), 0), first, last, bytes.Repeat([]byte{0xff}, len(valid)), nil}
 }
 
-// Decoding a response fails or is the inverse of encoding, and fault returns one of its three values.
+// Decoding a response fails or is the inverse of encoding, and fault returns one of its three
+// values.
 func FuzzResponse(f *testing.F) {
 	b := newBench(f, 2)
 	for _, mac := range []bool{false, true} {

@@ -17,8 +17,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// A successful run does not show whether the masks hide the witness: masks that are too narrow, reused
-// or of a known message give the same results. These tests therefore examine the samples of a prover.
+// A successful run does not show whether the masks hide the witness: masks that are too narrow,
+// reused or of a known message give the same results. These tests therefore examine the samples of
+// a prover.
 
 // drawn holds copies of the values that one party sampled, and the nonce of its commitment.
 type drawn struct {
@@ -235,8 +236,8 @@ func TestNonceIsNotProofRandomness(t *testing.T) {
 	}
 }
 
-// However a run ends, it erases its witnesses, its randomness, the masks that have not become responses,
-// and the messages unless they are part of the result.
+// However a run ends, it erases its witnesses, its randomness, the masks that have not become
+// responses, and the messages unless they are part of the result.
 func TestEveryEndOfAProofErases(t *testing.T) {
 	const n, culprit, watched = 2, round.Party(0), round.Party(1)
 	b := newBench(t, n)

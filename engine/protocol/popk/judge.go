@@ -11,15 +11,15 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// Judge verifies the messages of one party of a run for a third party that did not take part. It knows
-// the values to which the party was bound: the session, the step, the instance and the key.
+// Judge verifies the messages of one party of a run for a third party that did not take part. It
+// knows the values to which the party was bound: the session, the step, the instance and the key.
 type Judge struct {
 	c       Config
 	culprit round.Party
 }
 
-// NewJudge returns a Judge for one party of a run. It uses the shared values of the configuration, the
-// ID and number of parties of the session, and the workers.
+// NewJudge returns a Judge for one party of a run. It uses the shared values of the configuration,
+// the ID and number of parties of the session, and the workers.
 func NewJudge(c Config, culprit round.Party) (*Judge, error) {
 	switch {
 	case c.Scheme == nil || c.Instance == nil:
@@ -59,8 +59,8 @@ func (j *Judge) Bound(frame []byte) (check string, err error) {
 	return r.fault(j.c.sizes()), nil
 }
 
-// Promised returns the digest of the ciphertext message to which the statement commits. The argument
-// opening is the message that opened the statement.
+// Promised returns the digest of the ciphertext message to which the statement commits. The
+// argument opening is the message that opened the statement.
 func (j *Judge) Promised(opening []byte) (sum round.Digest, err error) {
 	//lodge:check popk/judge/promise [run=TestJudge] a judge accepts a statement of the wrong length
 	//  as a promise
@@ -80,9 +80,9 @@ type Equation struct {
 	buffer ring.Poly
 }
 
-// Equation begins the verification. The argument opened is the agreed digest of all parties' openings,
-// and opening is the accused party's. The caller then passes all frames of the ciphertexts to Take, in
-// order.
+// Equation begins the verification. The argument opened is the agreed digest of all parties'
+// openings, and opening is the accused party's. The caller then passes all frames of the
+// ciphertexts to Take, in order.
 func (j *Judge) Equation(opened round.Digest, opening []byte) (*Equation, error) {
 	//lodge:check popk/judge/statement [run=TestJudge] a judge accepts a statement of the wrong
 	//  length
@@ -100,8 +100,8 @@ func (j *Judge) Equation(opened round.Digest, opening []byte) (*Equation, error)
 	return &Equation{j, newStatement(j.c.Scheme, w, opening[round.NonceSize:]), j.c.Scheme.Q.NewPoly()}, nil
 }
 
-// Take adds the next frame of the ciphertexts. It returns an error after the last frame, because the
-// accused party may have signed more frames than the protocol has.
+// Take adds the next frame of the ciphertexts. It returns an error after the last frame, because
+// the accused party may have signed more frames than the protocol has.
 func (e *Equation) Take(ctx context.Context, frame []byte) error {
 	//lodge:check popk/judge/more-ciphertexts [run=TestJudge] too many ciphertexts crash the judge
 	if most := 2 * e.j.c.sizes().U; e.st.polys >= most {

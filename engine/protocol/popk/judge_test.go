@@ -33,8 +33,8 @@ func judged(t *testing.T, b *bench) (j *Judge, opened round.Digest, sent func(na
 	return j, round.Agreed(id, round.OpenName(j.Statement()), digests), sent
 }
 
-// A judge finds no fault with an honest party, accepts exactly the number of ciphertexts of the run, and
-// rejects data that cannot belong to a run.
+// A judge finds no fault with an honest party, accepts exactly the number of ciphertexts of the
+// run, and rejects data that cannot belong to a run.
 func TestJudge(t *testing.T) {
 	for _, b := range []*bench{newBench(t, 2), newFoldedBench(t, 2)} {
 		ctx := context.Background()

@@ -11,8 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// lengthen replaces the first witness by another encoding of its message: mu + x P X^k for P = X^D - b,
-// whose norm is about |x| b. The prover is otherwise honest.
+// lengthen replaces the first witness by another encoding of its message: mu + x P X^k for P = X^D
+// - b, whose norm is about |x| b. The prover is otherwise honest.
 func lengthen(b *bench, x int64, k int) func(p *prover) {
 	return func(p *prover) {
 		s := b.scheme
@@ -25,8 +25,8 @@ func lengthen(b *bench, x int64, k int) func(p *prover) {
 // times returns k v.
 func times(v *big.Int, k int) *big.Int { return new(big.Int).Mul(v, big.NewInt(int64(k))) }
 
-// A witness longer than the proof allows fails only the bound: it encodes its message, its responses
-// open the masks, and parties that skip the bound accept it.
+// A witness longer than the proof allows fails only the bound: it encodes its message, its
+// responses open the masks, and parties that skip the bound accept it.
 func TestALongWitnessIsRefusedForItsBound(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		b, culprit := newBench(t, n), round.Party(n-1)
@@ -57,8 +57,9 @@ func TestALongWitnessIsRefusedForItsBound(t *testing.T) {
 	}
 }
 
-// Responses for a witness of norm 2^20 b do not fit a message. The prover fails to respond, or sends an
-// encodable response that is out of bounds or does not open the mask, or sends too many bits.
+// Responses for a witness of norm 2^20 b do not fit a message. The prover fails to respond, or
+// sends an encodable response that is out of bounds or does not open the mask, or sends too many
+// bits.
 func TestAWitnessOf2To20B(t *testing.T) {
 	const x = 1 << 20
 	for _, n := range []int{2, 3} {

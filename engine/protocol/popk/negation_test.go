@@ -17,9 +17,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// negation is the attack that the figure of the paper allows: the cheating party waits in every round
-// and sends the negated sum of the other parties' ciphertexts, masks and responses. With half, it sends
-// honest responses for its own secrets instead.
+// negation is the attack that the figure of the paper allows: the cheating party waits in every
+// round and sends the negated sum of the other parties' ciphertexts, masks and responses. With
+// half, it sends honest responses for its own secrets instead.
 func negation(b *bench, culprit round.Party, p params.Proof, half bool) []roundtest.Option {
 	v := &roundtest.View{}
 	h := byzantine.New()
@@ -87,9 +87,9 @@ func (b *bench) drawnMasks(parties round.Party, p params.Proof) (sums []*gbfv.Ci
 	}
 }
 
-// verifySums is the verifier of the figure: it adds up the messages of all parties and checks only the
-// bounds and equations of the sums. It returns the sums of the ciphertexts if they pass. The argument
-// fields lists the values that the parties' challenge hashed.
+// verifySums is the verifier of the figure: it adds up the messages of all parties and checks only
+// the bounds and equations of the sums. It returns the sums of the ciphertexts if they pass. The
+// argument fields lists the values that the parties' challenge hashed.
 func (b *bench) verifySums(p params.Proof, fields [][]byte, masks []*gbfv.Ciphertext, r *roundtest.Recording) ([]*gbfv.Ciphertext, error) {
 	s := b.scheme
 	list, poly, one := zeros(s, p.U), s.Q.NewPoly(), newResponse(s.N(), p)
@@ -133,9 +133,9 @@ func (b *bench) verifySums(p params.Proof, fields [][]byte, masks []*gbfv.Cipher
 }
 
 // The negated messages contradict the cheating party's statement, which it opened before it saw the
-// other messages, and its responses do not open its masks. A verifier of sums that receives masks and
-// lets the cheating party wait accepts the attack: all sums are zero, which is an encryption of zero with
-// zero randomness, so that a, or the MAC key, is zero.
+// other messages, and its responses do not open its masks. A verifier of sums that receives masks
+// and lets the cheating party wait accepts the attack: all sums are zero, which is an encryption of
+// zero with zero randomness, so that a, or the MAC key, is zero.
 func TestNegationIsRefused(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		for _, mac := range []bool{false, true} {

@@ -17,9 +17,9 @@ import (
 //lodge:tests cheats TestCheats|TestEvery|TestLong|TestALong|TestBound|TestAnother|TestDisagreement|TestResponses|TestOne|TestReplay|TestVerdict|TestEquivocation|Fuzz
 
 // proofs receives the ciphertexts and responses of all parties and verifies each party's proof
-// separately, so that a failed check identifies the cheating party. The challenge is known before the
-// first ciphertext arrives. If a party sends many ciphertexts, proofs accumulates their combinations as
-// they arrive and does not store them.
+// separately, so that a failed check identifies the cheating party. The challenge is known before
+// the first ciphertext arrives. If a party sends many ciphertexts, proofs accumulates their
+// combinations as they arrive and does not store them.
 type proofs struct {
 	Config
 	challenge sigma.Challenge
@@ -41,8 +41,8 @@ type answer struct {
 	wrong      bool
 }
 
-// newProofs returns the state before the first frame, from this party's prover and the statements of
-// all parties.
+// newProofs returns the state before the first frame, from this party's prover and the statements
+// of all parties.
 func newProofs(c Config, w sigma.Challenge, p *prover, own *ciphertexts, opened [][]byte) *proofs {
 	r := &proofs{
 		Config: c, challenge: w, prover: p, own: own, others: make([]*statement, c.Session.Parties), buffer: c.Scheme.Q.NewPoly(),
@@ -101,8 +101,8 @@ func (r *proofs) takePoly(ctx context.Context, from round.Party, index int, last
 	return r.others[from].take(ctx, r.Workers, index, r.buffer)
 }
 
-// takeResponse receives a party's response to one repetition. The equations of a batch of responses are
-// verified together, on all cores.
+// takeResponse receives a party's response to one repetition. The equations of a batch of responses
+// are verified together, on all cores.
 func (r *proofs) takeResponse(ctx context.Context, from round.Party, index int, last bool, frame []byte) error {
 	p := r.sizes()
 	a := &r.answers[r.waiting]
@@ -130,8 +130,8 @@ func (r *proofs) takeResponse(ctx context.Context, from round.Party, index int, 
 	return nil
 }
 
-// verify checks the waiting responses. Step reports failures, after the echo check has shown that all
-// parties received the same responses.
+// verify checks the waiting responses. Step reports failures, after the echo check has shown that
+// all parties received the same responses.
 func (r *proofs) verify(ctx context.Context) error {
 	err := parallel.Try(ctx, r.Workers, r.waiting, func(i int) error {
 		a := &r.answers[i]
@@ -151,8 +151,8 @@ func (r *proofs) verify(ctx context.Context) error {
 	return err
 }
 
-// Step accepts if all ciphertexts match their commitments and every response opens its mask. Otherwise
-// it blames the first cheating party in the order of the roster.
+// Step accepts if all ciphertexts match their commitments and every response opens its mask.
+// Otherwise it blames the first cheating party in the order of the roster.
 func (r *proofs) Step(ctx context.Context, in round.Inbox) (round.Transition[Result], error) {
 	var none round.Transition[Result]
 	//lodge:check popk/equation-rest [swap=r.verify(ctx)=>error(nil)] [run=@cheats] responses still

@@ -59,7 +59,8 @@ func TestStoredAndAccumulatedAgree(t *testing.T) {
 	}
 }
 
-// Ciphertexts are stored if their number is at most that of the repetitions, and accumulated otherwise.
+// Ciphertexts are stored if their number is at most that of the repetitions, and accumulated
+// otherwise.
 func TestSmallerListIsStored(t *testing.T) {
 	b := newBench(t, 2)
 	for _, c := range []struct {
@@ -215,8 +216,8 @@ func TestVerdictNamesTheFirst(t *testing.T) {
 	}
 }
 
-// A response opens only the mask of its repetition, and every byte of the digest matters. With a shorter
-// digest, masks could collide and a prover could answer two challenges without a witness.
+// A response opens only the mask of its repetition, and every byte of the digest matters. With a
+// shorter digest, masks could collide and a prover could answer two challenges without a witness.
 func TestOpensComparesWholeDigests(t *testing.T) {
 	b := newBench(t, 2)
 	sizes := b.instance.Proof
@@ -293,8 +294,8 @@ func TestMaskDigest(t *testing.T) {
 	another("which limb is which", func(c *gbfv.Ciphertext) { c.C0.C[0], c.C0.C[1] = c.C0.C[1], c.C0.C[0] })
 }
 
-// The memory estimate grows with the stored ciphertexts of all parties, up to one for each repetition,
-// and with the number of workers. It is at least the memory that is actually held.
+// The memory estimate grows with the stored ciphertexts of all parties, up to one for each
+// repetition, and with the number of workers. It is at least the memory that is actually held.
 func TestMemoryCountsWhatIsHeld(t *testing.T) {
 	set, err := params.Lookup("S14-64")
 	if err != nil {

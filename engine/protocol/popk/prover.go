@@ -12,7 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sigma"
 )
 
-// prover is one party's side of the argument: witnesses and masks in one list, the U witnesses first.
+// prover is one party's side of the argument: witnesses and masks in one list, the U witnesses
+// first.
 type prover struct {
 	scheme *gbfv.Scheme
 	sizes  params.Proof
@@ -93,8 +94,8 @@ func (p *prover) sample(ctx context.Context) error {
 	})
 }
 
-// encrypt encrypts witnesses and masks and returns the digests of the masks, whose ciphertexts it does
-// not keep. It passes the ciphertext of each witness to take, concurrently and in any order.
+// encrypt encrypts witnesses and masks and returns the digests of the masks, whose ciphertexts it
+// does not keep. It passes the ciphertext of each witness to take, concurrently and in any order.
 func (p *prover) encrypt(ctx context.Context, take func(i int, ct *gbfv.Ciphertext)) (masks []byte, err error) {
 	u := p.sizes.U
 	masks = make([]byte, digestsSize(p.sizes))

@@ -15,8 +15,8 @@ type response struct {
 	t [3]intpoly.Poly
 }
 
-// spareBits leaves space for a sign, and for the sums of responses that tests of the original figure
-// compute.
+// spareBits leaves space for a sign, and for the sums of responses that tests of the original
+// figure compute.
 const spareBits = 10
 
 func newResponse(n int, p params.Proof) response {
@@ -50,8 +50,8 @@ func (r response) wipe() {
 	}
 }
 
-// encode packs r. It fails if a coefficient has more bits than its bound allows, which happens to an
-// honest prover with negligible probability.
+// encode packs r. It fails if a coefficient has more bits than its bound allows, which happens to
+// an honest prover with negligible probability.
 func (r response) encode(p params.Proof) ([]byte, error) {
 	wz, wt := widths(p)
 	frame, err := codec.AppendSigned(make([]byte, 0, responseSize(r.z.N(), p)), r.message(p), wz)
@@ -64,8 +64,9 @@ func (r response) encode(p params.Proof) ([]byte, error) {
 	return frame, err
 }
 
-// message returns the coefficients of mu_z that an encoding contains. If the message is one constant,
-// these are only the coefficients of powers of X^D, so that a response cannot leave that subring.
+// message returns the coefficients of mu_z that an encoding contains. If the message is one
+// constant, these are only the coefficients of powers of X^D, so that a response cannot leave that
+// subring.
 func (r response) message(p params.Proof) intpoly.Poly {
 	if !p.Diag {
 		return r.z

@@ -20,8 +20,8 @@ func Start(c Config) (round.Transition[Result], error) {
 	return round.Next(round.Local(func(ctx context.Context) (round.Transition[Result], error) { return commit(ctx, c) })), nil
 }
 
-// commit samples, encrypts, and commits to the digests of the ciphertexts and masks. A party that does
-// not prove commits only to a nonce.
+// commit samples, encrypts, and commits to the digests of the ciphertexts and masks. A party that
+// does not prove commits only to a nonce.
 func commit(ctx context.Context, c Config) (round.Transition[Result], error) {
 	var p *prover
 	var own *ciphertexts
@@ -66,8 +66,8 @@ func prepare(ctx context.Context, c Config) (p *prover, all *ciphertexts, statem
 	return p, all, append(all.sum[:], masks...), nil
 }
 
-// respond derives the challenge from the statements of all parties, and sends the ciphertexts and the
-// responses.
+// respond derives the challenge from the statements of all parties, and sends the ciphertexts and
+// the responses.
 func respond(ctx context.Context, c Config, p *prover, own *ciphertexts, opened round.Opened) (round.Transition[Result], error) {
 	var none round.Transition[Result]
 	w, err := c.challenge(opened.Agreed)

@@ -16,22 +16,23 @@ import (
 
 //lodge:tests opening TestOpens|TestMaskDigest|TestAnother|TestEveryRepetition|TestCheats
 
-// statement is another party's statement: the digest of its ciphertexts and the digests of its masks,
-// which it opened before the challenge was known. It also accumulates the ciphertexts received so far.
+// statement is another party's statement: the digest of its ciphertexts and the digests of its
+// masks, which it opened before the challenge was known. It also accumulates the ciphertexts
+// received so far.
 type statement struct {
 	scheme    *gbfv.Scheme
 	challenge sigma.Challenge
 	sum       round.Digest
 	masks     []byte // V digests
 	polys     int    // number of received polynomials of ciphertexts
-	// The ciphertexts or, if their number exceeds the number of repetitions, the sum over i of w_ji ct_i
-	// for each repetition j.
+	// The ciphertexts or, if their number exceeds the number of repetitions, the sum over i of w_ji
+	// ct_i for each repetition j.
 	list   []*gbfv.Ciphertext
 	folded bool
 }
 
-// statementSize returns the length in bytes of a statement: a digest of all ciphertexts and one of each
-// mask.
+// statementSize returns the length in bytes of a statement: a digest of all ciphertexts and one of
+// each mask.
 func statementSize(p params.Proof) int { return len(round.Digest{}) + digestsSize(p) }
 
 func newStatement(s *gbfv.Scheme, w sigma.Challenge, opened []byte) *statement {
@@ -102,8 +103,8 @@ func packed(s *gbfv.Scheme, ct *gbfv.Ciphertext) (c0, c1 []byte) {
 	return codec.AppendPoly(make([]byte, 0, size), ct.C0.C, primes), codec.AppendPoly(make([]byte, 0, size), ct.C1.C, primes)
 }
 
-// maskDigest returns the digest that represents a mask. Masks are not sent: the verifier computes the
-// mask of a response as Enc(z; t) - sum_i w_i ct_i and compares the digests.
+// maskDigest returns the digest that represents a mask. Masks are not sent: the verifier computes
+// the mask of a response as Enc(z; t) - sum_i w_i ct_i and compares the digests.
 func maskDigest(s *gbfv.Scheme, mask *gbfv.Ciphertext) round.Digest {
 	//lodge:check popk/mask-digest [drop=mask.C1.C] [run=@opening] the digest of a mask does not
 	//  cover its second polynomial
@@ -121,8 +122,8 @@ func digestAt(digests []byte, j int) []byte {
 	return digests[j*size : (j+1)*size]
 }
 
-// opens reports whether a response opens the mask with this digest, that is, whether Enc(z; t) minus
-// the challenge's combination of ciphertexts has this digest.
+// opens reports whether a response opens the mask with this digest, that is, whether Enc(z; t)
+// minus the challenge's combination of ciphertexts has this digest.
 func opens(
 	s *gbfv.Scheme, p params.Proof, key *gbfv.PublicKey, r response, digest []byte, subtract func(mask *gbfv.Ciphertext),
 ) bool {

@@ -8,8 +8,9 @@ type Results[A, B any] struct {
 	Second B
 }
 
-// Both runs two chains in the same rounds. Their messages must have different names. A chain that ends first waits for the
-// other; an error of either ends both, and the first chain's counts if both fail.
+// Both runs two chains in the same rounds. Their messages must have different names. A chain that
+// ends first waits for the other; an error of either ends both, and the first chain's counts if
+// both fail.
 func Both[A, B any](a Transition[A], b Transition[B]) Transition[Results[A, B]] {
 	send := append(append([]Message(nil), a.Send...), b.Send...)
 	if a.Done != nil && b.Done != nil {

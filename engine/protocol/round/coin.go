@@ -3,8 +3,9 @@ package round
 import "io"
 
 // CoinToss gives all parties the same 32 uniform public bytes, which no coalition can choose if at
-// least one party is honest. Every party commits to a seed and opens it; the coin is the hash of all
-// seeds. (A party that learns the coin first can still end the session if it dislikes the coin.)
+// least one party is honest. Every party commits to a seed and opens it; the coin is the hash of
+// all seeds. (A party that learns the coin first can still end the session if it dislikes the
+// coin.)
 func CoinToss(s Session, step string, random io.Reader) (Transition[Digest], error) {
 	seed, err := newNonce(random)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// NonceSize is the length in bytes of the nonces of commitments and sessions. Each opening begins with
-// a nonce.
+// NonceSize is the length in bytes of the nonces of commitments and sessions. Each opening begins
+// with a nonce.
 const NonceSize = 32
 
 var errLength = errors.New("wrong length")
@@ -16,10 +16,10 @@ var errLength = errors.New("wrong length")
 //
 //	C_l = H("lodge commitment", sid, step, l, digest of l's opening)
 //
-// and, after the echo check of all C_l, its opening: a fresh 32-byte nonce followed by the content. The
-// digest includes the nonce, so C_l hides the content. C_l includes the party, so that a party that
-// copies another party's commitment cannot open it. No party sees any content before all parties are
-// bound to theirs.
+// and, after the echo check of all C_l, its opening: a fresh 32-byte nonce followed by the content.
+// The digest includes the nonce, so C_l hides the content. C_l includes the party, so that a party
+// that copies another party's commitment cannot open it. No party sees any content before all
+// parties are bound to theirs.
 
 // Commitment returns C_l for a party's opening with this digest.
 func Commitment(session Digest, step string, p Party, opening Digest) Digest {
@@ -42,7 +42,8 @@ func OpenName(step string) string { return step + "/open" }
 
 // Opened is the result of a commit-then-open step.
 type Opened struct {
-	// Payloads are the contents by party, including this party's. It is empty if they were streamed.
+	// Payloads are the contents by party, including this party's. It is empty if they were
+	// streamed.
 	Payloads [][]byte
 	// Agreed is the hash over all openings, the same at every honest party. Common challenges are
 	// derived from it.
@@ -88,8 +89,9 @@ type Limit struct {
 	Bytes  int64
 }
 
-// Sink receives the frames of the other parties' contents as they arrive, numbered from 0. The rules
-// for Streamer.Frame apply. Its contents must not be used before the step has returned its result.
+// Sink receives the frames of the other parties' contents as they arrive, numbered from 0. The
+// rules for Streamer.Frame apply. Its contents must not be used before the step has returned its
+// result.
 type Sink interface {
 	Frame(ctx context.Context, from Party, index int, last bool, frame []byte) error
 }

@@ -2,9 +2,9 @@ package round
 
 import "bytes"
 
-// Compare checks that every other party's broadcast of this name in the inbox equals want, a digest of
-// a public value that each party computed itself. If one differs, the messages do not show who is
-// wrong: the *Abort suspects this party and all parties whose digest differs from its digest.
+// Compare checks that every other party's broadcast of this name in the inbox equals want, a digest
+// of a public value that each party computed itself. If one differs, the messages do not show who
+// is wrong: the *Abort suspects this party and all parties whose digest differs from its digest.
 func Compare(s Session, in Inbox, name, check string, want Digest) error {
 	var suspects []Party
 	for p := range Party(s.Parties) {

@@ -13,12 +13,12 @@ import (
 // has one recipient and needs no echo.
 //
 // If a report contradicts the digest that this party saw, either the reporter or the sender of the
-// broadcast lies. If the reporter is the sender, or if the report is about this party's broadcast, the
-// reporter lies. Otherwise the signatures in the report decide: either the sender signed two versions,
-// which proves its fault to anybody, or the reporter cannot show a signature for its claim. Without
-// Signatures (in tests) both are suspects. Both are also suspects if two versions were signed before
-// the session has its final ID, because an honest party that restarts then begins again with the same
-// terms and another nonce.
+// broadcast lies. If the reporter is the sender, or if the report is about this party's broadcast,
+// the reporter lies. Otherwise the signatures in the report decide: either the sender signed two
+// versions, which proves its fault to anybody, or the reporter cannot show a signature for its
+// claim. Without Signatures (in tests) both are suspects. Both are also suspects if two versions
+// were signed before the session has its final ID, because an honest party that restarts then
+// begins again with the same terms and another nonce.
 
 // Signatures creates and verifies the signatures of broadcasts, which have a fixed length.
 type Signatures interface {
@@ -160,9 +160,9 @@ func namesDigest(names []string) Digest {
 	return Hash("lodge echo names", fields...)
 }
 
-// report returns the content of the echo message. For each name in ascending order and each party it
-// contains the digest of the broadcast and the sender's signature, both zero if there is no broadcast.
-// The digest of the names follows at the end.
+// report returns the content of the echo message. For each name in ascending order and each party
+// it contains the digest of the broadcast and the sender's signature, both zero if there is no
+// broadcast. The digest of the names follows at the end.
 func (e echo) report() []byte {
 	var out []byte
 	for _, name := range e.broadcasts.names() {

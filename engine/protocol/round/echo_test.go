@@ -191,7 +191,8 @@ func TestEchoOfNoncesSuspects(t *testing.T) {
 	}
 }
 
-// In its echo every party reports each broadcast with the signature that its sender gave it, its own included.
+// In its echo every party reports each broadcast with the signature that its sender gave it, its
+// own included.
 func TestEchoReportsSignatures(t *testing.T) {
 	const n = 3
 	keys := echoes(n)[0].session.Signatures.(signers).keys

@@ -9,8 +9,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// A script encodes the frames that party 0 receives as a fuzzer's input: for every frame the sender,
-// the round, the name, the index, flags, the length and the bytes.
+// A script encodes the frames that party 0 receives as a fuzzer's input: for every frame the
+// sender, the round, the name, the index, flags, the length and the bytes.
 type script []byte
 
 var scriptNames = []string{"open/commit", "echo", "open/open", "close"}
@@ -92,8 +92,8 @@ func honestScript(t testing.TB) (all script) {
 	}
 }
 
-// For any frames of a commit-then-open step and its echoes, the machine accepts them, defers them, or
-// blames their sender and is dead. It has a result only if every opening matches its commitment.
+// For any frames of a commit-then-open step and its echoes, the machine accepts them, defers them,
+// or blames their sender and is dead. It has a result only if every opening matches its commitment.
 func FuzzDeliver(f *testing.F) {
 	honest := honestScript(f)
 	f.Add([]byte(honest))

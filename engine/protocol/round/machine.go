@@ -11,8 +11,8 @@ import (
 
 //lodge:tests faults Faults|TestCopied|TestRushing|TestEquivocation|TestFalseEcho|TestFrames|TestEarly|TestBytesFraming|TestNonsense|TestStreamed|FuzzDeliver
 
-// ErrEarly is returned by Deliver for a frame of a later round. The driver delivers the frame again in
-// that round.
+// ErrEarly is returned by Deliver for a frame of a later round. The driver delivers the frame again
+// in that round.
 var ErrEarly = errors.New("round: frame of a later round")
 
 // ErrDead is returned by a machine whose chain has already failed.
@@ -56,8 +56,8 @@ type Incoming struct {
 	Index   int
 	Last    bool
 	Payload []byte
-	// Signature is the sender's signature of a broadcast. It comes with the last frame if the driver has
-	// Signatures. The driver verifies it before Step.
+	// Signature is the sender's signature of a broadcast. It comes with the last frame if the
+	// driver has Signatures. The driver verifies it before Step.
 	Signature []byte
 }
 
@@ -70,7 +70,8 @@ type partial struct {
 }
 
 // NewMachine starts the chain t of a party. The transcript begins with the session's ID. The hook
-// "messages" receives the messages of each transition (*[]Message) before they are hashed or signed.
+// "messages" receives the messages of each transition (*[]Message) before they are hashed or
+// signed.
 func NewMachine[R any](s Session, t Transition[R]) (*Machine[R], error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -264,7 +265,8 @@ func (m *Machine[R]) complete(k key, w Want, p *partial, signature []byte) {
 	}
 }
 
-// Step runs the round, which must be Ready, and enters the next. After an error the machine is dead.
+// Step runs the round, which must be Ready, and enters the next. After an error the machine is
+// dead.
 func (m *Machine[R]) Step(ctx context.Context) error {
 	if m.dead || m.result != nil {
 		return ErrDead
@@ -391,7 +393,8 @@ func streams[R any](r Round[R]) bool {
 	return ok
 }
 
-// serial serialises calls to a body's Frame, so that a driver may send to several peers concurrently.
+// serial serialises calls to a body's Frame, so that a driver may send to several peers
+// concurrently.
 type serial struct {
 	mu   sync.Mutex
 	body Body

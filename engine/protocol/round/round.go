@@ -49,11 +49,11 @@ type Round[R any] interface {
 	Step(ctx context.Context, in Inbox) (Transition[R], error)
 }
 
-// Streamer is a Round that wants messages with Stream set. The driver calls Frame with their frames as
-// they arrive: for one sender and name in order from index 0, with last set on the final frame. Frames
-// of different senders interleave. Calls are never concurrent with each other or with Step. The frame
-// is valid only during the call. Nothing received this way may be used before Step has returned
-// without an error.
+// Streamer is a Round that wants messages with Stream set. The driver calls Frame with their frames
+// as they arrive: for one sender and name in order from index 0, with last set on the final frame.
+// Frames of different senders interleave. Calls are never concurrent with each other or with Step.
+// The frame is valid only during the call. Nothing received this way may be used before Step has
+// returned without an error.
 type Streamer interface {
 	Frame(ctx context.Context, from Party, name string, index int, last bool, frame []byte) error
 }
@@ -88,17 +88,17 @@ type Body interface {
 type Want struct {
 	From Party
 	Name string
-	// MaxFrames and MaxBytes bound the message. If MaxFrames is 0 and the message is not streamed, the
-	// bound is the number of frames that Bytes makes of MaxBytes bytes. An empty message is one empty
-	// frame.
+	// MaxFrames and MaxBytes bound the message. If MaxFrames is 0 and the message is not streamed,
+	// the bound is the number of frames that Bytes makes of MaxBytes bytes. An empty message is one
+	// empty frame.
 	MaxFrames int
 	MaxBytes  int64
 	// Broadcast says that the sender sent this to All.
 	Broadcast bool
 	// Stream says that the frames go to the round's Frame; the inbox then holds the digest only.
 	Stream bool
-	// Keep says how long a driver that collects evidence keeps the frames of a streamed broadcast. If
-	// KeepFrames is not 0, only the first KeepFrames frames are kept. Both are ignored for other
+	// Keep says how long a driver that collects evidence keeps the frames of a streamed broadcast.
+	// If KeepFrames is not 0, only the first KeepFrames frames are kept. Both are ignored for other
 	// messages.
 	Keep       Keep
 	KeepFrames int
@@ -250,8 +250,8 @@ type received struct {
 // messages.
 func (in Inbox) Bytes(from Party, name string) []byte { return in.get(from, name).payload }
 
-// Digest returns the digest of the message (see Hasher). The digest commits to the name, the bytes and
-// their division into frames, but not to the sender or the session.
+// Digest returns the digest of the message (see Hasher). The digest commits to the name, the bytes
+// and their division into frames, but not to the sender or the session.
 func (in Inbox) Digest(from Party, name string) Digest { return in.get(from, name).digest }
 
 // Agreed returns the hash over the digests of all parties' broadcasts of this name, in the order of
@@ -287,8 +287,8 @@ type Blame struct {
 	Check  string // one of the Check constants, or the protocol's own
 	Reason string // lowercase, without secret values
 	Cause  error  // may be nil
-	// Charge is the frame that shows the fault. It is set if a single frame shows it and the driver no
-	// longer has that frame.
+	// Charge is the frame that shows the fault. It is set if a single frame shows it and the driver
+	// no longer has that frame.
 	Charge *Charge
 }
 

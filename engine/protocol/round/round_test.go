@@ -105,7 +105,8 @@ func TestCommitOpenFaults(t *testing.T) {
 		return rt.Cheat(1, byzantine.On(byzantine.New(), name, func(v *[]byte) { *v = b }))
 	}
 	for _, n := range []int{2, 3} {
-		// On a link, with three parties, the echo of a broadcast differs before its content is looked at.
+		// On a link, with three parties, the echo of a broadcast differs before its content is
+		// looked at.
 		linked := round.CheckEcho
 		if n == 2 {
 			linked = round.CheckCommitment
@@ -153,8 +154,8 @@ func TestCommitOpenFaults(t *testing.T) {
 	}
 }
 
-// The copy attack: a rushing party sends another's commitment and then its opening, nonce and all. The
-// party inside the commitment makes it fail; a verifier that skips the commitment would accept.
+// The copy attack: a rushing party sends another's commitment and then its opening, nonce and all.
+// The party inside the commitment makes it fail; a verifier that skips the commitment would accept.
 func TestCopiedOpeningIsRefused(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
 		copies := func() []rt.Option {

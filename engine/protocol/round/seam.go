@@ -8,8 +8,8 @@ import "github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 // internal, and the import rules let no other production code use it.
 
 // Expose shows a party's own value to the hook of this name, which may change it in place. T is a
-// pointer, or another type through which a function can change a value. Expose reports whether there
-// is such a hook.
+// pointer, or another type through which a function can change a value. Expose reports whether
+// there is such a hook.
 func Expose[T any](s Session, name string, v T) bool { return byzantine.Apply(s.Hooks, name, v) }
 
 // Omits reports whether this party ignores the result of the named check. Cheating parties do so to

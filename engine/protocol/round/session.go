@@ -12,19 +12,20 @@ import (
 
 //lodge:tests binding TestEveryTerm|TestPrelude|TestOther|TestCoin|TestAgreement|TestTranscripts|TestDigest|TestHash
 
-// Session is one run of one protocol, as one party sees it. Every commitment, challenge and transcript
-// of the run includes its ID.
+// Session is one run of one protocol, as one party sees it. Every commitment, challenge and
+// transcript of the run includes its ID.
 type Session struct {
 	ID      Digest
 	Self    Party
 	Parties int
-	// Nonces are the parties' nonces, from which the ID is derived. They are nil until the prelude ends.
+	// Nonces are the parties' nonces, from which the ID is derived. They are nil until the prelude
+	// ends.
 	Nonces []Digest
-	// Secrets collects the secrets that the driver erases when the run ends. It is nil if the driver
-	// erases nothing.
+	// Secrets collects the secrets that the driver erases when the run ends. It is nil if the
+	// driver erases nothing.
 	Secrets *Secrets
-	// Signatures let the echo check identify the cheating party. They are nil if the driver does not
-	// sign messages.
+	// Signatures let the echo check identify the cheating party. They are nil if the driver does
+	// not sign messages.
 	Signatures Signatures
 	// Hooks let tests make a party cheat. They are empty outside engine/protocol.
 	Hooks byzantine.Hooks
@@ -100,9 +101,9 @@ func (t Terms) ID() Digest {
 const nonceName = "prelude/nonce"
 
 // Prelude returns the first chain of a session: every party broadcasts a fresh nonce, and the
-// session's ID becomes the hash of the terms and all nonces. No two runs of an honest party share an
-// ID. The session s has the ID of the terms; the result has the final ID. Parties with different terms
-// derive different IDs, so every later step between them fails.
+// session's ID becomes the hash of the terms and all nonces. No two runs of an honest party share
+// an ID. The session s has the ID of the terms; the result has the final ID. Parties with different
+// terms derive different IDs, so every later step between them fails.
 func Prelude(s Session, random io.Reader) (Transition[Session], error) {
 	nonce, err := newNonce(random)
 	if err != nil {

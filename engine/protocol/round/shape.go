@@ -6,8 +6,8 @@ import "fmt"
 // determines them.
 type Shape struct {
 	Frames int
-	// Check returns an error for a frame that no honest party sends at this index. It is not safe for
-	// concurrent use.
+	// Check returns an error for a frame that no honest party sends at this index. It is not safe
+	// for concurrent use.
 	Check func(index int, frame []byte) error
 }
 

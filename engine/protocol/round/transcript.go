@@ -28,7 +28,8 @@ func (t Transcript) With(round int, name string, agreed Digest) Transcript {
 	return Transcript(Hash("lodge transcript round", t[:], Uint(uint64(round)), []byte(name), agreed[:]))
 }
 
-// Agreement lists the digests of all parties' broadcasts of one name, as a transcript includes them.
+// Agreement lists the digests of all parties' broadcasts of one name, as a transcript includes
+// them.
 type Agreement struct {
 	Round   int
 	Name    string
@@ -43,8 +44,8 @@ func (t Transcript) After(session Digest, list ...Agreement) Transcript {
 	return t
 }
 
-// Agreed returns one hash over the broadcasts of one name by all parties. The digests are in the order
-// of the roster, and zero for parties that do not send this name.
+// Agreed returns one hash over the broadcasts of one name by all parties. The digests are in the
+// order of the roster, and zero for parties that do not send this name.
 func Agreed(session Digest, name string, digests []Digest) Digest {
 	//lodge:check round/agreed/session [drop=session[:]] [run=@binding] challenges do not bind the
 	//  session

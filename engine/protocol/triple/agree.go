@@ -8,9 +8,9 @@ import (
 
 const nameMACKey = "triple/mackey"
 
-// AgreeOnMACKey tells whether all parties hold the same MAC key: held is a digest that names the key and its
-// ciphertext, or zero for none. When they do not, the parties make a new one, and those that hold another
-// give it up.
+// AgreeOnMACKey tells whether all parties hold the same MAC key: held is a digest that names the
+// key and its ciphertext, or zero for none. When they do not, the parties make a new one, and those
+// that hold another give it up.
 func AgreeOnMACKey(s round.Session, held round.Digest) round.Transition[bool] {
 	return round.Next(round.Round[bool](agreement{s, held}), round.Broadcast(nameMACKey, held[:]))
 }

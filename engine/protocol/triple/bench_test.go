@@ -9,8 +9,8 @@ import (
 
 var benchSet = flag.String("set", "S14-32", "the parameter set of benchmarks")
 
-// BenchmarkBatch makes batches of two parties in one process, with and without a sacrifice: time, on one core, and bytes are
-// of one party for one tuple.
+// BenchmarkBatch makes batches of two parties in one process, with and without a sacrifice: time,
+// on one core, and bytes are of one party for one tuple.
 func BenchmarkBatch(b *testing.B) {
 	for _, c := range []struct {
 		name  string
@@ -95,8 +95,9 @@ func BenchmarkConvolutions(b *testing.B) {
 	}
 }
 
-// BenchmarkKinds makes the smallest and the largest batch of each kind, of two parties in one process: time, on one core, and
-// bytes are of one party for one batch, and tuples is how many a batch gives. docs/measurements/performance.md compares two versions by it.
+// BenchmarkKinds makes the smallest and the largest batch of each kind, of two parties in one
+// process: time, on one core, and bytes are of one party for one batch, and tuples is how many a
+// batch gives. docs/measurements/performance.md compares two versions by it.
 func BenchmarkKinds(b *testing.B) {
 	const n, keyDim = 2, 32
 	w := newNetwork(b, *benchSet, "p128", n, keyDim)

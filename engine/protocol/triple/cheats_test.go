@@ -262,7 +262,8 @@ func TestOpening(t *testing.T) {
 	}
 }
 
-// A peer that shifts its decryption share and its own share to match redefines its share: the batch passes, and c = ab.
+// A peer that shifts its decryption share and its own share to match redefines its share: the batch
+// passes, and c = ab.
 func TestAShiftThatIsCarriedThroughPasses(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		w := newNetwork(t, "insecure-8", "p128", n, 1)

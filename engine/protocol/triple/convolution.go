@@ -9,8 +9,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Convolution triples are a random image, random kernels, and the convolution of the two, as a layer of a neural network
-// computes it: Y[o][i][j] = sum over c, k, l of W[o][c][k][l] X[c][i s + k - p][j s + l - p], with zeros around X.
+// Convolution triples are a random image, random kernels, and the convolution of the two, as a
+// layer of a neural network computes it: Y[o][i][j] = sum over c, k, l of W[o][c][k][l] X[c][i s +
+// k - p][j s + l - p], with zeros around X.
 //
 // They are matrix triples: Y is the product of W, one row for each output, and of the windows of X,
 // one column for each window (im2col). Every party draws its share of X, writes down its windows,
@@ -22,8 +23,9 @@ import (
 // combination has no MAC for it (package maccheck). The released image consists of the first copy
 // of each entry; together with the differences, the check covers all copies.
 
-// entry returns the index in the image, row-major, of the entry at (row, col) of the windows of a convolution, or
-// -1 for an entry beyond the image. Columns are windows, row-major, and rows are the entries of a kernel.
+// entry returns the index in the image, row-major, of the entry at (row, col) of the windows of a
+// convolution, or -1 for an entry beyond the image. Columns are windows, row-major, and rows are
+// the entries of a kernel.
 func entry(s kind.ConvolutionShape, row, col int) int {
 	area := s.KernelHeight * s.KernelWidth
 	c, k, l := row/area, row%area/s.KernelWidth, row%s.KernelWidth

@@ -21,7 +21,8 @@ func (w *network) convolution(t testing.TB, s ConvolutionShape) *Plan {
 	return p
 }
 
-// convolutions are shapes of every kind: kernels of one entry, as large as the image, and not square, strides, paddings.
+// convolutions are shapes of every kind: kernels of one entry, as large as the image, and not
+// square, strides, paddings.
 var convolutions = []ConvolutionShape{
 	{1, 1, 1, 1, 1, 1, 1, 1, 0, 0},
 	{2, 4, 4, 3, 3, 3, 1, 1, 1, 1},
@@ -33,7 +34,8 @@ var convolutions = []ConvolutionShape{
 	{1, 3, 3, 2, 3, 3, 2, 3, 2, 2},
 }
 
-// convolved counts the entries of results that are not those of the convolution, written as its definition.
+// convolved counts the entries of results that are not those of the convolution, written as its
+// definition.
 func (w *network) convolved(t testing.TB, plan *Plan, results []Result) (wrong int) {
 	t.Helper()
 	f, s := w.scheme.Field, plan.Shape.Convolution

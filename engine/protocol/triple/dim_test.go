@@ -6,7 +6,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// The blocks that plans choose: for squares those that hold them, for others those that cost less, within what memory they take.
+// The blocks that plans choose: for squares those that hold them, for others those that cost less,
+// within what memory they take.
 func TestChosenBlocks(t *testing.T) {
 	set, err := params.Lookup(params.Default)
 	if err != nil {

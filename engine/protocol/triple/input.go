@@ -15,11 +15,11 @@ import (
 // ciphertexts; products with the MAC key are decrypted to shares as for other tuples. The value is
 // the owner's 2x. With zeros for the other parties this would be a sharing, but an insecure one:
 // when a sum of inputs is opened, each owner's share of the sum would be the input that its mask
-// hides. So the parties add a random sharing of zero. For each ordered pair of parties l, m there is a stream
-// that both know, of a seed that l draws and sends to m: l adds it to its share, and m subtracts
-// it. Shares are uniform but for their sum as long as two parties keep their seed to themselves. A
-// party that uses a stream other than the one that it sent or received only has a wrong share,
-// which the MAC check detects.
+// hides. So the parties add a random sharing of zero. For each ordered pair of parties l, m there
+// is a stream that both know, of a seed that l draws and sends to m: l adds it to its share, and m
+// subtracts it. Shares are uniform but for their sum as long as two parties keep their seed to
+// themselves. A party that uses a stream other than the one that it sent or received only has a
+// wrong share, which the MAC check detects.
 
 // seedWant is the message with the seed of a pair of parties.
 var seedWant = round.Want{Name: "triple/seed", MaxBytes: sample.SeedSize}

@@ -173,7 +173,8 @@ func (w *network) ends(t *testing.T, out *roundtest.Outcome[Result], culprit rou
 	}
 }
 
-// A wrong share of any mask or MAC stops the batch, at the owner as at others, and so do two versions of a broadcast.
+// A wrong share of any mask or MAC stops the batch, at the owner as at others, and so do two
+// versions of a broadcast.
 func TestEveryInputMaskIsChecked(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		w, culprit := newNetwork(t, "insecure-8", "p128", n, 1), round.Party(n-1)

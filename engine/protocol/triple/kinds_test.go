@@ -107,7 +107,8 @@ func TestBitsAreFair(t *testing.T) {
 	}
 }
 
-// A share of an opened product that is off stops the batch, whether its sender keeps to it in the MAC check or not.
+// A share of an opened product that is off stops the batch, whether its sender keeps to it in the
+// MAC check or not.
 func TestOpenedProductsAreChecked(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 1)
 	f := w.scheme.Field
@@ -203,7 +204,8 @@ func TestOpenedProductsAreTheSameForAll(t *testing.T) {
 	}
 }
 
-// A wrong share of any vector of any kind stops the batch, those that are opened and not released included.
+// A wrong share of any vector of any kind stops the batch, those that are opened and not released
+// included.
 func TestEveryValueOfEveryKindIsChecked(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 1)
 	for name, kind := range kinds {

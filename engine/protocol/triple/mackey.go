@@ -12,11 +12,13 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// MACKey is one party's view of a MAC key: the ciphertext of alpha in every slot, and its share of alpha.
+// MACKey is one party's view of a MAC key: the ciphertext of alpha in every slot, and its share of
+// alpha.
 type MACKey struct {
 	Ciphertext *gbfv.Ciphertext
 	Share      field.Vec // one element, secret
-	// Operand is the ciphertext made ready for products, once for all batches under the key; nil has each batch do it.
+	// Operand is the ciphertext made ready for products, once for all batches under the key; nil
+	// has each batch do it.
 	Operand *gbfv.Left
 }
 

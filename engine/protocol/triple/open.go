@@ -20,7 +20,8 @@ const productsName = "triple/products"
 // opening waits for the shares of the products.
 type opening struct{ *batch }
 
-// open broadcasts this party's shares of the products. The hook triple/products gets them (field.Vec).
+// open broadcasts this party's shares of the products. The hook triple/products gets them
+// (field.Vec).
 func (r *batch) open() (round.Transition[Result], error) {
 	if r.Opening != nil {
 		if err := r.Opening(); err != nil {

@@ -17,7 +17,8 @@ import (
 // MaxBlocks is the number of blocks of D scalar triples in the largest batch.
 const MaxBlocks = 16
 
-// Plan says how a batch is computed. It is a function of public values, so every party makes the same plan.
+// Plan says how a batch is computed. It is a function of public values, so every party makes the
+// same plan.
 type Plan struct {
 	Instance *params.Instance
 	Kind     kind.Kind
@@ -28,14 +29,15 @@ type Plan struct {
 	Dim     int // the size d of blocks; 1 for single elements
 	Blocks  int // number of blocks of D tuples of single elements
 	pairs   int // number of pairs of vectors that are sacrificed for matrices: each matrix takes one slot for each inner index
-	// reserved is the number of slots that the MAC check consumes, and slots the number of slots of a ciphertext.
+	// reserved is the number of slots that the MAC check consumes, and slots the number of slots of
+	// a ciphertext.
 	reserved, slots int
 	// Pair is the instance of the proof of vectors that all parties make for owned tuples, because
 	// the owner must not know the material of the MAC check; nil for other kinds.
 	Pair  *params.Instance
 	Count int // tuples that the batch yields
-	// Sacrifice is set if the products are verified against their factors, in case that malformed evaluation keys
-	// make them wrong.
+	// Sacrifice is set if the products are verified against their factors, in case that malformed
+	// evaluation keys make them wrong.
 	Sacrifice bool
 }
 
@@ -103,8 +105,8 @@ func (p *Plan) proved() int {
 	return n.proved()
 }
 
-// checkTriples returns the maximal number of check triples that the MAC check of a batch consumes: one for
-// each combination that it opens.
+// checkTriples returns the maximal number of check triples that the MAC check of a batch consumes:
+// one for each combination that it opens.
 func checkTriples(k kind.Kind) int {
 	if k.Multiplies() {
 		return maccheck.Combinations
@@ -112,8 +114,8 @@ func checkTriples(k kind.Kind) int {
 	return 1
 }
 
-// reserved returns the number of slots that the MAC check of a batch consumes: one that masks the check, and
-// for each check triple a scalar triple, or two squares.
+// reserved returns the number of slots that the MAC check of a batch consumes: one that masks the
+// check, and for each check triple a scalar triple, or two squares.
 func reserved(k kind.Kind) int {
 	if products(k) == kind.Pairs {
 		return 1 + checkTriples(k)
@@ -146,7 +148,8 @@ func (p *Plan) Trusting() (*Plan, error) {
 	return &t, err
 }
 
-// MACKeyInstance returns the instance of the proof of a MAC key. The key serves every batch of its field.
+// MACKeyInstance returns the instance of the proof of a MAC key. The key serves every batch of its
+// field.
 func MACKeyInstance(set *params.Set, fieldName string, parties int) (*params.Instance, error) {
 	return params.Resolve(set, fieldName, params.Use{Parties: parties, Dim: 1, U: 1})
 }
@@ -207,9 +210,10 @@ func (p *Plan) layouts(s *gbfv.Scheme) (a, b, c gbfv.Layout, err error) {
 // scratch is the approximate number of polynomials modulo Q that products hold for each worker.
 const scratch = 24
 
-// MemoryBytes estimates the peak memory of a batch at a party with the given number of workers: the proof or
-// the evaluation, whichever is larger. The evaluation holds the factors, their products, and for matrices the
-// buffers of Evaluator.MatMul. Half as much again covers shares, buffers and uncollected garbage.
+// MemoryBytes estimates the peak memory of a batch at a party with the given number of workers: the
+// proof or the evaluation, whichever is larger. The evaluation holds the factors, their products,
+// and for matrices the buffers of Evaluator.MatMul. Half as much again covers shares, buffers and
+// uncollected garbage.
 func (p *Plan) MemoryBytes(workers int) int64 {
 	set, n := p.Instance.Set, p.extent()
 	poly := int64(set.N()) * int64(len(set.Q)) * 8

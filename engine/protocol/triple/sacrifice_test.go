@@ -49,7 +49,8 @@ func (w *network) wrong(plan *Plan, results []Result) (count int) {
 	return count
 }
 
-// abandons fails the test unless all but the last party abort for one of these checks and name nobody in public.
+// abandons fails the test unless all but the last party abort for one of these checks and name
+// nobody in public.
 func (w *network) abandons(t *testing.T, errs []error, checks ...string) {
 	t.Helper()
 	for p, err := range errs[:w.n-1] {
@@ -60,7 +61,8 @@ func (w *network) abandons(t *testing.T, errs []error, checks ...string) {
 	}
 }
 
-// withKeys is the network with other evaluation keys at all parties, as a malformed share of one of them makes them.
+// withKeys is the network with other evaluation keys at all parties, as a malformed share of one of
+// them makes them.
 func (w *network) withKeys(change func(relin []ring.NTT, rotations map[int][]ring.NTT)) *network {
 	bad := *w
 	bad.keys = slices.Clone(w.keys)
@@ -86,7 +88,8 @@ func (w *network) withKeys(change func(relin []ring.NTT, rotations map[int][]rin
 	return &bad
 }
 
-// quarter is q/4, and delta round(q/P), as constants or polynomials that a share of a key may be off by.
+// quarter is q/4, and delta round(q/P), as constants or polynomials that a share of a key may be
+// off by.
 func (w *network) quarter() ring.NTT {
 	q := w.scheme.Q
 	p, out := q.NewPoly(), q.NewNTT()
@@ -199,7 +202,8 @@ func TestMalformedRelinearisationKey(t *testing.T) {
 	}
 }
 
-// A malformed rotation key makes wrong products of matrices, and nobody has to do more: MACs need no rotation.
+// A malformed rotation key makes wrong products of matrices, and nobody has to do more: MACs need
+// no rotation.
 func TestMalformedRotationKey(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		w := newNetwork(t, "insecure-8", "p128", n, 4)
@@ -309,8 +313,8 @@ func TestErrorsForAForeseenWeight(t *testing.T) {
 	}
 }
 
-// Nobody commits to a coin before it has all decryption shares, opens a factor before the coin, or begins the MAC check
-// before the factors are open.
+// Nobody commits to a coin before it has all decryption shares, opens a factor before the coin, or
+// begins the MAC check before the factors are open.
 func TestOrderOfTheSacrifice(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		w := newNetwork(t, "insecure-8", "p128", n, 1)
@@ -377,7 +381,8 @@ func TestTrusting(t *testing.T) {
 	}
 }
 
-// A wrong batch passes with 5/p at most, and sets promise no more statistical security than that leaves.
+// A wrong batch passes with 5/p at most, and sets promise no more statistical security than that
+// leaves.
 func TestFieldsAreLargeEnoughForOneRepetition(t *testing.T) {
 	for _, s := range params.Sets() {
 		for _, spec := range s.Fields {

@@ -15,8 +15,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
-// TestEveryEndErases looks at the vectors of secrets that pass from one protocol to the next, after batches that
-// succeed and batches whose MAC check fails: all are zero, but for the results.
+// TestEveryEndErases looks at the vectors of secrets that pass from one protocol to the next, after
+// batches that succeed and batches whose MAC check fails: all are zero, but for the results.
 func TestEveryEndErases(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 16)
 	for _, c := range []struct {

@@ -20,15 +20,17 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// A statistical test that times do not depend on secrets, after Reparaz, Balasch and Verbauwhede, "Dude, is my code
-// constant time?" (DATE 2017): a fixed secret and random ones are measured in random order, and Welch's t compares the two
-// classes, over all measurements and over the fastest parts of them, as long ones are the machine's. It can find a
-// dependence of whole operations on the classes that were chosen; it cannot show that there is none.
+// A statistical test that times do not depend on secrets, after Reparaz, Balasch and Verbauwhede,
+// "Dude, is my code constant time?" (DATE 2017): a fixed secret and random ones are measured in
+// random order, and Welch's t compares the two classes, over all measurements and over the fastest
+// parts of them, as long ones are the machine's. It can find a dependence of whole operations on
+// the classes that were chosen; it cannot show that there is none.
 
 // leakage is the |t| above which the times differ for certain; chance gives 5 once in a million.
 const leakage = 10
 
-// timed is an operation on a secret of one of two classes. set puts a secret of the class where run will find it.
+// timed is an operation on a secret of one of two classes. set puts a secret of the class where run
+// will find it.
 type timed struct {
 	set func(class int)
 	run func()
@@ -90,7 +92,8 @@ func (o timed) measure(n int) float64 {
 	return slowest(times)
 }
 
-// The statistic tells a shift that is there from none, and an outlier in one class does not hide it.
+// The statistic tells a shift that is there from none, and an outlier in one class does not hide
+// it.
 func TestTimingStatistic(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	draw := func(shift float64) (times [2][]float64) {

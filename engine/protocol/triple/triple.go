@@ -37,8 +37,8 @@ type Config struct {
 	// Turn, if not nil, is called before this party computes the products. It waits for the party's
 	// turn, and leave ends the turn.
 	Turn func(context.Context) (leave func(), err error)
-	// Opening is called once, before this party opens products or combinations of the MAC check; see maccheck.Config. It may
-	// be nil.
+	// Opening is called once, before this party opens products or combinations of the MAC check;
+	// see maccheck.Config. It may be nil.
 	Opening func() error
 }
 

@@ -210,7 +210,8 @@ func TestScalarTriples(t *testing.T) {
 	}
 }
 
-// The MAC key's ciphertext may be prepared once: batches are the same, and it serves the next one too.
+// The MAC key's ciphertext may be prepared once: batches are the same, and it serves the next one
+// too.
 func TestPreparedMACKeyServesManyBatches(t *testing.T) {
 	w := newNetwork(t, "insecure-8", "p128", 2, 1)
 	plan := w.plan(t, Scalar, Shape{}, 0, 100)

@@ -16,7 +16,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 )
 
-// A place is one list of a batch that is released: which vectors of the proof's shares or of the decrypted ones hold it.
+// A place is one list of a batch that is released: which vectors of the proof's shares or of the
+// decrypted ones hold it.
 type place struct {
 	name   string
 	proved bool                  // in popk.Result.Shares, otherwise in ddec.Shares
@@ -63,7 +64,8 @@ func (w *network) adds(proved bool, vector, slot int) byzantine.Hooks {
 	})
 }
 
-// stops runs the plan with a cheat of the last party and fails the test unless all others abort for one of these checks.
+// stops runs the plan with a cheat of the last party and fails the test unless all others abort for
+// one of these checks.
 func (w *network) stops(t *testing.T, plan *Plan, h byzantine.Hooks, checks ...string) {
 	t.Helper()
 	culprit := round.Party(w.n - 1)
@@ -235,8 +237,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// reservedAlone fails the test if something of a check triple is among the values that are released, sacrificed or opened, or
-// if two check triples share something.
+// reservedAlone fails the test if something of a check triple is among the values that are
+// released, sacrificed or opened, or if two check triples share something.
 func (w *network) reservedAlone(t *testing.T, plan *Plan, m *maccheck.Material, seen map[string]string) {
 	t.Helper()
 	f := w.scheme.Field

@@ -8,8 +8,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// TestWholeRuns makes and checks the smallest batch of scalars from nothing: key generation, MAC key, triples. Every
-// field of every set runs with 2 and 3 parties, and those of the default set with up to 16.
+// TestWholeRuns makes and checks the smallest batch of scalars from nothing: key generation, MAC
+// key, triples. Every field of every set runs with 2 and 3 parties, and those of the default set
+// with up to 16.
 func TestWholeRuns(t *testing.T) {
 	var cases []longtest.Case
 	for _, set := range params.Sets() {

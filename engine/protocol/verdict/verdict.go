@@ -1,10 +1,11 @@
-// Package verdict is the last round of a session whose result its parties must release together. Each
-// party states that it accepts, and releases the result only if all parties accept.
+// Package verdict is the last round of a session whose result its parties must release together.
+// Each party states that it accepts, and releases the result only if all parties accept.
 //
 // A party accepts a digest of the result once its own checks have passed. The digest covers the
-// transcript of the session, so it is the same at every honest party. The message is a broadcast, which
-// its sender signs together with the transcript, so that all signatures together prove acceptance. A
-// party whose check fails does not reach this round; its signed farewell reports the failure.
+// transcript of the session, so it is the same at every honest party. The message is a broadcast,
+// which its sender signs together with the transcript, so that all signatures together prove
+// acceptance. A party whose check fails does not reach this round; its signed farewell reports the
+// failure.
 package verdict
 
 import (
@@ -20,8 +21,9 @@ const Name = "verdict"
 // equal digests.
 const Check = "verdict"
 
-// Accept states that this party, whose own checks have passed, accepts, and returns the digest when all other
-// parties accept too. The hook Name receives the digest (*round.Digest) before it is sent.
+// Accept states that this party, whose own checks have passed, accepts, and returns the digest when
+// all other parties accept too. The hook Name receives the digest (*round.Digest) before it is
+// sent.
 func Accept(s round.Session, digest round.Digest) round.Transition[round.Digest] {
 	return round.Next(round.Local(func(context.Context) (round.Transition[round.Digest], error) {
 		said := digest

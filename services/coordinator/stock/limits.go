@@ -112,8 +112,8 @@ func (l *limiter) lease(o owner, asked time.Duration) *refusal {
 	return nil
 }
 
-// take counts a reservation that is about to be made as held, or returns why it may not be made. free is how many tuples
-// of its class can be reserved, without those of the reservation.
+// take counts a reservation that is about to be made as held, or returns why it may not be made.
+// free is how many tuples of its class can be reserved, without those of the reservation.
 func (l *limiter) take(r *tuplesv1.Reservation, free uint64, now time.Time) *refusal {
 	h := holdOf(r)
 	x := l.limits(h.owner)
@@ -233,7 +233,8 @@ func (l *limiter) remove(id string) *account {
 	return a
 }
 
-// ask returns up to most reservations of an owner that the parties should be asked about, and none if they have just been.
+// ask returns up to most reservations of an owner that the parties should be asked about, and none
+// if they have just been.
 func (l *limiter) ask(o owner, most int, now time.Time) (ids []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -276,8 +277,9 @@ func (s *Service) recallHolds() {
 	}
 }
 
-// admit counts a reservation as held by its client, or returns why it may not be made. Reservations that the parties have
-// delivered do not count. The coordinator may not know of a delivery yet, so it asks the parties before it refuses.
+// admit counts a reservation as held by its client, or returns why it may not be made. Reservations
+// that the parties have delivered do not count. The coordinator may not know of a delivery yet, so
+// it asks the parties before it refuses.
 func (s *Service) admit(ctx context.Context, r *tuplesv1.Reservation) error {
 	if s.limits.of == nil {
 		return nil

@@ -99,7 +99,8 @@ func TestReserveLimits(t *testing.T) {
 	over("one delivery counts once", one("c", half), rpc.RateLimited, true)
 }
 
-// A client whose requests are refused again and again does not make the coordinator ask the parties each time.
+// A client whose requests are refused again and again does not make the coordinator ask the parties
+// each time.
 func TestAskedSeldom(t *testing.T) {
 	l, o, now := newLimiter(), owner{"c", "t"}, time.Now()
 	for i := range 5 {

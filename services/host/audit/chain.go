@@ -214,8 +214,8 @@ func parse(line []byte) (l links, ok bool) {
 	return l, ok
 }
 
-// scan calls each for every line, without its end; whole is false for an unfinished last line. A line that is longer than
-// maxLine ends the scan. The line is valid only during the call.
+// scan calls each for every line, without its end; whole is false for an unfinished last line. A
+// line that is longer than maxLine ends the scan. The line is valid only during the call.
 func scan(r io.Reader, each func(n int, line []byte, whole bool) error) error {
 	b := bufio.NewReaderSize(r, maxLine+2)
 	for n := 1; ; n++ {

@@ -1,12 +1,13 @@
-// Package audit implements a party's append-only log of reservations, deliveries, MAC keys, epochs and policies, with the
-// clients that they concern. An entry names clients, objects, ranges and digests, and has no field that could hold a
-// share, a key or a seed.
+// Package audit implements a party's append-only log of reservations, deliveries, MAC keys, epochs
+// and policies, with the clients that they concern. An entry names clients, objects, ranges and
+// digests, and has no field that could hold a share, a key or a seed.
 //
-// A log is a directory of files audit-000001.jsonl, audit-000002.jsonl and so on. Each line is one entry in JSON with
-// its sequence number, the hash of the entry before it (zero for the first), and its own hash: SHA-256 over the bytes
-// of its line before `,"hash":`. An entry has exactly one encoding. The chain continues across files, so one known hash
-// proves whether any earlier entry was changed, swapped or removed. The files alone do not show whether entries at the
-// end were cut off, or the whole log was rewritten: for that, keep a hash elsewhere.
+// A log is a directory of files audit-000001.jsonl, audit-000002.jsonl and so on. Each line is one
+// entry in JSON with its sequence number, the hash of the entry before it (zero for the first), and
+// its own hash: SHA-256 over the bytes of its line before `,"hash":`. An entry has exactly one
+// encoding. The chain continues across files, so one known hash proves whether any earlier entry
+// was changed, swapped or removed. The files alone do not show whether entries at the end were cut
+// off, or the whole log was rewritten: for that, keep a hash elsewhere.
 package audit
 
 import (
@@ -64,7 +65,8 @@ func (h *Hash) UnmarshalText(text []byte) error {
 // Event names what happened: lowercase words joined by '_'.
 type Event string
 
-// The events. Readers accept other events as well, so that they can verify the log of a later version.
+// The events. Readers accept other events as well, so that they can verify the log of a later
+// version.
 const (
 	Reserved    Event = "reserved"      // ranges were reserved for a client
 	Delivered   Event = "delivered"     // a client received shares; the entry is durable before the first byte is sent
@@ -74,8 +76,9 @@ const (
 	Exported    Event = "exported"      // shares were written to files
 	MACKeyDrawn Event = "mac_key_drawn" // a client received this party's share of a MAC key
 	MACKeyBurnt Event = "mac_key_burnt" // a MAC key and the tuples under it became unusable
-	// MACCheckFailed is a batch that was dropped because its MAC check failed or did not finish. MACKeyRetired is a MAC key
-	// for which no new tuples are generated; its existing tuples stay valid.
+	// MACCheckFailed is a batch that was dropped because its MAC check failed or did not finish.
+	// MACKeyRetired is a MAC key for which no new tuples are generated; its existing tuples stay
+	// valid.
 	MACCheckFailed Event = "mac_check_failed"
 	MACKeyRetired  Event = "mac_key_retired"
 	Decrypted      Event = "decrypted"     // a client received a decryption share
@@ -83,7 +86,8 @@ const (
 	Multiplied     Event = "multiplied"    // one client's input was multiplied with another client's encrypted input
 	EpochDrained   Event = "epoch_drained" // no new tuples are generated in an epoch
 	EpochRetired   Event = "epoch_retired" // an epoch's keys were erased
-	// MultikeyMade and MultikeyRetired: a version of the party's own multi-key keys was generated or erased.
+	// MultikeyMade and MultikeyRetired: a version of the party's own multi-key keys was generated
+	// or erased.
 	MultikeyMade    Event = "multikey_made"
 	MultikeyRetired Event = "multikey_retired"
 	Revoked         Event = "revoked"     // tuples were revoked and will not be delivered
@@ -95,7 +99,8 @@ const (
 	Unnamed         Event = "unnamed"     // a session failed through a cheat that cannot be attributed to a party
 	Stopped         Event = "stopped"     // too many unattributed failures: no session starts
 	Cleared         Event = "cleared"     // the unattributed failures were cleared
-	// EvaluatorExcluded: one of the party's evaluators returned a wrong result and receives no more work.
+	// EvaluatorExcluded: one of the party's evaluators returned a wrong result and receives no more
+	// work.
 	EvaluatorExcluded Event = "evaluator_excluded"
 	TornRepaired      Event = "torn" // an unfinished line, cut off by a crash, was removed
 )
@@ -128,7 +133,8 @@ type Entry struct {
 	Auth   Auth   `json:"auth,omitempty"`
 	Event  Event  `json:"event"`
 	Tenant string `json:"tenant,omitempty"`
-	// Objects are the objects concerned, with their kind, such as "reservation/r-17", "batch/b-3", "epoch/4".
+	// Objects are the objects concerned, with their kind, such as "reservation/r-17", "batch/b-3",
+	// "epoch/4".
 	Objects []string `json:"objects,omitempty"`
 	Ranges  []Range  `json:"ranges,omitempty"`
 	Count   uint64   `json:"count,omitempty"` // tuples, or bytes of a torn line

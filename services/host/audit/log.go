@@ -59,9 +59,10 @@ type batch struct {
 
 func newBatch() *batch { return &batch{done: make(chan struct{})} }
 
-// Open opens or creates the log in dir and locks it for this process. It verifies the whole chain, at about the speed of
-// SHA-256, and returns a BrokenError for a broken one. An unfinished last line, cut off by a crash, was never
-// acknowledged: Open removes it and appends an entry TornRepaired.
+// Open opens or creates the log in dir and locks it for this process. It verifies the whole chain,
+// at about the speed of SHA-256, and returns a BrokenError for a broken one. An unfinished last
+// line, cut off by a crash, was never acknowledged: Open removes it and appends an entry
+// TornRepaired.
 func Open(dir string, o Options) (_ *Log, err error) {
 	if o.FileSize == 0 {
 		o.FileSize = defaultFileSize
@@ -169,8 +170,8 @@ func (l *Log) owner(last *segment) error {
 	return nil
 }
 
-// begin creates the next file of the log, with space for the held bytes that Hold has promised. After an error the log
-// continues in its present file.
+// begin creates the next file of the log, with space for the held bytes that Hold has promised.
+// After an error the log continues in its present file.
 func (l *Log) begin(number int, held int64) (err error) {
 	s := &segment{path: filepath.Join(l.dir, fileName(number)), number: number}
 	f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
@@ -212,9 +213,10 @@ func syncDir(dir string) error {
 	return nil
 }
 
-// Append adds e to the chain and returns when it is durable. Concurrent calls share
-// one fsync. After an error the entry counts as not written: the writer cuts the file back to the last durable entry, and
-// until that has succeeded every call fails. A full disk therefore stops the log only until there is space again.
+// Append adds e to the chain and returns when it is durable. Concurrent calls share one fsync.
+// After an error the entry counts as not written: the writer cuts the file back to the last durable
+// entry, and until that has succeeded every call fails. A full disk therefore stops the log only
+// until there is space again.
 func (l *Log) Append(e Entry) (Head, error) {
 	if l == nil {
 		return Head{}, nil
@@ -315,7 +317,8 @@ func (l *Log) store(b *batch) error {
 	return nil
 }
 
-// settle records that a batch is durable, or that the log has failed for the batch and all entries after it.
+// settle records that a batch is durable, or that the log has failed for the batch and all entries
+// after it.
 func (l *Log) settle(b *batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -333,8 +336,8 @@ func (l *Log) settle(b *batch) {
 	l.durable = b.head
 }
 
-// fail sets the error of a failed batch and of the entries that follow it in the chain, and restarts after the last
-// durable entry. The caller holds the lock.
+// fail sets the error of a failed batch and of the entries that follow it in the chain, and
+// restarts after the last durable entry. The caller holds the lock.
 func (l *Log) fail(b *batch) {
 	b.err = fmt.Errorf("audit: cannot write the log; the party retries when its disk has space: %w", b.err)
 	next := l.filling

@@ -13,8 +13,8 @@ import (
 // maxPage limits the result of Entries.
 const maxPage = 1000
 
-// Entries returns durable entries in order, starting at a sequence number: at most limit, and at most 1000. An empty result
-// means the end of the log.
+// Entries returns durable entries in order, starting at a sequence number: at most limit, and at
+// most 1000. An empty result means the end of the log.
 func (l *Log) Entries(from uint64, limit int) ([]Entry, error) {
 	if l == nil {
 		return nil, nil
@@ -83,9 +83,10 @@ type Summary struct {
 	Head    Head   `json:"head"`
 }
 
-// Verify reads a log, a directory or one of its files, and verifies its chain with each entry decoded. All known hashes
-// must occur in it. A fault is a BrokenError with the first bad line; the summary then covers the lines before it. Verify
-// accepts a log that is being written: it reads an unfinished last line again before it reports it.
+// Verify reads a log, a directory or one of its files, and verifies its chain with each entry
+// decoded. All known hashes must occur in it. A fault is a BrokenError with the first bad line; the
+// summary then covers the lines before it. Verify accepts a log that is being written: it reads an
+// unfinished last line again before it reports it.
 func Verify(path string, known ...Hash) (Summary, error) {
 	sum, err := verify(path, known)
 	if errors.Is(err, ErrUnfinished) {
@@ -94,7 +95,8 @@ func Verify(path string, known ...Hash) (Summary, error) {
 	return sum, err
 }
 
-// ErrUnfinished is wrapped by the error about a last line without an end, which the next Open removes.
+// ErrUnfinished is wrapped by the error about a last line without an end, which the next Open
+// removes.
 var ErrUnfinished = errors.New("is unfinished: the process was killed while it wrote, or the line was cut")
 
 func (e *BrokenError) Unwrap() error {
@@ -150,7 +152,8 @@ func files(path string) (parts []*segment, loose bool, err error) {
 	return parts, false, err
 }
 
-// Tail returns the last n entries under a path, a directory or a file, without verifying the chain before them.
+// Tail returns the last n entries under a path, a directory or a file, without verifying the chain
+// before them.
 func Tail(path string, n int) ([]Entry, error) {
 	parts, _, err := files(path)
 	if err != nil {

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// An entry about a delivery must be durable before the first byte is sent, and is written after the delivery was
-// recorded, which consumes tuples. Hold makes sure beforehand that the disk has space for the entry: the file system
-// allocates blocks after the end of the file, which later writes use.
+// An entry about a delivery must be durable before the first byte is sent, and is written after the
+// delivery was recorded, which consumes tuples. Hold makes sure beforehand that the disk has space
+// for the entry: the file system allocates blocks after the end of the file, which later writes
+// use.
 
 const (
 	roomStep  = 256 << 10 // bytes to allocate at once, if the disk has that much space
@@ -23,8 +24,9 @@ type room struct{ until int64 } // offset in bytes
 // noteEscape is the largest number of bytes that one byte of a note takes in JSON.
 const noteEscape = 6
 
-// Hold reserves disk space for an entry like e; the event may differ, and so may the note if e has one. The space
-// stays reserved until the caller calls release. If the log cannot be written now, Hold returns the same error as Append.
+// Hold reserves disk space for an entry like e; the event may differ, and so may the note if e has
+// one. The space stays reserved until the caller calls release. If the log cannot be written now,
+// Hold returns the same error as Append.
 func (l *Log) Hold(e Entry) (release func(), err error) {
 	if l == nil {
 		return func() {}, nil
@@ -75,7 +77,8 @@ func (l *Log) appendable() error {
 	return nil
 }
 
-// reserve makes sure that n bytes can be written after the end of the last file. The writer calls it.
+// reserve makes sure that n bytes can be written after the end of the last file. The writer calls
+// it.
 func (l *Log) reserve(n int64) error {
 	end := l.segments[len(l.segments)-1].size // only the writer changes it
 	if end+n <= l.room.until {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocate reserves blocks for n bytes from an offset on, without changing the file's size. It returns
-// errors.ErrUnsupported if the file system cannot do this.
+// allocate reserves blocks for n bytes from an offset on, without changing the file's size. It
+// returns errors.ErrUnsupported if the file system cannot do this.
 func allocate(f *os.File, offset, n int64) error {
 	for {
 		err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, offset, n)

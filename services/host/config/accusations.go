@@ -8,11 +8,14 @@ type Accusations struct {
 	// before this party starts no session until its operator clears the failures; default 3.
 	// Sessions that succeed in between do not reset the count.
 	MaxUnnamedFailures int `yaml:"max_unnamed_failures,omitempty"`
-	// Within is the time, 1h to 8760h, during which failures count; default 720h. It does not restart stopped generation.
+	// Within is the time, 1h to 8760h, during which failures count; default 720h. It does not
+	// restart stopped generation.
 	Within Duration `yaml:"within,omitempty"`
-	// OnProvenCheat is exclude (no session with a convicted party, and none of its calls) or report; default exclude.
+	// OnProvenCheat is exclude (no session with a convicted party, and none of its calls) or
+	// report; default exclude.
 	OnProvenCheat string `yaml:"on_proven_cheat,omitempty"`
-	// MaxEvidence limits stored evidence, apart from the first file of each accused party; default 4GiB.
+	// MaxEvidence limits stored evidence, apart from the first file of each accused party; default
+	// 4GiB.
 	MaxEvidence Bytes `yaml:"max_evidence,omitempty"`
 }
 

@@ -2,16 +2,18 @@ package config
 
 import "github.com/lodge-mpc/lodge/services/host/rpc"
 
-// Callers limits the connections and calls that callers may hold open at this process. A missing limit has its default.
+// Callers limits the connections and calls that callers may hold open at this process. A missing
+// limit has its default.
 type Callers struct {
-	// Connections limits the connections of all clients together; default 512. Parties, the coordinator and the owner
-	// of an evaluator have 64 each in addition.
+	// Connections limits the connections of all clients together; default 512. Parties, the
+	// coordinator and the owner of an evaluator have 64 each in addition.
 	Connections int `yaml:"connections,omitempty"`
 	// ConnectionsPerClient limits the connections of one client; default 64.
 	ConnectionsPerClient int `yaml:"connections_per_client,omitempty"`
 	// Calls limits the running calls of all clients together; default 512.
 	Calls int `yaml:"calls,omitempty"`
-	// CallsPerClient limits the running calls of one client, at most 32 of them streams; default 64.
+	// CallsPerClient limits the running calls of one client, at most 32 of them streams; default
+	// 64.
 	CallsPerClient int `yaml:"calls_per_client,omitempty"`
 }
 

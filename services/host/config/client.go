@@ -26,14 +26,16 @@ func (o *OIDC) Tokens(log *slog.Logger) (rpc.Tokens, error) {
 	return oidc.New(oidc.Options{Issuer: o.Issuer, Audience: o.Audience, CA: o.CA, Log: log})
 }
 
-// Client describes a client that may call this process. It has an identity, an OIDC subject or both.
+// Client describes a client that may call this process. It has an identity, an OIDC subject or
+// both.
 type Client struct {
 	Name string `yaml:"name"` // name of the client in permissions, limits and logs
 	// Identity is the URI or DNS name in the client's certificate.
 	Identity string `yaml:"identity,omitempty"`
 	// OIDCSubject is the subject of the client's tokens, compared exactly.
 	OIDCSubject string `yaml:"oidc_subject,omitempty"`
-	// OIDCClaims are further claims that the tokens must have: this string or boolean, or a list with it.
+	// OIDCClaims are further claims that the tokens must have: this string or boolean, or a list
+	// with it.
 	OIDCClaims  map[string]string `yaml:"oidc_claims,omitempty"`
 	Permissions []string          `yaml:"permissions"` // calls that the client may make, such as status, submit, fetch
 	// Tenants are the owners of the tuples that the client may see and fetch; empty means none.
@@ -164,7 +166,8 @@ func (c *check) who(key string, cl Client) {
 	}
 }
 
-// bounds validates the client's limits. draws reports whether clients fetch tuples from this process.
+// bounds validates the client's limits. draws reports whether clients fetch tuples from this
+// process.
 func (c *check) bounds(key string, cl Client, draws bool) {
 	if draws && cl.Reservations != nil {
 		c.failf("%s.reservations: set this limit in the coordinator's file", key)

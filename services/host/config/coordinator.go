@@ -18,7 +18,8 @@ const MaxJobs = 16
 const (
 	defaultJobTimeout = Duration(time.Hour)
 	defaultConcurrent = 2
-	// Long enough to survive a network outage of 30 s: broken connections are detected and re-established within seconds.
+	// Long enough to survive a network outage of 30 s: broken connections are detected and
+	// re-established within seconds.
 	defaultPartyTimeout = Duration(time.Minute)
 )
 
@@ -39,19 +40,21 @@ type CoordinatorFile struct {
 	JobTimeout Duration `yaml:"job_timeout,omitempty"`
 	// PartyTimeout is how long a party may be unreachable before or during a job; default 1m.
 	PartyTimeout Duration `yaml:"party_timeout,omitempty"`
-	// StopAfter is how long running work may continue when the process is told to stop; default 20s.
+	// StopAfter is how long running work may continue when the process is told to stop; default
+	// 20s.
 	StopAfter Duration `yaml:"stop_after,omitempty"`
 	// LogLevel is debug, info, warn or error; default info.
 	LogLevel string  `yaml:"log_level,omitempty"`
 	Tracing  Tracing `yaml:"tracing,omitempty"`
-	// MaxConcurrent is the number of concurrent jobs, 1 to 16; default 2. Parties have separate limits.
+	// MaxConcurrent is the number of concurrent jobs, 1 to 16; default 2. Parties have separate
+	// limits.
 	MaxConcurrent int  `yaml:"max_concurrent,omitempty"`
 	Reflection    bool `yaml:"reflection,omitempty"` // serve gRPC reflection
 	// Stock limits the jobs of stock policies.
 	Stock StockLimits `yaml:"stock,omitempty"`
 	Disk  Disk        `yaml:"disk,omitempty"`
-	// Reservations limit the stock that every client holds. TenantReservations override them for a tenant, and those of
-	// a client for a client, value by value.
+	// Reservations limit the stock that every client holds. TenantReservations override them for a
+	// tenant, and those of a client for a client, value by value.
 	Reservations ReserveLimits `yaml:"reservations,omitempty"`
 	// TenantReservations overrides reservations for a tenant.
 	TenantReservations map[string]ReserveLimits `yaml:"tenant_reservations,omitempty"`
@@ -62,7 +65,8 @@ type CoordinatorFile struct {
 
 // StockLimits limits the jobs of stock policies. Jobs of clients are not counted.
 type StockLimits struct {
-	// MaxBytesPerParty limits the tuples at a party, including those of clients' jobs, up to which policies make more; default 16GiB.
+	// MaxBytesPerParty limits the tuples at a party, including those of clients' jobs, up to which
+	// policies make more; default 16GiB.
 	MaxBytesPerParty Bytes `yaml:"max_bytes_per_party,omitempty"`
 	// MaxJobMemory limits the estimated peak memory at a party of a policy's job; default 8GiB.
 	MaxJobMemory Bytes `yaml:"max_job_memory,omitempty"`
@@ -94,8 +98,8 @@ func (c *check) stock(l *StockLimits, concurrent int) {
 	}
 }
 
-// LoadCoordinator reads and validates the coordinator's file and its roster. Settings of the environment override the
-// file, and set (KEY=VALUE) overrides both.
+// LoadCoordinator reads and validates the coordinator's file and its roster. Settings of the
+// environment override the file, and set (KEY=VALUE) overrides both.
 func LoadCoordinator(path string, set ...string) (*CoordinatorFile, error) {
 	f := new(CoordinatorFile)
 	var err error

@@ -6,18 +6,21 @@ import (
 	"time"
 )
 
-// MultikeyService limits the multi-key service: the public keys of all parties, and evaluations for clients. The roster
-// has the parameter set and the reference string.
+// MultikeyService limits the multi-key service: the public keys of all parties, and evaluations for
+// clients. The roster has the parameter set and the reference string.
 type MultikeyService struct {
-	// Dir stores the other parties' public keys and records; default "multikey" in vault.dir, or in audit_dir.
+	// Dir stores the other parties' public keys and records; default "multikey" in vault.dir, or in
+	// audit_dir.
 	Dir string `yaml:"dir,omitempty"`
 	// MaxKeys limits the files there; default 8GiB.
 	MaxKeys Bytes `yaml:"max_keys,omitempty"`
 	// MaxKeysMemory limits the keys that are ready for computing; default 2GiB.
 	MaxKeysMemory Bytes `yaml:"max_keys_memory,omitempty"`
-	// MaxMemory limits the estimated memory of netlists, inputs and ciphertexts, half of it for one client; default 1GiB.
+	// MaxMemory limits the estimated memory of netlists, inputs and ciphertexts, half of it for one
+	// client; default 1GiB.
 	MaxMemory Bytes `yaml:"max_memory,omitempty"`
-	// MaxResults limits the stored results; the oldest of the client with most are dropped first; default 256MiB.
+	// MaxResults limits the stored results; the oldest of the client with most are dropped first;
+	// default 256MiB.
 	MaxResults Bytes `yaml:"max_results,omitempty"`
 	// KeepResults is how long results are kept; default 24h.
 	KeepResults Duration `yaml:"keep_results,omitempty"`
@@ -37,8 +40,8 @@ const (
 	defaultBootstraps      = 1000000
 )
 
-// Memory returns the memory that the process plans with: the limits for sessions and calls, plus those for multi-key
-// keys and evaluations if the roster has a context for multi-key ciphertexts.
+// Memory returns the memory that the process plans with: the limits for sessions and calls, plus
+// those for multi-key keys and evaluations if the roster has a context for multi-key ciphertexts.
 func (f *PartyFile) Memory() Bytes {
 	m := f.Policy.MaxMemory
 	if f.Roster.Multikey != nil {

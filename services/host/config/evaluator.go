@@ -8,10 +8,12 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Evaluators configures helper processes that compute products under encryption for a party. They hold no secret, but
-// the party decrypts their results, and decrypting a wrong result can reveal the key.
+// Evaluators configures helper processes that compute products under encryption for a party. They
+// hold no secret, but the party decrypts their results, and decrypting a wrong result can reveal
+// the key.
 type Evaluators struct {
-	// Check says when a result of an evaluator is used: compare, recompute or trust; default compare.
+	// Check says when a result of an evaluator is used: compare, recompute or trust; default
+	// compare.
 	Check     string      `yaml:"check,omitempty"`
 	Processes []Evaluator `yaml:"processes,omitempty"`
 	// Stall is how long an evaluation may make no progress; default 15s.
@@ -111,7 +113,8 @@ func (e *Evaluators) fill(c *check, dir string, own TLS) {
 	}
 }
 
-// apart rejects evaluators with the identity of a roster member or client: evaluators belong to this party only.
+// apart rejects evaluators with the identity of a roster member or client: evaluators belong to
+// this party only.
 func (e *Evaluators) apart(c *check, f *PartyFile) {
 	others := map[string]string{f.Roster.Coordinator.Identity: "the coordinator"}
 	for _, m := range f.Roster.Parties {
@@ -149,7 +152,8 @@ type EvaluatorFile struct {
 	// AllowInsecureParams accepts parameter sets that are too small to hide anything. For tests.
 	AllowInsecureParams bool `yaml:"allow_insecure_params,omitempty"`
 	Reflection          bool `yaml:"reflection,omitempty"` // serve gRPC reflection
-	// StopAfter is how long running work may continue when the process is told to stop; default 20s.
+	// StopAfter is how long running work may continue when the process is told to stop; default
+	// 20s.
 	StopAfter Duration `yaml:"stop_after,omitempty"`
 	// LogLevel is debug, info, warn or error; default info.
 	LogLevel string `yaml:"log_level,omitempty"`
@@ -169,8 +173,8 @@ const (
 	maxEvaluations          = 256
 )
 
-// LoadEvaluator reads and validates an evaluator's file. Settings of the environment override the file, and set
-// (KEY=VALUE) overrides both.
+// LoadEvaluator reads and validates an evaluator's file. Settings of the environment override the
+// file, and set (KEY=VALUE) overrides both.
 func LoadEvaluator(path string, set ...string) (*EvaluatorFile, error) {
 	f := new(EvaluatorFile)
 	var err error

@@ -9,12 +9,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// HealthAddress is the default address of the plaintext health endpoint. `lodge health` uses it without arguments. It
-// suits containers, where every process has its own loopback interface.
+// HealthAddress is the default address of the plaintext health endpoint. `lodge health` uses it
+// without arguments. It suits containers, where every process has its own loopback interface.
 const HealthAddress = "127.0.0.1:7199"
 
-// HealthOf returns the health endpoint's address in a party's or coordinator's configuration, for a caller on the same
-// machine. It reads only that setting, first from the environment.
+// HealthOf returns the health endpoint's address in a party's or coordinator's configuration, for a
+// caller on the same machine. It reads only that setting, first from the environment.
 func HealthOf(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

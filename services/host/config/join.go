@@ -7,7 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Entry is the information that one process contributes to the roster. Only a party's entry has a name and signing key.
+// Entry is the information that one process contributes to the roster. Only a party's entry has a
+// name and signing key.
 type Entry struct {
 	Name       string `yaml:"name,omitempty"`
 	Address    string `yaml:"address"`

@@ -7,13 +7,14 @@ import (
 
 // Linear limits the matrix and vector products of clients with the permission "linear".
 type Linear struct {
-	// ProductsPerHour limits the products that each client starts in any hour; default 100. An attack on unproved inputs
-	// needs thousands of products with one matrix, and a lower rate gives its owner time to see them in the audit log.
+	// ProductsPerHour limits the products that each client starts in any hour; default 100. An
+	// attack on unproved inputs needs thousands of products with one matrix, and a lower rate gives
+	// its owner time to see them in the audit log.
 	ProductsPerHour int `yaml:"products_per_hour,omitempty"`
 	// Wait is how long one end of a product on shares waits for the other client; default 2m.
 	Wait Duration `yaml:"wait,omitempty"`
-	// LogDistanceBudget is log2 of the statistical distance that products on shares may spend between two clients, over
-	// all keys and matrices, -40 to -10; default -30.
+	// LogDistanceBudget is log2 of the statistical distance that products on shares may spend
+	// between two clients, over all keys and matrices, -40 to -10; default -30.
 	LogDistanceBudget float64 `yaml:"log_distance_budget,omitempty"`
 	// RequireProofs is obsolete: true is the default, and false is refused.
 	RequireProofs *bool `yaml:"require_proofs,omitempty"`
@@ -22,7 +23,8 @@ type Linear struct {
 const (
 	defaultProductsPerHour   = 100
 	defaultLogDistanceBudget = -30
-	// A budget must allow one product of the largest distance that a plan may have, and still give a guarantee.
+	// A budget must allow one product of the largest distance that a plan may have, and still give
+	// a guarantee.
 	leastLogDistanceBudget, mostLogDistanceBudget = -40, -10
 )
 

@@ -1,6 +1,7 @@
-// Package config loads the YAML configuration of Lodge's processes: the roster, which all processes pin, and the files
-// of parties, the coordinator and evaluators. Unknown keys are errors, secrets appear only as paths, and every error
-// says what to write instead. Paths in a file are relative to the directory of that file.
+// Package config loads the YAML configuration of Lodge's processes: the roster, which all processes
+// pin, and the files of parties, the coordinator and evaluators. Unknown keys are errors, secrets
+// appear only as paths, and every error says what to write instead. Paths in a file are relative to
+// the directory of that file.
 package config
 
 import (
@@ -100,7 +101,8 @@ const (
 	PermPolicy   = "policy"   // set the stock policies at the coordinator
 	PermOperate  = "operate"  // change log levels, and generate multi-key keys
 
-	// PermAccusations allows clearing unattributed failures and pardoning a party that evidence convicts.
+	// PermAccusations allows clearing unattributed failures and pardoning a party that evidence
+	// convicts.
 	PermAccusations = "accusations"
 )
 
@@ -190,8 +192,8 @@ func (c *check) address(key, a string, optional bool) {
 	}
 }
 
-// ValidHost reports whether h is an IP address or a DNS name (RFC 1123): labels of letters, digits and '-' that neither
-// begin nor end with '-'.
+// ValidHost reports whether h is an IP address or a DNS name (RFC 1123): labels of letters, digits
+// and '-' that neither begin nor end with '-'.
 func ValidHost(h string) bool {
 	if net.ParseIP(h) != nil {
 		return true
@@ -216,8 +218,8 @@ func (c *check) name(key, n string) {
 	}
 }
 
-// ValidName reports whether n can name a party, client, tenant or job: 1 to 64 of a-z, 0-9 and '-', starting with a
-// letter.
+// ValidName reports whether n can name a party, client, tenant or job: 1 to 64 of a-z, 0-9 and '-',
+// starting with a letter.
 func ValidName(n string) bool { return ValidID(n) && n[0] >= 'a' && n[0] <= 'z' }
 
 // ValidID reports whether id can name a reservation: 1 to 64 of a-z, 0-9 and '-'.

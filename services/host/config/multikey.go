@@ -4,10 +4,10 @@ import (
 	"encoding/hex"
 )
 
-// Multikey is the context of multi-key ciphertexts: the parameter set, and the public seed of the common reference
-// string. A party that chooses the string itself, rather than a seed, could know a trapdoor; a party that chooses the
-// seed among many can search for a weak one. So the seed is the digest of a fixed sentence, or the result of a coin toss
-// among the parties.
+// Multikey is the context of multi-key ciphertexts: the parameter set, and the public seed of the
+// common reference string. A party that chooses the string itself, rather than a seed, could know a
+// trapdoor; a party that chooses the seed among many can search for a weak one. So the seed is the
+// digest of a fixed sentence, or the result of a coin toss among the parties.
 type Multikey struct {
 	Set  string `yaml:"set"`
 	Seed string `yaml:"seed"` // "standard", or 64 hexadecimal digits, in lower case
@@ -18,7 +18,8 @@ const StandardSeed = "standard"
 
 const multikeySeedSize = 32
 
-// Bytes returns the seed, or reports that it is the standard one. The configuration must have been validated.
+// Bytes returns the seed, or reports that it is the standard one. The configuration must have been
+// validated.
 func (m *Multikey) Bytes() (seed [multikeySeedSize]byte, standard bool) {
 	if m.Seed == StandardSeed {
 		return seed, true

@@ -41,22 +41,24 @@ type PartyFile struct {
 	Multikey MultikeyService `yaml:"multikey,omitempty"`
 	// AllowPassiveKeygen accepts keys whose generation is only passively secure. For development.
 	AllowPassiveKeygen bool `yaml:"allow_passive_keygen,omitempty"`
-	// AllowPassiveThreshold accepts threshold keys and joint decryption, which are secure only against parties that follow
-	// the protocol.
+	// AllowPassiveThreshold accepts threshold keys and joint decryption, which are secure only
+	// against parties that follow the protocol.
 	AllowPassiveThreshold bool `yaml:"allow_passive_threshold,omitempty"`
 	// Threshold says for which clients this party decrypts under threshold keys and multi-key keys.
 	Threshold Threshold `yaml:"threshold,omitempty"`
-	// AllowPassiveLinear accepts two-party linear algebra, which is correct only if this party follows the protocol.
+	// AllowPassiveLinear accepts two-party linear algebra, which is correct only if this party
+	// follows the protocol.
 	AllowPassiveLinear bool `yaml:"allow_passive_linear,omitempty"`
-	// AllowUnprovedLinear accepts products on shares without proofs of inputs. A client that sends malformed inputs then
-	// learns the other client's matrix over thousands of products.
+	// AllowUnprovedLinear accepts products on shares without proofs of inputs. A client that sends
+	// malformed inputs then learns the other client's matrix over thousands of products.
 	AllowUnprovedLinear bool `yaml:"allow_unproved_linear,omitempty"`
 	// Linear limits the products of clients.
 	Linear Linear `yaml:"linear,omitempty"`
 	// AllowInsecureParams accepts parameter sets that are too small to hide anything. For tests.
 	AllowInsecureParams bool `yaml:"allow_insecure_params,omitempty"`
 	Reflection          bool `yaml:"reflection,omitempty"` // serve gRPC reflection
-	// StopAfter is how long running work may continue when the process is told to stop; default 20s.
+	// StopAfter is how long running work may continue when the process is told to stop; default
+	// 20s.
 	StopAfter Duration `yaml:"stop_after,omitempty"`
 	// LogLevel is debug, info, warn or error; default info.
 	LogLevel string  `yaml:"log_level,omitempty"`
@@ -68,10 +70,12 @@ type PartyFile struct {
 	Settings []Setting `yaml:"-"` // settings that override the file's values
 }
 
-// Vault configures the storage of secrets: the embedded store in a directory, or a schema of a PostgreSQL database.
+// Vault configures the storage of secrets: the embedded store in a directory, or a schema of a
+// PostgreSQL database.
 type Vault struct {
 	Dir string `yaml:"dir,omitempty"` // directory of the embedded store
-	// PostgresDSNFile is a file with the connection string of a PostgreSQL store, readable by its owner only; instead of vault.dir.
+	// PostgresDSNFile is a file with the connection string of a PostgreSQL store, readable by its
+	// owner only; instead of vault.dir.
 	PostgresDSNFile string `yaml:"postgres_dsn_file,omitempty"`
 	KeyFile         string `yaml:"key_file"` // file with the store's key: 32 bytes in hex, readable by its owner only
 }
@@ -110,23 +114,27 @@ type Policy struct {
 	Tenants  []string `yaml:"tenants"` // tenants of jobs
 	// MaxCount limits the tuples of one job.
 	MaxCount uint64 `yaml:"max_count"`
-	// MaxDim limits rows, inner dimension and columns of a matrix product, and of the product that a convolution is made as.
+	// MaxDim limits rows, inner dimension and columns of a matrix product, and of the product that
+	// a convolution is made as.
 	MaxDim uint32 `yaml:"max_dim,omitempty"`
 	// JobsPerHour limits the jobs that start in any hour.
 	JobsPerHour int `yaml:"jobs_per_hour"`
 	// MaxConcurrent limits concurrent sessions.
 	MaxConcurrent int `yaml:"max_concurrent"`
-	// MaxMemory limits the estimated memory of all sessions. Clients' calls may use a quarter as much in addition.
+	// MaxMemory limits the estimated memory of all sessions. Clients' calls may use a quarter as
+	// much in addition.
 	MaxMemory Bytes `yaml:"max_memory"`
 	// DecryptionsPerHour limits new answers to clients in any hour.
 	DecryptionsPerHour int `yaml:"decryptions_per_hour,omitempty"`
-	// AllowNoSacrifice accepts jobs without the check that detects products under malformed evaluation keys.
+	// AllowNoSacrifice accepts jobs without the check that detects products under malformed
+	// evaluation keys.
 	AllowNoSacrifice bool `yaml:"allow_no_sacrifice,omitempty"`
 }
 
 // Limits bounds time and buffers within a session.
 type Limits struct {
-	// Idle is how long a peer may make no progress; default 1m, so that a network cut of half that time costs no session.
+	// Idle is how long a peer may make no progress; default 1m, so that a network cut of half that
+	// time costs no session.
 	Idle Duration `yaml:"idle,omitempty"`
 	// Compute is how long a peer may compute before the first byte of a round; default 2m.
 	Compute Duration `yaml:"compute,omitempty"`
@@ -143,8 +151,8 @@ var (
 	Fields   = []string{"p64", "p128", "p256", "p512", "p1024", "p2048", "p4096"}
 )
 
-// LoadParty reads and validates a party's file and its roster. Settings of the environment override the file, and set
-// (KEY=VALUE) overrides both.
+// LoadParty reads and validates a party's file and its roster. Settings of the environment override
+// the file, and set (KEY=VALUE) overrides both.
 func LoadParty(path string, set ...string) (*PartyFile, error) {
 	f := new(PartyFile)
 	var err error
@@ -265,7 +273,8 @@ func (l *Limits) defaults() {
 	}
 }
 
-// defaultStopAfter plus the 10 s of shutting down is the 30 s after which most tools kill a process.
+// defaultStopAfter plus the 10 s of shutting down is the 30 s after which most tools kill a
+// process.
 const defaultStopAfter = Duration(20 * time.Second)
 
 func (c *check) stopAfter(d *Duration) {

@@ -60,7 +60,8 @@ func fieldComments(t *testing.T) map[string]string {
 	return comments
 }
 
-// describe turns a Go comment of a field into the text of the page: it omits the field's name and "is" or "are".
+// describe turns a Go comment of a field into the text of the page: it omits the field's name and
+// "is" or "are".
 func describe(field, comment string) string {
 	text := strings.Join(strings.Fields(comment), " ")
 	if rest, ok := strings.CutPrefix(text, field+" "); ok {
@@ -69,7 +70,8 @@ func describe(field, comment string) string {
 	return strings.TrimSuffix(text, ".")
 }
 
-// referenceRows returns the keys of a configuration in the order of its structs. A key of list elements contains "[]".
+// referenceRows returns the keys of a configuration in the order of its structs. A key of list
+// elements contains "[]".
 func referenceRows(file any, comments map[string]string) (rows []referenceRow) {
 	var walk func(t reflect.Type, at string)
 	walk = func(t reflect.Type, at string) {
@@ -97,8 +99,8 @@ func referenceRows(file any, comments map[string]string) (rows []referenceRow) {
 	return rows
 }
 
-// referencePage returns the generated part of the page: keys that all processes share, keys that parties and the
-// coordinator share, then the keys of each process.
+// referencePage returns the generated part of the page: keys that all processes share, keys that
+// parties and the coordinator share, then the keys of each process.
 func referencePage(comments map[string]string) (page string, all []referenceRow) {
 	party, coordinator := referenceRows(new(PartyFile), comments), referenceRows(new(CoordinatorFile), comments)
 	evaluator := referenceRows(new(EvaluatorFile), comments)
@@ -124,8 +126,8 @@ func referencePage(comments map[string]string) (page string, all []referenceRow)
 	return strings.TrimSpace(b.String()) + "\n", all
 }
 
-// TestReference checks that docs/reference/configuration.md has every key with the comment of its field. With -update it
-// writes the page.
+// TestReference checks that docs/reference/configuration.md has every key with the comment of its
+// field. With -update it writes the page.
 func TestReference(t *testing.T) {
 	want, rows := referencePage(fieldComments(t))
 	for _, r := range rows {
@@ -154,7 +156,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestReferenceDefaults compares the defaults that comments state with those of files that set none of these keys.
+// TestReferenceDefaults compares the defaults that comments state with those of files that set none
+// of these keys.
 func TestReferenceDefaults(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "roster.yaml", roster(t, dir)+"multikey: {set: M11-4-128, seed: standard}\n")
@@ -203,7 +206,8 @@ func statedDefault(text string) string {
 	return ""
 }
 
-// valueAt returns the value of a key; it is invalid for keys of list elements and of missing structs.
+// valueAt returns the value of a key; it is invalid for keys of list elements and of missing
+// structs.
 func valueAt(v reflect.Value, path []string) reflect.Value {
 	for _, name := range path {
 		if v.Kind() == reflect.Pointer {

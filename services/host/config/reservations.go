@@ -8,15 +8,17 @@ import (
 	"time"
 )
 
-// ReserveLimits limits the reservations of a client for a tenant. A missing value comes from the next more general
-// limits: client, tenant, coordinator, defaults.
+// ReserveLimits limits the reservations of a client for a tenant. A missing value comes from the
+// next more general limits: client, tenant, coordinator, defaults.
 type ReserveLimits struct {
-	// MaxOpen limits the client's reservations that are open and not delivered by all parties; default 10000.
+	// MaxOpen limits the client's reservations that are open and not delivered by all parties;
+	// default 10000.
 	MaxOpen int `yaml:"max_open,omitempty"`
 	// MaxTuples limits the tuples in these reservations; default 16777216.
 	MaxTuples uint64 `yaml:"max_tuples,omitempty"`
-	// MaxShare limits these reservations to a fraction of a class, of all tuples in stock or reserved, above 0 and up to
-	// 1; default 0.5 for a tenant that several clients reserve for, otherwise 1.
+	// MaxShare limits these reservations to a fraction of a class, of all tuples in stock or
+	// reserved, above 0 and up to 1; default 0.5 for a tenant that several clients reserve for,
+	// otherwise 1.
 	MaxShare float64 `yaml:"max_share,omitempty"`
 	// MaxLease is the longest lease of a reservation, up to 168h; default 4h.
 	MaxLease Duration `yaml:"max_lease,omitempty"`
@@ -26,15 +28,15 @@ type ReserveLimits struct {
 	Burst int `yaml:"burst,omitempty"`
 }
 
-// defaultReservations are chosen so that a client that only reserves and releases grows no store by more than a few
-// dozen megabytes: a party remembers a released reservation for an hour after its lease, so 5 a second with leases of four
-// hours are at most 90,000 records.
+// defaultReservations are chosen so that a client that only reserves and releases grows no store by
+// more than a few dozen megabytes: a party remembers a released reservation for an hour after its
+// lease, so 5 a second with leases of four hours are at most 90,000 records.
 var defaultReservations = ReserveLimits{
 	MaxOpen: 10_000, MaxTuples: 1 << 24, MaxShare: 1, MaxLease: Duration(4 * time.Hour), PerSecond: 5, Burst: 500,
 }
 
-// sharedTenant is the default MaxShare where several clients reserve for a tenant: no client can reserve all stock, so
-// the others are served however often it reserves.
+// sharedTenant is the default MaxShare where several clients reserve for a tenant: no client can
+// reserve all stock, so the others are served however often it reserves.
 const sharedTenant = 0.5
 
 // longestLease is the longest lease that parties accept.

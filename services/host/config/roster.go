@@ -17,7 +17,8 @@ const MaxParties = 64
 type Roster struct {
 	Parties     []Member    `yaml:"parties"`
 	Coordinator Coordinator `yaml:"coordinator"`
-	// Multikey is the context that all keys of multi-key ciphertexts share. Without it there is no multi-key service.
+	// Multikey is the context that all keys of multi-key ciphertexts share. Without it there is no
+	// multi-key service.
 	Multikey *Multikey `yaml:"multikey,omitempty"`
 }
 
@@ -88,9 +89,9 @@ func (r *Roster) validate(c *check) {
 	r.Multikey.validate(c)
 }
 
-// Hash binds everything that parties must agree on: ids, names, certificate identities and signing keys, the
-// coordinator's identity, and the context of multi-key ciphertexts if there is one. Addresses are left out: they may
-// differ between parties.
+// Hash binds everything that parties must agree on: ids, names, certificate identities and signing
+// keys, the coordinator's identity, and the context of multi-key ciphertexts if there is one.
+// Addresses are left out: they may differ between parties.
 func (r *Roster) Hash() [32]byte {
 	h := sha256.New()
 	put := func(s string) {

@@ -12,13 +12,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Settings override values of a configuration file: first those of the environment, then those of the command line. The
-// value policy.max_memory is LODGE_CONFIG_POLICY_MAX_MEMORY in the environment, and policy.max_memory=8GiB in a flag. Each
-// is parsed as YAML at its place. A setting that names no key is an error.
+// Settings override values of a configuration file: first those of the environment, then those of
+// the command line. The value policy.max_memory is LODGE_CONFIG_POLICY_MAX_MEMORY in the
+// environment, and policy.max_memory=8GiB in a flag. Each is parsed as YAML at its place. A setting
+// that names no key is an error.
 
 // Disk configures the free space that the file systems of a process need.
 type Disk struct {
-	// MinFree is the free space that each file system of the process needs before it starts new work; default 256MiB, or 5 % of a smaller one.
+	// MinFree is the free space that each file system of the process needs before it starts new
+	// work; default 256MiB, or 5 % of a smaller one.
 	MinFree Bytes `yaml:"min_free,omitempty"`
 }
 
@@ -32,8 +34,8 @@ type Setting struct {
 	From  string // its source, for messages
 }
 
-// Keys returns the keys of a configuration that a setting can name, with their types, in the order of the file. A list
-// is set as a whole.
+// Keys returns the keys of a configuration that a setting can name, with their types, in the order
+// of the file. A list is set as a whole.
 func Keys(file any) []Key {
 	var list []Key
 	var walk func(t reflect.Type, at []string)
@@ -125,7 +127,8 @@ func settings(file any, environ, set []string) ([]Setting, error) {
 	return list, errors.Join(errs...)
 }
 
-// decodeSet reads a file, applies the settings of the environment and of a command, and returns these settings.
+// decodeSet reads a file, applies the settings of the environment and of a command, and returns
+// these settings.
 func decodeSet(path string, out any, set []string) ([]Setting, error) {
 	list, err := settings(out, os.Environ(), set)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Threshold configures decryption under threshold and multi-key keys: for which clients, and within which limits. Without rules it
-// decrypts nothing.
+// Threshold configures decryption under threshold and multi-key keys: for which clients, and within
+// which limits. Without rules it decrypts nothing.
 type Threshold struct {
 	// Rules allow clients to decrypt; without a rule nothing is decrypted.
 	Rules []DecryptRule `yaml:"rules,omitempty"`
@@ -19,8 +19,8 @@ type Threshold struct {
 	Reshare Reshare `yaml:"reshare,omitempty"`
 }
 
-// Reshare limits the parties that may receive new shares of a secret. Without it, only the present holders may, and the
-// threshold may not decrease.
+// Reshare limits the parties that may receive new shares of a secret. Without it, only the present
+// holders may, and the threshold may not decrease.
 type Reshare struct {
 	// Holders are parties that may receive shares, in addition to the present holders.
 	Holders []string `yaml:"holders,omitempty"`
@@ -31,37 +31,41 @@ type Reshare struct {
 // Everybody is the client name in a rule that stands for all clients with the permission "decrypt".
 const Everybody = "*"
 
-// DecryptRule allows a client to request decryptions. The first rule that matches a client and a key applies.
+// DecryptRule allows a client to request decryptions. The first rule that matches a client and a
+// key applies.
 //
-// Decryption of freely chosen ciphertexts reveals the key: one ring ciphertext opens to the secret itself, one
-// coefficient a message. So a rule must name attesters (Provenance), or require approvals by other clients (Approvals),
-// or say AnyCiphertexts. A rule with none of the three is rejected.
+// Decryption of freely chosen ciphertexts reveals the key: one ring ciphertext opens to the secret
+// itself, one coefficient a message. So a rule must name attesters (Provenance), or require
+// approvals by other clients (Approvals), or say AnyCiphertexts. A rule with none of the three is
+// rejected.
 type DecryptRule struct {
 	Client string `yaml:"client"` // a client with the permission decrypt, or "*"
-	// Epochs are the epochs of the keys; empty means all, also later ones. A number that is not taken yet matches any keys
-	// that get it later.
+	// Epochs are the epochs of the keys; empty means all, also later ones. A number that is not
+	// taken yet matches any keys that get it later.
 	Epochs []uint64 `yaml:"epochs,omitempty"`
-	// Keys are digests of public keys, hexadecimal; empty means all. They match the same keys after resharing.
+	// Keys are digests of public keys, hexadecimal; empty means all. They match the same keys after
+	// resharing.
 	Keys []string `yaml:"keys,omitempty"`
 	// Provenance names attesters, one of whom must have signed the ciphertexts.
 	Provenance []string `yaml:"provenance,omitempty"`
-	// AnyCiphertexts decrypts anything that the client sends, which lets the client read the key. It excludes provenance,
-	// approvals, allow_flooding and the client "*".
+	// AnyCiphertexts decrypts anything that the client sends, which lets the client read the key.
+	// It excludes provenance, approvals, allow_flooding and the client "*".
 	AnyCiphertexts bool `yaml:"any_ciphertexts,omitempty"`
-	// MaxTotal limits the messages for the client under each key, without repeats, for the life of the store; 0 means
-	// 10,000 with any_ciphertexts and no limit otherwise.
+	// MaxTotal limits the messages for the client under each key, without repeats, for the life of
+	// the store; 0 means 10,000 with any_ciphertexts and no limit otherwise.
 	MaxTotal uint64 `yaml:"max_total,omitempty"`
 	// MessagesPerHour limits the messages in any hour, without repeats. A restart resets it.
 	MessagesPerHour int `yaml:"messages_per_hour"`
 	// MaxMessages limits the messages of one request, up to 1048576; default 65536.
 	MaxMessages int `yaml:"max_messages,omitempty"`
-	// Approvals is the number of other clients, with the permission approve, that must approve each request.
+	// Approvals is the number of other clients, with the permission approve, that must approve each
+	// request.
 	Approvals int `yaml:"approvals,omitempty"`
 	// AllowPaperForm accepts masks that sometimes fail, and then reveal something about the noise.
 	AllowPaperForm bool `yaml:"allow_paper_form,omitempty"`
-	// AllowFlooding accepts decryption of whole BGV ciphertexts with flooding. This is safe only if all parties followed
-	// key generation and the noise of every ciphertext is within the bound of its set: noise beyond it reveals something
-	// about the key. It needs provenance or approvals.
+	// AllowFlooding accepts decryption of whole BGV ciphertexts with flooding. This is safe only if
+	// all parties followed key generation and the noise of every ciphertext is within the bound of
+	// its set: noise beyond it reveals something about the key. It needs provenance or approvals.
 	AllowFlooding bool `yaml:"allow_flooding,omitempty"`
 	// AllowMultikey accepts multi-key ciphertexts under this party's own keys.
 	AllowMultikey bool `yaml:"allow_multikey,omitempty"`
@@ -79,8 +83,8 @@ const (
 	mostMessages       = 1 << 20
 )
 
-// defaultMaxTotal is the default of MaxTotal with any_ciphertexts. It limits the damage of a misused permission, but it
-// does not protect the key: a few thousand messages reveal it.
+// defaultMaxTotal is the default of MaxTotal with any_ciphertexts. It limits the damage of a
+// misused permission, but it does not protect the key: a few thousand messages reveal it.
 const defaultMaxTotal = 10_000
 
 // Public returns the attester's key. The file must have been validated.
@@ -108,7 +112,8 @@ func (t *Threshold) Rule(client string, epoch uint64, keys [32]byte) (DecryptRul
 	return DecryptRule{}, false
 }
 
-// Fault returns the reason why a rule is rejected, or "". The text begins with the name of a field of the rule.
+// Fault returns the reason why a rule is rejected, or "". The text begins with the name of a field
+// of the rule.
 func (r *DecryptRule) Fault() string {
 	guarded := len(r.Provenance) > 0 || r.Approvals > 0
 	//lodge:check rules/unguarded [tests=./services/host/config,./services/threshold] [run=TestUnguardedRules|TestUnguardedRuleDecryptsNothing] a rule without attesters or approvals loads, and its client reads the key

@@ -12,7 +12,8 @@ type Tracing struct {
 	// CA has the authorities of the collector's certificate; default those of the system.
 	CA        string `yaml:"ca,omitempty"`
 	Plaintext bool   `yaml:"plaintext,omitempty"` // connect without TLS
-	// Sample is the fraction of jobs that is traced; default 1. Processes with the same fraction trace the same jobs.
+	// Sample is the fraction of jobs that is traced; default 1. Processes with the same fraction
+	// trace the same jobs.
 	Sample float64 `yaml:"sample,omitempty"`
 }
 

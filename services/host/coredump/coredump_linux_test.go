@@ -17,8 +17,8 @@ import (
 
 const childVariable = "LODGE_TEST_COREDUMP"
 
-// TestMain acts as the child process of TestOff if requested: it may disable core dumps, and prints the
-// resulting state.
+// TestMain acts as the child process of TestOff if requested: it may disable core dumps, and prints
+// the resulting state.
 func TestMain(m *testing.M) {
 	switch os.Getenv(childVariable) {
 	case "off":
@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A process that disabled core dumps makes none when it crashes. Its parent and other processes still can.
+// A process that disabled core dumps makes none when it crashes. Its parent and other processes
+// still can.
 func TestOff(t *testing.T) {
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_CORE, &before); err != nil {

@@ -1,7 +1,8 @@
-// Package health tells a supervisor whether a process is alive and ready. It serves only grpc.health.v1, in
-// plaintext. Its responses are not secret, and requests cannot change any state. A supervisor has no
-// certificate, so this service is not part of package rpc. Connections, streams, messages and queries to
-// the store are bounded, and a new connection is always accepted, even if clients hold all others open.
+// Package health tells a supervisor whether a process is alive and ready. It serves only
+// grpc.health.v1, in plaintext. Its responses are not secret, and requests cannot change any state.
+// A supervisor has no certificate, so this service is not part of package rpc. Connections,
+// streams, messages and queries to the store are bounded, and a new connection is always accepted,
+// even if clients hold all others open.
 package health
 
 import (
@@ -53,8 +54,8 @@ type Server struct {
 	answer bool
 }
 
-// Start listens and serves. It returns nil if the address is empty. The process is alive, but not ready
-// before a call of Ready.
+// Start listens and serves. It returns nil if the address is empty. The process is alive, but not
+// ready before a call of Ready.
 func Start(address string, log *slog.Logger) (*Server, error) {
 	if address == "" {
 		return nil, nil
@@ -88,8 +89,8 @@ func serve(l net.Listener, log *slog.Logger) *Server {
 	return s
 }
 
-// limit sets a deadline for a call when its headers have arrived. Watch has no deadline: it lasts until the
-// caller ends it or loses its connection to a newer one.
+// limit sets a deadline for a call when its headers have arrived. Watch has no deadline: it lasts
+// until the caller ends it or loses its connection to a newer one.
 func limit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	//lodge:check health/deadline run=TestCallsWithoutMessages a caller that sends no message keeps a call open without limit
 	if info.FullMethodName != healthpb.Health_Watch_FullMethodName {
@@ -181,8 +182,8 @@ func (s *Server) Watch(q *healthpb.HealthCheckRequest, stream grpc.ServerStreami
 	}
 }
 
-// Bounded is a listener with at most 16 connections: a new connection closes the oldest. It is for ports
-// without authentication.
+// Bounded is a listener with at most 16 connections: a new connection closes the oldest. It is for
+// ports without authentication.
 func Bounded(l net.Listener) net.Listener { return &bounded{Listener: l} }
 
 type bounded struct {

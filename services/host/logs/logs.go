@@ -1,9 +1,9 @@
-// Package logs creates the structured log of a process. Its level can be changed while the process runs,
-// temporarily or until the process ends.
+// Package logs creates the structured log of a process. Its level can be changed while the process
+// runs, temporarily or until the process ends.
 //
-// Log lines use common keys: job and ordinal for the coordinator's number of a session, session for the
-// session's id in hexadecimal once its parties have one, protocol, round, and peer for the name of another
-// party.
+// Log lines use common keys: job and ordinal for the coordinator's number of a session, session for
+// the session's id in hexadecimal once its parties have one, protocol, round, and peer for the name
+// of another party.
 package logs
 
 import (
@@ -57,7 +57,8 @@ func (h handler) WithGroup(name string) slog.Handler {
 	return handler{h.Handler.WithGroup(name), h.level}
 }
 
-// LevelOf returns the level of a log created by New. For any other log it returns a level without effect.
+// LevelOf returns the level of a log created by New. For any other log it returns a level without
+// effect.
 func LevelOf(log *slog.Logger) *Level {
 	if h, ok := log.Handler().(handler); ok {
 		return h.level

@@ -79,7 +79,8 @@ func (m *Metrics) EvaluatorMismatch(name string) {
 	}
 }
 
-// EvaluatorRequest counts a request by outcome: "ok", "stalled", "slow", "faulty", "cancelled", or an error code.
+// EvaluatorRequest counts a request by outcome: "ok", "stalled", "slow", "faulty", "cancelled", or
+// an error code.
 func (m *Metrics) EvaluatorRequest(name, outcome string, took time.Duration) {
 	if m == nil {
 		return

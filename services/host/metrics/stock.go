@@ -141,7 +141,8 @@ func (m *Metrics) Reservation(outcome string, took time.Duration, waited bool) {
 	}
 }
 
-// ReservationRefused counts a reservation that was refused because of a limit: open, tuples, share, lease or rate.
+// ReservationRefused counts a reservation that was refused because of a limit: open, tuples, share,
+// lease or rate.
 func (m *Metrics) ReservationRefused(limit string) {
 	if m != nil {
 		m.reservationsRefused.WithLabelValues(limit).Inc()

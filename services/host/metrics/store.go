@@ -47,7 +47,8 @@ func (m *Metrics) StoreSize(bytes int64, records map[string]int) {
 	}
 }
 
-// Disk sets the space on the file system of a volume, in bytes, and whether the process refuses new work because of it.
+// Disk sets the space on the file system of a volume, in bytes, and whether the process refuses new
+// work because of it.
 func (m *Metrics) Disk(volume string, free, size, least uint64, low bool) {
 	if m != nil {
 		m.store.free.WithLabelValues(volume).Set(float64(free))

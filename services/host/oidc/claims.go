@@ -11,9 +11,10 @@ import (
 	"unicode"
 )
 
-// encoding/json, which go-oidc uses for claims, ignores the case of names and uses the last of several: a
-// token whose body has "sub" and "SUB" has the subject in "SUB". An issuer that lets its users choose further claims
-// would thus let them choose their identity. This file parses the body of a verified token again, by exact name.
+// encoding/json, which go-oidc uses for claims, ignores the case of names and uses the last of
+// several: a token whose body has "sub" and "SUB" has the subject in "SUB". An issuer that lets its
+// users choose further claims would thus let them choose their identity. This file parses the body
+// of a verified token again, by exact name.
 
 // maxDepth limits the nesting of claims.
 const maxDepth = 16
@@ -100,8 +101,8 @@ func closing(d *json.Decoder) error {
 	return nil
 }
 
-// fold maps names that are equal under simple Unicode case folding to one string. U+017F, the long s, folds to s, and
-// U+212A, the sign of Kelvin, to k.
+// fold maps names that are equal under simple Unicode case folding to one string. U+017F, the long
+// s, folds to s, and U+212A, the sign of Kelvin, to k.
 func fold(s string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -156,7 +157,8 @@ func parseRegistered(claims map[string]any) (r registered, err error) {
 	return r, nil
 }
 
-// valid returns the reason to reject a token with these claims, or nil. go-oidc has made the same checks on its own parse.
+// valid returns the reason to reject a token with these claims, or nil. go-oidc has made the same
+// checks on its own parse.
 func (r registered) valid(issuer, audience string, now time.Time) error {
 	second := float64(now.Unix())
 	switch {

@@ -94,7 +94,8 @@ func (k *keySet) verify(ctx context.Context, raw string) ([]byte, error) {
 	return nil, errUnknownKey
 }
 
-// try verifies a token with the keys of its key ID, or with all keys if it names none. known reports whether there were any.
+// try verifies a token with the keys of its key ID, or with all keys if it names none. known
+// reports whether there were any.
 func try(token *jose.JSONWebSignature, keys []jose.JSONWebKey, id string) (payload []byte, known bool) {
 	for i := range keys {
 		//lodge:check oidc/key-name [run=TestTokens|TestServer] a token is verified with another key
@@ -115,8 +116,8 @@ func try(token *jose.JSONWebSignature, keys []jose.JSONWebKey, id string) (paylo
 	return nil, known
 }
 
-// current returns the trusted keys, and whether the last fetch succeeded. It starts a background fetch for keys of
-// some age.
+// current returns the trusted keys, and whether the last fetch succeeded. It starts a background
+// fetch for keys of some age.
 func (k *keySet) current() (keys []jose.JSONWebKey, heard bool) {
 	k.mu.Lock()
 	age := k.now().Sub(k.fetched)
@@ -133,7 +134,8 @@ func (k *keySet) current() (keys []jose.JSONWebKey, heard bool) {
 	return keys, heard
 }
 
-// old reports whether the keys are so old that the issuer may have withdrawn one, and a fetch is possible now.
+// old reports whether the keys are so old that the issuer may have withdrawn one, and a fetch is
+// possible now.
 func (k *keySet) old() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -155,8 +157,8 @@ func (k *keySet) renew(ctx context.Context) {
 	}
 }
 
-// refresh starts a fetch unless one runs or the last one was moments ago. The returned channel is closed when the fetch
-// ends; it is nil if there is none.
+// refresh starts a fetch unless one runs or the last one was moments ago. The returned channel is
+// closed when the fetch ends; it is nil if there is none.
 func (k *keySet) refresh() <-chan struct{} {
 	k.mu.Lock()
 	defer k.mu.Unlock()

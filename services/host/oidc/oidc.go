@@ -1,6 +1,7 @@
-// Package oidc verifies bearer tokens of an OpenID Connect issuer: JSON Web Tokens (RFC 7519) whose signature, issuer,
-// audience and times are checked with go-oidc, against the keys that the issuer publishes (OpenID Connect Discovery 1.0,
-// RFC 7517). It authenticates a token's subject; package rpc maps the subject to a client and its permissions.
+// Package oidc verifies bearer tokens of an OpenID Connect issuer: JSON Web Tokens (RFC 7519) whose
+// signature, issuer, audience and times are checked with go-oidc, against the keys that the issuer
+// publishes (OpenID Connect Discovery 1.0, RFC 7517). It authenticates a token's subject; package
+// rpc maps the subject to a client and its permissions.
 package oidc
 
 import (
@@ -26,7 +27,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// algorithms lists the accepted signature algorithms: only asymmetric ones, whatever the issuer publishes.
+// algorithms lists the accepted signature algorithms: only asymmetric ones, whatever the issuer
+// publishes.
 //
 //lodge:check oidc/algorithms [swap=jose.EdDSA=>jose.EdDSA, jose.RS512] [run=TestTokens|TestServer] tokens with an unwanted signature algorithm are accepted
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.EdDSA}
@@ -55,7 +57,8 @@ type Verifier struct {
 
 var _ rpc.Tokens = (*Verifier)(nil)
 
-// ValidIssuer reports whether discovery works for an issuer: an https URL without user, query or fragment.
+// ValidIssuer reports whether discovery works for an issuer: an https URL without user, query or
+// fragment.
 func ValidIssuer(issuer string) bool {
 	u, err := url.Parse(issuer)
 	//lodge:check oidc/issuer/url [drop=u.Scheme == "https"] [run=TestOptions] the issuer is
@@ -69,8 +72,8 @@ func ValidIssuer(issuer string) bool {
 	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" && !strings.ContainsAny(issuer, "?#")
 }
 
-// New returns a verifier and starts to fetch the issuer's keys. It does not wait for them: the issuer may be unavailable when a
-// process starts, and callers with certificates do not need it.
+// New returns a verifier and starts to fetch the issuer's keys. It does not wait for them: the
+// issuer may be unavailable when a process starts, and callers with certificates do not need it.
 func New(o Options) (*Verifier, error) {
 	if !ValidIssuer(o.Issuer) {
 		return nil, fmt.Errorf("oidc: issuer %q is not an https URL without query", o.Issuer)
@@ -207,7 +210,8 @@ func compact(raw string) bool {
 	})
 }
 
-// reason guesses, for the message only, why a token was rejected. It uses unverified claims and does not reveal them.
+// reason guesses, for the message only, why a token was rejected. It uses unverified claims and
+// does not reveal them.
 func (v *Verifier) reason(raw string) string {
 	const malformed = "it is not a JSON Web Token"
 	parts := strings.Split(raw, ".")

@@ -1,6 +1,7 @@
-// Package pki creates the credentials that a roster pins: a certificate authority, leaf certificates whose
-// identity is a URI or DNS name, and Ed25519 signing keys. It is for development rosters and tests. A
-// deployment uses its own PKI and needs at most the signing keys from this package.
+// Package pki creates the credentials that a roster pins: a certificate authority, leaf
+// certificates whose identity is a URI or DNS name, and Ed25519 signing keys. It is for development
+// rosters and tests. A deployment uses its own PKI and needs at most the signing keys from this
+// package.
 package pki
 
 import (
@@ -79,7 +80,8 @@ func template(name string, lifetime time.Duration) (*x509.Certificate, error) {
 // PEM returns the authority's certificate.
 func (a *Authority) PEM() []byte { return a.pem }
 
-// Issue creates a leaf certificate for servers and clients, and returns the certificate and its key as PEM.
+// Issue creates a leaf certificate for servers and clients, and returns the certificate and its key
+// as PEM.
 func (a *Authority) Issue(l Leaf) (cert, key []byte, err error) {
 	t, err := template(l.Identity, l.Lifetime)
 	if err != nil {
@@ -122,8 +124,8 @@ func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// NewSigningKey creates an Ed25519 key and returns the private key as PEM (PKCS #8) and the public key in
-// the format of a roster.
+// NewSigningKey creates an Ed25519 key and returns the private key as PEM (PKCS #8) and the public
+// key in the format of a roster.
 func NewSigningKey() (private []byte, public string, err error) {
 	pub, priv, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -148,8 +150,8 @@ func ParsePublic(s string) (ed25519.PublicKey, error) {
 	return b, nil
 }
 
-// LoadSigningKey reads a private signing key from a file. It returns an error if other users can read the
-// file.
+// LoadSigningKey reads a private signing key from a file. It returns an error if other users can
+// read the file.
 func LoadSigningKey(path string) (ed25519.PrivateKey, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -169,8 +171,8 @@ func LoadSigningKey(path string) (ed25519.PrivateKey, error) {
 	return k, nil
 }
 
-// parseSigningKey parses one private key. Its errors continue a sentence about the file and do not reveal
-// its contents.
+// parseSigningKey parses one private key. Its errors continue a sentence about the file and do not
+// reveal its contents.
 func parseSigningKey(b []byte) (ed25519.PrivateKey, error) {
 	block, rest := pem.Decode(b)
 	if block == nil || block.Type != "PRIVATE KEY" || len(bytes.TrimSpace(rest)) > 0 {
@@ -187,8 +189,8 @@ func parseSigningKey(b []byte) (ed25519.PrivateKey, error) {
 	return ed, nil
 }
 
-// NewRequest creates a key and a certificate request for it, and returns both as PEM. The signer of the
-// request does not see the key.
+// NewRequest creates a key and a certificate request for it, and returns both as PEM. The signer of
+// the request does not see the key.
 func NewRequest(identity string, hosts []string) (request, key []byte, err error) {
 	var t x509.CertificateRequest
 	t.Subject.CommonName = identity

@@ -1,5 +1,5 @@
-// Package plan derives the inputs of a session's computation from its spec and the public data of the
-// epoch's keys. The result is the same at every party and for later verifiers of the session.
+// Package plan derives the inputs of a session's computation from its spec and the public data of
+// the epoch's keys. The result is the same at every party and for later verifiers of the session.
 package plan
 
 import (
@@ -39,9 +39,9 @@ func Name(p jobv1.Protocol) string {
 	return ""
 }
 
-// Batch returns the plan of a triple session and the instance of the proof of a MAC key. The set resolves
-// instances under the keys of the epoch, whose rotations support blocks of dimension keyDim. If choose is
-// set, the plan chooses the block dimension for matrices and convolutions.
+// Batch returns the plan of a triple session and the instance of the proof of a MAC key. The set
+// resolves instances under the keys of the epoch, whose rotations support blocks of dimension
+// keyDim. If choose is set, the plan chooses the block dimension for matrices and convolutions.
 func Batch(spec *jobv1.SessionSpec, set *params.Set, parties, keyDim int, choose bool) (*triple.Plan, *params.Instance, error) {
 	k, dim := wire.Kind(spec.GetKind()), 0
 	if k.Shaped() && !choose {
@@ -68,8 +68,8 @@ func Proof(spec *jobv1.SessionSpec, set *params.Set, parties int) (*params.Insta
 	return popk.ClientInstance(set, spec.GetField(), parties, int(min(spec.GetCount(), 1<<30)))
 }
 
-// Terms returns the hash of a session's inputs: the instance, and the key under which its parties prove and
-// decrypt.
+// Terms returns the hash of a session's inputs: the instance, and the key under which its parties
+// prove and decrypt.
 func Terms(protocol string, i *params.Instance, key round.Digest) round.Digest {
 	h := i.Hash()
 	return round.Hash("lodge "+protocol+" terms", h[:], key[:])

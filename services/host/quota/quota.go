@@ -1,11 +1,11 @@
-// Package quota limits the tuples of each kind and the bytes that a client draws per day. A day starts at
-// 00:00 UTC. A Store persists the usage. The charge and the draw are in the same transaction: either both
-// happen or neither.
+// Package quota limits the tuples of each kind and the bytes that a client draws per day. A day
+// starts at 00:00 UTC. A Store persists the usage. The charge and the draw are in the same
+// transaction: either both happen or neither.
 //
-// The day is determined by the party's clock at the time of the charge. If the clock goes back, charges
-// count towards the usage of the earlier day, and after it returns, towards the current day's usage. So
-// however the clock changes, no client draws more than its limit for each day that the clock has shown, as
-// long as the Store remembers that day.
+// The day is determined by the party's clock at the time of the charge. If the clock goes back,
+// charges count towards the usage of the earlier day, and after it returns, towards the current
+// day's usage. So however the clock changes, no client draws more than its limit for each day that
+// the clock has shown, as long as the Store remembers that day.
 package quota
 
 import (
@@ -63,8 +63,8 @@ type Book struct {
 	now    func() time.Time
 }
 
-// NewBook returns a Book with the limits of clients by name. A client without an entry has no limit, but its
-// usage is counted.
+// NewBook returns a Book with the limits of clients by name. A client without an entry has no
+// limit, but its usage is counted.
 func NewBook(limits map[string]Limits, now func() time.Time) *Book {
 	if now == nil {
 		now = time.Now
@@ -72,8 +72,8 @@ func NewBook(limits map[string]Limits, now func() time.Time) *Book {
 	return &Book{limits, now}
 }
 
-// Charge adds a draw to the client's usage of today, or returns rpc.OverQuota without changes. It never
-// splits a draw; the error states the remaining amount.
+// Charge adds a draw to the client's usage of today, or returns rpc.OverQuota without changes. It
+// never splits a draw; the error states the remaining amount.
 func (b *Book) Charge(s Store, client, kind string, tuples, bytes uint64) error {
 	now := b.now()
 	day := DayOf(now)

@@ -109,8 +109,8 @@ func TestDays(t *testing.T) {
 	}
 }
 
-// However the clock changes, and across restarts and aborted transactions, a client draws at most its limit
-// for each day that the clock has shown, and it can draw the remaining amount.
+// However the clock changes, and across restarts and aborted transactions, a client draws at most
+// its limit for each day that the clock has shown, and it can draw the remaining amount.
 func TestClockJumps(t *testing.T) {
 	const limit = 1000
 	for seed := range uint64(200) {

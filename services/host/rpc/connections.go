@@ -11,16 +11,17 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// Limits on connections that are not charged to an identity. When another one arrives the oldest is closed, so that
-// holding all of them does not keep the next caller away.
+// Limits on connections that are not charged to an identity. When another one arrives the oldest is
+// closed, so that holding all of them does not keep the next caller away.
 const (
 	mostPending = 128 // connections whose TLS handshake has not finished
 	mostLoose   = 64  // connections after the handshake: of strangers, of callers without a token yet, and above a caller's limit
 )
 
-// connections counts the connections of a server. A connection is pending until its TLS handshake has finished. Then it is
-// charged to the identity in its certificate, or it is loose. A loose connection is charged when a call on it is
-// authenticated; if the caller's limit is reached, such calls are rejected with a reason.
+// connections counts the connections of a server. A connection is pending until its TLS handshake
+// has finished. Then it is charged to the identity in its certificate, or it is loose. A loose
+// connection is charged when a call on it is authenticated; if the caller's limit is reached, such
+// calls are rejected with a reason.
 type connections struct {
 	places *places
 	// identify returns the holder of a verified certificate.
@@ -146,7 +147,8 @@ type authInfo struct {
 	from *connection
 }
 
-// ServerHandshake implements credentials.TransportCredentials. gRPC has already set a deadline on raw.
+// ServerHandshake implements credentials.TransportCredentials. gRPC has already set a deadline on
+// raw.
 func (h handshaker) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := h.TransportCredentials.ServerHandshake(raw)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// Dial returns a connection to the member at address, whose certificate must carry the pinned identity. It connects on
-// first use and reconnects by itself.
+// Dial returns a connection to the member at address, whose certificate must carry the pinned
+// identity. It connects on first use and reconnects by itself.
 func Dial(address, identity string, c *Credentials, more ...DialOption) (*grpc.ClientConn, error) {
 	if c == nil {
 		return nil, errors.New("rpc: dialling needs TLS credentials")

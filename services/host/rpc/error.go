@@ -102,13 +102,14 @@ var grpcCodes = map[Code]codes.Code{
 	Internal:        codes.Internal,
 }
 
-// Error is the only error type at the RPC boundary, and survives the wire. Code is for programs, What and Next are for
-// people. An Error never contains a secret.
+// Error is the only error type at the RPC boundary, and survives the wire. Code is for programs,
+// What and Next are for people. An Error never contains a secret.
 type Error struct {
 	Code Code
 	What string // what happened, lowercase
 	Next string // advice to the caller, or empty
-	// Retry is the time after which the same call can succeed, counted from the response; 0 means unknown.
+	// Retry is the time after which the same call can succeed, counted from the response; 0 means
+	// unknown.
 	Retry time.Duration
 }
 

@@ -33,8 +33,9 @@ type Principal struct {
 	Party int
 	// Auth is the way in which this caller authenticated.
 	Auth Auth
-	// Identity is the pinned identity of a Client: the URI or DNS name of its certificate or, for a client that uses only
-	// tokens, "oidc:" and their subject. It stays the same when the client is renamed, so durable counters use it.
+	// Identity is the pinned identity of a Client: the URI or DNS name of its certificate or, for a
+	// client that uses only tokens, "oidc:" and their subject. It stays the same when the client is
+	// renamed, so durable counters use it.
 	Identity string
 	// Permissions of a Client, and the tenants whose batches it may list and fetch.
 	Permissions, Tenants []string
@@ -67,9 +68,9 @@ func (p Principal) MayDraw(kind string) bool {
 	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, kind)
 }
 
-// Directory maps certificates and tokens to principals. A certificate's identity is one of its URI SANs (such as
-// spiffe://lodge/party/alice) or DNS SANs; a token's identity is its subject. Identities are compared exactly. Common names
-// are ignored.
+// Directory maps certificates and tokens to principals. A certificate's identity is one of its URI
+// SANs (such as spiffe://lodge/party/alice) or DNS SANs; a token's identity is its subject.
+// Identities are compared exactly. Common names are ignored.
 type Directory struct {
 	entries  map[string]Principal
 	subjects map[string]subject
@@ -86,7 +87,8 @@ func NewDirectory() *Directory {
 	return &Directory{entries: map[string]Principal{}, subjects: map[string]subject{}}
 }
 
-// AddSubject pins the subject of tokens to a client. The client's tokens must have all of the claims.
+// AddSubject pins the subject of tokens to a client. The client's tokens must have all of the
+// claims.
 func (d *Directory) AddSubject(sub string, claims map[string]string, p Principal) error {
 	if sub == "" || p.Role != Client {
 		return fmt.Errorf("rpc: the subject %q of %s %s does not name a client", sub, p.Role, p.Name)
@@ -110,8 +112,9 @@ func (d *Directory) Add(identity string, p Principal) error {
 	return nil
 }
 
-// Names returns the identities in a certificate: its URIs, and those DNS names that cannot be read as a URI. An authority
-// may check URIs and yet issue any DNS name, and a certificate can have spiffe://lodge/party/alice as a DNS name.
+// Names returns the identities in a certificate: its URIs, and those DNS names that cannot be read
+// as a URI. An authority may check URIs and yet issue any DNS name, and a certificate can have
+// spiffe://lodge/party/alice as a DNS name.
 func Names(c *x509.Certificate) []string {
 	var ids []string
 	for _, n := range c.DNSNames {
@@ -165,8 +168,9 @@ func WithCaller(ctx context.Context, p Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// authenticate returns the caller: the holder of the connection's verified certificate, or the client of its bearer token.
-// If a call has both, they must name the same client. Peers and the coordinator use certificates only.
+// authenticate returns the caller: the holder of the connection's verified certificate, or the
+// client of its bearer token. If a call has both, they must name the same client. Peers and the
+// coordinator use certificates only.
 func (s *Server) authenticate(ctx context.Context, from authInfo, header metadata.MD) (Principal, *Error) {
 	token, refused := bearer(header)
 	if refused != nil {
@@ -215,7 +219,8 @@ func (s *Server) authenticate(ctx context.Context, from authInfo, header metadat
 	return p, nil
 }
 
-// verified returns the verified certificate chains of a connection; none if the caller presented no certificate.
+// verified returns the verified certificate chains of a connection; none if the caller presented no
+// certificate.
 func verified(info credentials.TLSInfo) ([][]*x509.Certificate, *Error) {
 	for _, chain := range info.State.VerifiedChains {
 		if len(chain) == 0 {
@@ -235,8 +240,9 @@ func (s *Server) identify(info credentials.TLSInfo) (caller, bool) {
 	return caller{p.Role, p.Name}, refused == nil
 }
 
-// certificate returns the holder of a verified certificate. A member's certificate must come from the members' authority, a
-// client's from the clients' authority. A connection may outlive its certificate, so every call checks the dates again.
+// certificate returns the holder of a verified certificate. A member's certificate must come from
+// the members' authority, a client's from the clients' authority. A connection may outlive its
+// certificate, so every call checks the dates again.
 func (d *Directory) certificate(chains [][]*x509.Certificate, c *Credentials) (Principal, *Error) {
 	p, err := d.lookup(chains[0][0])
 	if err != nil {
@@ -309,7 +315,8 @@ func (d *Directory) token(ctx context.Context, tokens Tokens, raw string) (Princ
 	return p, nil
 }
 
-// claims reports whether a claim has a value: it equals this string or boolean, or is a list that contains it.
+// claims reports whether a claim has a value: it equals this string or boolean, or is a list that
+// contains it.
 func claims(got any, want string) bool {
 	switch got := got.(type) {
 	case string:

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Limits restrict the connections and calls of callers. They exist because every identity that a configuration pins
-// may call something, and a call costs memory before its message has arrived.
+// Limits restrict the connections and calls of callers. They exist because every identity that a
+// configuration pins may call something, and a call costs memory before its message has arrived.
 //
-// A peer, the coordinator, an owner and the operator are members: their number is fixed by the roster, so that
-// they have bounds for each identity and none in all. The totals are for clients. A client that takes all of them
-// therefore never keeps a member away.
+// A peer, the coordinator, an owner and the operator are members: their number is fixed by the
+// roster, so that they have bounds for each identity and none in all. The totals are for clients. A
+// client that takes all of them therefore never keeps a member away.
 type Limits struct {
 	// Connections of all clients together, and of one client. 0 means 512 and 64.
 	Connections, ConnectionsPerClient int
-	// Calls of all clients that run at the same time, and of one client; a stream is one call for as long as it is
-	// open. 0 means 512 and 64.
+	// Calls of all clients that run at the same time, and of one client; a stream is one call for
+	// as long as it is open. 0 means 512 and 64.
 	Calls, CallsPerClient int
 }
 
@@ -35,8 +35,8 @@ const (
 	memberStreams     = 256
 )
 
-// clientStreams bounds the streams among the calls of a client. A stream may hold a message of MaxMessage, plus data
-// in transit.
+// clientStreams bounds the streams among the calls of a client. A stream may hold a message of
+// MaxMessage, plus data in transit.
 const clientStreams = 32
 
 func (l Limits) filled() Limits {
@@ -52,7 +52,8 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// Valid returns an error if a limit is negative or a client may have more than all clients together.
+// Valid returns an error if a limit is negative or a client may have more than all clients
+// together.
 func (l Limits) Valid() error {
 	l = l.filled()
 	for _, v := range []struct {

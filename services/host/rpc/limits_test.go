@@ -359,8 +359,8 @@ func TestLoose(t *testing.T) {
 	})
 }
 
-// A rejected caller leaves no goroutine or timer behind, with any deadline. gRPC keeps a timer for each call that a
-// tap refuses.
+// A rejected caller leaves no goroutine or timer behind, with any deadline. gRPC keeps a timer for
+// each call that a tap refuses.
 func TestRefusedCallsLeaveNothing(t *testing.T) {
 	a := attack(t, Options{Rules: Rules{statusMethod: Allow(Peer)}}, nil)
 	conn := a.dial(lone)

@@ -6,14 +6,15 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Rate limits how often a client may call: a token bucket with a capacity of Burst calls, refilled at PerSecond. The zero
-// value sets no limit.
+// Rate limits how often a client may call: a token bucket with a capacity of Burst calls, refilled
+// at PerSecond. The zero value sets no limit.
 type Rate struct {
 	PerSecond float64
 	Burst     int
 }
 
-// buckets holds the buckets of the clients with a rate, by name. The configuration determines them; callers cannot add any.
+// buckets holds the buckets of the clients with a rate, by name. The configuration determines them;
+// callers cannot add any.
 type buckets map[string]*rate.Limiter
 
 func newBuckets(d *Directory) buckets {
@@ -32,7 +33,8 @@ func newBuckets(d *Directory) buckets {
 	return b
 }
 
-// take removes one call from the client's bucket, or returns an error that says when the next call is possible.
+// take removes one call from the client's bucket, or returns an error that says when the next call
+// is possible.
 func (b buckets) take(p Principal, now time.Time) *Error {
 	l := b[p.Name]
 	if p.Role != Client || l == nil {

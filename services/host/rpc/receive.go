@@ -12,12 +12,13 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// gRPC has one message limit for all methods, and reads the message of a unary call without a deadline before any
-// interceptor runs. This file reads messages itself: it checks the length that precedes each message, rejects a message that
-// is too large for the method before buffering it, and sets a deadline.
+// gRPC has one message limit for all methods, and reads the message of a unary call without a
+// deadline before any interceptor runs. This file reads messages itself: it checks the length that
+// precedes each message, rejects a message that is too large for the method before buffering it,
+// and sets a deadline.
 
-// MaxRequest limits a request that is one message, in bytes, unless the rule of its method says otherwise. Larger requests
-// must be streams.
+// MaxRequest limits a request that is one message, in bytes, unless the rule of its method says
+// otherwise. Larger requests must be streams.
 const MaxRequest = 64 << 10
 
 // A message is read in pieces of a sixteenth of its length, within these limits in bytes.
@@ -29,8 +30,8 @@ const (
 // minUpload is the lowest rate of a caller that sends a message, in bytes per second.
 const minUpload = 64 << 10
 
-// incoming has the methods of gRPC's transport.ServerStream that this file uses. TestReceive fails if a new version of gRPC
-// lacks them.
+// incoming has the methods of gRPC's transport.ServerStream that this file uses. TestReceive fails
+// if a new version of gRPC lacks them.
 type incoming interface {
 	ReadMessageHeader(header []byte) error
 	Read(n int) (mem.BufferSlice, error)
@@ -40,8 +41,8 @@ type incoming interface {
 // errSlow cancels the context of a call whose message is late.
 var errSlow = errors.New("rpc: the message did not arrive in time")
 
-// patience cancels a call whose message is late. gRPC waits for data under the context that tap returns, not under a later
-// one, so the deadline must be installed there.
+// patience cancels a call whose message is late. gRPC waits for data under the context that tap
+// returns, not under a later one, so the deadline must be installed there.
 type patience struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -49,8 +50,8 @@ type patience struct {
 
 type patienceKey struct{}
 
-// tap runs when the headers of a call have arrived. It never returns an error: gRPC (v1.85) would then keep the timer of the
-// deadline that the caller chose, however long that is.
+// tap runs when the headers of a call have arrived. It never returns an error: gRPC (v1.85) would
+// then keep the timer of the deadline that the caller chose, however long that is.
 func (s *Server) tap(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	return context.WithValue(ctx, patienceKey{}, patience{ctx, cancel}), nil
@@ -123,8 +124,8 @@ func (r *receiver) message(m any) error {
 	return nil
 }
 
-// read reads n bytes. It merges many small frames as they arrive: a byte in a frame of its own takes 60 bytes or more until
-// it is merged.
+// read reads n bytes. It merges many small frames as they arrive: a byte in a frame of its own
+// takes 60 bytes or more until it is merged.
 func (r *receiver) read(n int) (mem.BufferSlice, error) {
 	var all mem.BufferSlice
 	piece := min(max(n/16, leastPiece), mostPiece)
@@ -174,7 +175,8 @@ func (r *receiver) only(m any) error {
 
 // why returns the timeout error if this side cancelled the call, and err otherwise.
 func (r *receiver) why(err error) error {
-	// The context of tap has its cause before anything wakes up. Contexts derived from it get the cause later.
+	// The context of tap has its cause before anything wakes up. Contexts derived from it get the
+	// cause later.
 	if p, ok := r.ctx.Value(patienceKey{}).(patience); ok && errors.Is(context.Cause(p.ctx), errSlow) {
 		r.refused(RefusedSlow)
 		return Errorf(TimedOut, "send the request at once", "the request did not arrive in time")

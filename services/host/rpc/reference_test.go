@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestErrorReference checks that docs/reference/errors.md describes every code with a meaning and a next step, in
-// alphabetical order, and no other code.
+// TestErrorReference checks that docs/reference/errors.md describes every code with a meaning and a
+// next step, in alphabetical order, and no other code.
 func TestErrorReference(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "errors.md"))
 	if err != nil {

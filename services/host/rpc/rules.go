@@ -9,13 +9,13 @@ type Rule struct {
 	Roles []Role
 	// Permission that a Client needs in addition to its role; empty means none.
 	Permission string
-	// Most limits a message of the caller in bytes. 0 means MaxRequest for a method with one request message, and
-	// MaxMessage for a method whose caller streams.
+	// Most limits a message of the caller in bytes. 0 means MaxRequest for a method with one
+	// request message, and MaxMessage for a method whose caller streams.
 	Most int
 }
 
-// Rules maps a full method name ("/lodge.triples.v1.TriplesService/Fetch") to its rule. A method without a rule is rejected
-// for every caller.
+// Rules maps a full method name ("/lodge.triples.v1.TriplesService/Fetch") to its rule. A method
+// without a rule is rejected for every caller.
 type Rules map[string]Rule
 
 // Allow returns a rule for roles.

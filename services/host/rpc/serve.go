@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// RegisterService makes Server a grpc.ServiceRegistrar. The server wraps each method's handler: it authenticates, authorises
-// and counts the caller before it reads the message.
+// RegisterService makes Server a grpc.ServiceRegistrar. The server wraps each method's handler: it
+// authenticates, authorises and counts the caller before it reads the message.
 func (s *Server) RegisterService(d *grpc.ServiceDesc, impl any) {
 	own := *d
 	own.Methods = append([]grpc.MethodDesc(nil), d.Methods...)
@@ -174,7 +174,8 @@ func (s *Server) finish(method string, p Principal, start time.Time, err error) 
 	return out
 }
 
-// public keeps typed errors and gRPC statuses. It logs any other error and hides it from the caller.
+// public keeps typed errors and gRPC statuses. It logs any other error and hides it from the
+// caller.
 func (s *Server) public(method string, p Principal, err error) (string, error) {
 	if err == nil {
 		return "ok", nil
@@ -190,8 +191,8 @@ func (s *Server) public(method string, p Principal, err error) (string, error) {
 	return string(e.Code), e.GRPCStatus().Err()
 }
 
-// recovered converts a panic of a handler into an internal error. It does not log the panic's value, which might hold a
-// secret.
+// recovered converts a panic of a handler into an internal error. It does not log the panic's
+// value, which might hold a secret.
 func (s *Server) recovered(method string, err *error) {
 	if r := recover(); r != nil {
 		s.opts.Log.Error("handler panicked", "method", method, "stack", string(debug.Stack()))
@@ -199,8 +200,8 @@ func (s *Server) recovered(method string, err *error) {
 	}
 }
 
-// bounded is a server stream with limits on its messages. Unless the caller is a peer, it must also receive each message
-// in time.
+// bounded is a server stream with limits on its messages. Unless the caller is a peer, it must also
+// receive each message in time.
 type bounded struct {
 	grpc.ServerStream
 	ctx    context.Context
@@ -213,8 +214,8 @@ type bounded struct {
 // Context returns a context with the caller of the stream.
 func (b *bounded) Context() context.Context { return b.ctx }
 
-// SendMsg returns an error if the caller has not received m in time. The handler then ends the stream, which also ends the
-// send; m must not change until then.
+// SendMsg returns an error if the caller has not received m in time. The handler then ends the
+// stream, which also ends the send; m must not change until then.
 func (b *bounded) SendMsg(m any) error {
 	if b.stall == 0 {
 		return b.ServerStream.SendMsg(m)

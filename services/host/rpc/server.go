@@ -1,6 +1,6 @@
-// Package rpc serves and calls gRPC for all of Lodge's processes: TLS 1.3 with certificates on both sides, identities
-// pinned by configuration, methods denied unless a rule allows them, limits on messages, deadlines, one error type, health,
-// and a graceful stop that first reports not ready.
+// Package rpc serves and calls gRPC for all of Lodge's processes: TLS 1.3 with certificates on both
+// sides, identities pinned by configuration, methods denied unless a rule allows them, limits on
+// messages, deadlines, one error type, health, and a graceful stop that first reports not ready.
 package rpc
 
 import (
@@ -28,8 +28,9 @@ import (
 // MaxMessage is the largest message in bytes: a frame of 4 MiB and its envelope.
 const MaxMessage = 4<<20 + 64<<10
 
-// Flow-control windows: bytes that a caller may send on a stream, and on a connection, before a handler reads them. A frame
-// of an exchange must fit. On a link with 50 ms latency one stream reaches 80 MB/s.
+// Flow-control windows: bytes that a caller may send on a stream, and on a connection, before a
+// handler reads them. A frame of an exchange must fit. On a link with 50 ms latency one stream
+// reaches 80 MB/s.
 const (
 	streamWindow     = 4 << 20
 	connectionWindow = 16 << 20
@@ -42,7 +43,8 @@ const maxHeaders = 2 * MaxToken
 type Options struct {
 	Credentials *Credentials // required
 	Directory   *Directory   // required
-	// Tokens verifies clients' bearer tokens. If nil, tokens are rejected and every caller needs a certificate.
+	// Tokens verifies clients' bearer tokens. If nil, tokens are rejected and every caller needs a
+	// certificate.
 	Tokens Tokens
 	Rules  Rules // a method without a rule is rejected
 	// UnaryTimeout limits the deadline of unary calls; 0 means 30 s.
@@ -57,7 +59,8 @@ type Options struct {
 	Connected func(role Role, n int)
 	// StallTimeout ends the stream of a client or coordinator that stops receiving; 0 means 30 s.
 	StallTimeout time.Duration
-	// Observe, if set, is called once per call; the method of a call that no service implements is "unknown".
+	// Observe, if set, is called once per call; the method of a call that no service implements is
+	// "unknown".
 	Observe func(method string, role Role, code string, took time.Duration)
 	// Streams, if set, is called when streams begin (1) and end (-1).
 	Streams func(role Role, n int)
@@ -118,7 +121,8 @@ func NewServer(o Options) (*Server, error) {
 		grpc.MaxRecvMsgSize(MaxMessage),
 		grpc.MaxSendMsgSize(MaxMessage),
 		grpc.MaxHeaderListSize(maxHeaders),
-		// With dynamic windows gRPC would buffer up to 16 MiB of every stream that a handler does not read.
+		// With dynamic windows gRPC would buffer up to 16 MiB of every stream that a handler does
+		// not read.
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connectionWindow),
 		grpc.MaxConcurrentStreams(512),
@@ -191,8 +195,8 @@ func (s *Server) SetReady(ready bool) {
 // Ready reports the value of SetReady.
 func (s *Server) Ready() bool { return s.ready.Load() }
 
-// Serve accepts connections until Stop. It returns an error at once if a registered method has no rule, or a rule has no
-// method.
+// Serve accepts connections until Stop. It returns an error at once if a registered method has no
+// rule, or a rule has no method.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.checkRules(); err != nil {
 		return err

@@ -1,9 +1,10 @@
 package rpc
 
-// CheckShared returns an error unless the client acts for all of the tenants. It guards operations on objects that tenants
-// share, such as an epoch of keys: permissions select the operations and tenants the data, and retiring an
-// epoch affects all tenants. The error only counts the other tenants, because the client may not be allowed to know their
-// names. Callers that are not clients pass.
+// CheckShared returns an error unless the client acts for all of the tenants. It guards operations
+// on objects that tenants share, such as an epoch of keys: permissions select the operations and
+// tenants the data, and retiring an epoch affects all tenants. The error only counts the other
+// tenants, because the client may not be allowed to know their names. Callers that are not clients
+// pass.
 func (p Principal) CheckShared(what string, tenants []string) error {
 	if p.Role != Client {
 		return nil

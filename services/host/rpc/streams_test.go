@@ -79,7 +79,8 @@ func serveFetch(t *testing.T, stall time.Duration, fetch func(stream tuplesv1.Tu
 	return dial("spiffe://lodge/client/mpc"), dial(coord)
 }
 
-// An unauthorised caller is rejected before the request is read, and an authorised one may send only small requests.
+// An unauthorised caller is rejected before the request is read, and an authorised one may send
+// only small requests.
 func TestRequestsAreAuthorisedBeforeTheyAreRead(t *testing.T) {
 	client, coordinator := serveFetch(t, 0, func(tuplesv1.TuplesService_FetchServer) error { return nil })
 	large := grpc.MaxCallSendMsgSize(4 * MaxMessage)

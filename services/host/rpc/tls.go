@@ -139,10 +139,10 @@ func (f Files) load() (*material, error) {
 	return m, nil
 }
 
-// Reload reads the files again and reports whether they changed. If they cannot be used (for example because a certificate's
-// key has not been replaced yet, or it names another identity, or it is not valid now), Reload returns an error and keeps
-// the previous content. New connections use the new content; calls on old connections are checked against the current
-// authorities.
+// Reload reads the files again and reports whether they changed. If they cannot be used (for
+// example because a certificate's key has not been replaced yet, or it names another identity, or
+// it is not valid now), Reload returns an error and keeps the previous content. New connections use
+// the new content; calls on old connections are checked against the current authorities.
 func (c *Credentials) Reload() (changed bool, err error) {
 	old := c.current.Load()
 	m, err := c.files.load()
@@ -200,8 +200,8 @@ func (c *Credentials) NotAfter() time.Time {
 	return time.Time{}
 }
 
-// Server returns the TLS configuration of a server: TLS 1.3, and a verified certificate from every caller. If the server
-// accepts tokens, a caller may connect without a certificate.
+// Server returns the TLS configuration of a server: TLS 1.3, and a verified certificate from every
+// caller. If the server accepts tokens, a caller may connect without a certificate.
 func (c *Credentials) Server(tokens bool) *tls.Config {
 	//lodge:check rpc/server/caller [swap=tls.RequireAndVerifyClientCert=>tls.RequestClientCert]
 	//  [run=TestWhoMayCall|TestNoTLS|TestNoTokens|TestClient] a caller without a certificate is
@@ -226,9 +226,9 @@ func (c *Credentials) Server(tokens bool) *tls.Config {
 	return out
 }
 
-// Client returns the TLS configuration for calling the member with this identity: TLS 1.3, this process's certificate if it
-// has one, and verification of the server's chain and pinned identity. The dialled address is not checked: the roster pins
-// the name.
+// Client returns the TLS configuration for calling the member with this identity: TLS 1.3, this
+// process's certificate if it has one, and verification of the server's chain and pinned identity.
+// The dialled address is not checked: the roster pins the name.
 func (c *Credentials) Client(identity string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -239,8 +239,8 @@ func (c *Credentials) Client(identity string) *tls.Config {
 			return new(tls.Certificate), nil
 		},
 		NextProtos: []string{"h2"},
-		// VerifyConnection verifies chain and name. Only the comparison with the dialled host name is
-		// replaced.
+		// VerifyConnection verifies chain and name. Only the comparison with the dialled host name
+		// is replaced.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			return verifyServer(s, pool(c.current.Load().members), identity)

@@ -24,8 +24,8 @@ type Token struct {
 type Tokens interface {
 	// Issuer returns the issuer's URL.
 	Issuer() string
-	// Verify verifies a token and returns its content. Its error reveals nothing about the token. It must return soon:
-	// the token's connection waits.
+	// Verify verifies a token and returns its content. Its error reveals nothing about the token.
+	// It must return soon: the token's connection waits.
 	Verify(ctx context.Context, raw string) (Token, *Error)
 }
 
@@ -52,7 +52,8 @@ func bearer(header metadata.MD) (string, *Error) {
 // TokenSource returns the bearer token for a call. It is called for every call.
 type TokenSource func(ctx context.Context) (string, error)
 
-// TokenFile reads the token from a file for every call, so renewing the token means replacing the file.
+// TokenFile reads the token from a file for every call, so renewing the token means replacing the
+// file.
 func TokenFile(path string) TokenSource {
 	return func(context.Context) (string, error) {
 		b, err := os.ReadFile(path)
@@ -73,7 +74,8 @@ func TokenFile(path string) TokenSource {
 // DialOption changes how Dial connects.
 type DialOption func(*[]grpc.DialOption)
 
-// WithToken presents a bearer token with every call, in addition to a certificate if the credentials have one.
+// WithToken presents a bearer token with every call, in addition to a certificate if the
+// credentials have one.
 func WithToken(s TokenSource) DialOption {
 	return func(o *[]grpc.DialOption) { *o = append(*o, grpc.WithPerRPCCredentials(perCall{s})) }
 }

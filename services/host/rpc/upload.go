@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Upload passes the messages of a client's stream to each until the stream ends, each fails, or the time limit passes. The
-// limit keeps a slow uploader from occupying a stream for long.
+// Upload passes the messages of a client's stream to each until the stream ends, each fails, or the
+// time limit passes. The limit keeps a slow uploader from occupying a stream for long.
 func Upload[T any](limit time.Duration, recv func() (T, error), each func(T) error) error {
 	type message struct {
 		m   T

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// gRPC ends a handler when it has queued the response, and keeps the stream with its headers and the response until the
-// caller receives them. A caller whose flow-control window is zero never does, and may have 512 such streams on each
-// connection. This file tracks the frames of a connection, so that a call counts as running until its stream has ended on
-// the wire.
+// gRPC ends a handler when it has queued the response, and keeps the stream with its headers and
+// the response until the caller receives them. A caller whose flow-control window is zero never
+// does, and may have 512 such streams on each connection. This file tracks the frames of a
+// connection, so that a call counts as running until its stream has ended on the wire.
 
 // wire counts the streams of one connection. The zero value is ready to use.
 type wire struct {
@@ -30,7 +30,8 @@ func (w *wire) began() {
 	w.running++
 }
 
-// ended counts the end of a handler. leave is called when a stream without a running handler has ended.
+// ended counts the end of a handler. leave is called when a stream without a running handler has
+// ended.
 func (w *wire) ended(leave func()) {
 	w.mu.Lock()
 	w.running--
@@ -45,8 +46,8 @@ func (w *wire) close() {
 	w.unlock()
 }
 
-// unlock calls the callbacks of calls whose streams have ended, and unlocks. A stream without a running handler either has a
-// waiting response, or its handler is about to start.
+// unlock calls the callbacks of calls whose streams have ended, and unlocks. A stream without a
+// running handler either has a waiting response, or its handler is about to start.
 func (w *wire) unlock() {
 	//lodge:check rpc/untaken [swap=max(0, len(w.open)-w.running)=>0] [run=TestUntakenResponses] responses
 	//  that nobody takes fill the memory
@@ -110,8 +111,8 @@ func (f *framed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn. gRPC writes from one goroutine at a time, and never again after an error. Callbacks run before
-// the bytes are sent, so that the caller's next call is admitted.
+// Write implements net.Conn. gRPC writes from one goroutine at a time, and never again after an
+// error. Callbacks run before the bytes are sent, so that the caller's next call is admitted.
 func (f *framed) Write(b []byte) (int, error) {
 	f.out.follow(b, f.wire.sent)
 	return f.Conn.Write(b)

@@ -1,10 +1,10 @@
-// Package traces exports the spans of jobs and sessions to a collector that supports OTLP over gRPC. It is
-// disabled unless the configuration names a collector.
+// Package traces exports the spans of jobs and sessions to a collector that supports OTLP over
+// gRPC. It is disabled unless the configuration names a collector.
 //
-// All processes put a job's spans into one trace without communicating: the id of the trace and the id of
-// its root span, which the coordinator sends, are hashes of the job's id. So no other process can make a
-// process trace more than its own configuration allows, and processes with the same sampling ratio select
-// the same jobs.
+// All processes put a job's spans into one trace without communicating: the id of the trace and the
+// id of its root span, which the coordinator sends, are hashes of the job's id. So no other process
+// can make a process trace more than its own configuration allows, and processes with the same
+// sampling ratio select the same jobs.
 package traces
 
 import (
@@ -55,8 +55,8 @@ const stopTime = 3 * time.Second
 // quiet is the minimum time between log lines about the collector.
 const quiet = time.Minute
 
-// Start prepares to send spans. Neither Start nor any other function waits for the collector: spans that
-// cannot be sent are dropped, with a warning in the log.
+// Start prepares to send spans. Neither Start nor any other function waits for the collector: spans
+// that cannot be sent are dropped, with a warning in the log.
 func Start(o Options) (*Tracer, error) {
 	if o.Endpoint == "" {
 		return nil, nil
@@ -196,7 +196,8 @@ func (s *SessionSpan) Round(name string, index int, begun time.Time, own time.Du
 	span.End()
 }
 
-// End ends the session's span, with the session's id, the bytes sent and received, and its error, if any.
+// End ends the session's span, with the session's id, the bytes sent and received, and its error,
+// if any.
 func (s *SessionSpan) End(id [32]byte, sent, received int64, failure error) {
 	if s == nil {
 		return

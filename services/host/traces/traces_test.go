@@ -62,7 +62,8 @@ func start(t *testing.T, o Options) *Tracer {
 	return tr
 }
 
-// The spans of a job from processes that do not communicate form one trace with the coordinator's root span.
+// The spans of a job from processes that do not communicate form one trace with the coordinator's
+// root span.
 func TestOneTrace(t *testing.T) {
 	c, ca := collector(t)
 	coordinator := start(t, Options{Endpoint: c.Address, CA: ca, Process: "coordinator"})
@@ -131,7 +132,8 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// Without a collector there are no traces, and an unavailable or untrusted collector blocks no caller.
+// Without a collector there are no traces, and an unavailable or untrusted collector blocks no
+// caller.
 func TestAway(t *testing.T) {
 	none, err := Start(Options{})
 	if err != nil || none != nil {

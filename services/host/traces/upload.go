@@ -17,8 +17,8 @@ const retries = `{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts":
 // retried is the maximum number of bytes kept for retries.
 const retried = 4 << 20
 
-// upload implements otlptrace.Client. The library's own gRPC client must not be linked: it registers gzip
-// for the whole process, and then all servers in the process decompress their input.
+// upload implements otlptrace.Client. The library's own gRPC client must not be linked: it
+// registers gzip for the whole process, and then all servers in the process decompress their input.
 type upload struct {
 	endpoint string
 	security credentials.TransportCredentials

@@ -18,7 +18,8 @@ import (
 	vaultstock "github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
-// A review reserved and released 5,820 times in a minute, which grew the coordinator's store from 52 kB to 7.7 MB.
+// A review reserved and released 5,820 times in a minute, which grew the coordinator's store from
+// 52 kB to 7.7 MB.
 const (
 	reviewed   = 5820
 	mostGrowth = 1 << 20 // of the records of each store, in bytes
@@ -40,8 +41,8 @@ func (k *keeper) size(t *testing.T) (n int) {
 	return n
 }
 
-// churn has a client reserve and release for a minute as fast as it is allowed to, at most as often as the review did.
-// It returns how often that was.
+// churn has a client reserve and release for a minute as fast as it is allowed to, at most as often
+// as the review did. It returns how often that was.
 func (w *world) churn(t *testing.T, lease time.Duration) (made int) {
 	t.Helper()
 	for start := time.Now(); time.Since(start) < time.Minute && made < reviewed; {
@@ -59,9 +60,9 @@ func (w *world) churn(t *testing.T, lease time.Duration) (made int) {
 	return made
 }
 
-// A client that reserves and releases as fast as the default limits allow grows no store beyond a bound. When the records
-// of its reservations were compacted it can do so again, without growing the stores any further. It cannot reserve all
-// stock for a week.
+// A client that reserves and releases as fast as the default limits allow grows no store beyond a
+// bound. When the records of its reservations were compacted it can do so again, without growing
+// the stores any further. It cannot reserve all stock for a week.
 func TestChurn(t *testing.T) {
 	where := embedded(filepath.Join(t.TempDir(), "coordinator"))
 	synctest.Test(t, func(t *testing.T) {
@@ -120,8 +121,9 @@ func TestChurn(t *testing.T) {
 	})
 }
 
-// Tuples of a released reservation go to another one. When the parties have forgotten the first, nobody revives it: not
-// under its old lease, which is over, and not under a new one, because the batches know what was given out.
+// Tuples of a released reservation go to another one. When the parties have forgotten the first,
+// nobody revives it: not under its old lease, which is over, and not under a new one, because the
+// batches know what was given out.
 func TestCompactionRevivesNothing(t *testing.T) {
 	scenario(t, func(t *testing.T, w *world) {
 		old, err := w.reserve(0, 40, time.Minute, "", nil, false)

@@ -294,8 +294,9 @@ func (w *world) sweep(i int) {
 	}
 }
 
-// actCheck: a check of a MAC key begins, clients fetch meanwhile, and it passes, does not end, or a client reports that one of its
-// own failed. The keys of these histories are not proved, so that a check that does not pass burns the MAC key.
+// actCheck: a check of a MAC key begins, clients fetch meanwhile, and it passes, does not end, or a
+// client reports that one of its own failed. The keys of these histories are not proved, so that a
+// check that does not pass burns the MAC key.
 func (w *world) actCheck() {
 	b, i := w.batches[w.rng.IntN(len(w.batches))], w.party()
 	v := w.parties[i].vault()

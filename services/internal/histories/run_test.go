@@ -2,7 +2,8 @@
 // them, and clients of two tenants that fetch them. It uses the real services and vaults, with a
 // clock and a network that a seed controls. Parties crash at any write, clocks jump, the
 // coordinator loses its records or lies, keys are burnt, and old copies of stores are restored. A
-// model observes every byte that leaves a party and checks the invariants. See docs/internals/testing.md.
+// model observes every byte that leaves a party and checks the invariants. See
+// docs/internals/testing.md.
 package histories
 
 import (

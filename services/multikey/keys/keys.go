@@ -48,7 +48,8 @@ type Config struct {
 	// Tenants lists the tenants of the party's policy. Its multi-key keys serve all these tenants.
 	Tenants []string
 	Known   Known // nil: nothing is known
-	// AllowLegacy allows new keys of legacy sets. Only tests of existing legacy keys set it; no configuration does.
+	// AllowLegacy allows new keys of legacy sets. Only tests of existing legacy keys set it; no
+	// configuration does.
 	AllowLegacy bool
 	// Changed, if not nil, is called after keys were made or retired.
 	Changed func()

@@ -18,8 +18,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/party"
 )
 
-// Keys of a set that has become legacy stay, are served and encrypt. New ones are refused, and the refusal names the
-// successor.
+// Keys of a set that has become legacy stay, are served and encrypt. New ones are refused, and the
+// refusal names the successor.
 func TestLegacyKeys(t *testing.T) {
 	const legacy, successor = "insecure-M8-legacy", "insecure-M8-32-128"
 	net, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), devnet.Options{Parties: 2, Params: []string{legacy}, Dev: true, Insecure: true, Multikey: legacy})

@@ -1,11 +1,11 @@
-// Package decryption serves the decryption of clients' ciphertexts at one party: it answers a client with this
-// party's last message, which the client combines with those of all other parties.
+// Package decryption serves the decryption of clients' ciphertexts at one party: it answers a
+// client with this party's last message, which the client combines with those of all other parties.
 //
-// Decryption is an oracle for the key. A party therefore answers only under keys that were made for this
-// purpose, only for fresh ciphertexts that come with a proof of plaintext knowledge by the caller itself (so that
-// nobody has another's ciphertext decrypted, and the noise is bounded), within its rate, and once for each
-// polynomial that its key share multiplies: the answer is durable before it leaves, and asking again gives the
-// same bytes.
+// Decryption is an oracle for the key. A party therefore answers only under keys that were made for
+// this purpose, only for fresh ciphertexts that come with a proof of plaintext knowledge by the
+// caller itself (so that nobody has another's ciphertext decrypted, and the noise is bounded),
+// within its rate, and once for each polynomial that its key share multiplies: the answer is
+// durable before it leaves, and asking again gives the same bytes.
 package decryption
 
 import (

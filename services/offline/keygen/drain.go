@@ -12,8 +12,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// DrainEpoch implements the service. It is recorded before the sessions under the epoch are ended, so that none starts
-// meanwhile.
+// DrainEpoch implements the service. It is recorded before the sessions under the epoch are ended,
+// so that none starts meanwhile.
 func (s *Service) DrainEpoch(ctx context.Context, r *keygenv1.DrainEpochRequest) (*keygenv1.DrainEpochResponse, error) {
 	caller, _ := rpc.Caller(ctx)
 	if err := session.CheckReason(r.GetReason()); err != nil {

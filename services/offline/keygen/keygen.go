@@ -1,5 +1,5 @@
-// Package keygen serves distributed key generation at one party: an adapter between lodge.keygen.v1 and the
-// protocol of the same name.
+// Package keygen serves distributed key generation at one party: an adapter between lodge.keygen.v1
+// and the protocol of the same name.
 package keygen
 
 import (
@@ -107,8 +107,9 @@ func (s *Service) RetireEpoch(ctx context.Context, r *keygenv1.RetireEpochReques
 	return &keygenv1.RetireEpochResponse{Epoch: s.wire(e), ErasedBatches: uint64(n)}, nil
 }
 
-// MayEnd returns an error if the caller may not drain or retire the epoch. An epoch's keys serve every tenant of the
-// party's policy, and those of an earlier policy that still have MAC keys or batches under it. A client must act for all.
+// MayEnd returns an error if the caller may not drain or retire the epoch. An epoch's keys serve
+// every tenant of the party's policy, and those of an earlier policy that still have MAC keys or
+// batches under it. A client must act for all.
 func (s *Service) MayEnd(ctx context.Context, epoch uint64) error {
 	caller, _ := rpc.Caller(ctx)
 	stored, err := s.vault.Tenants(epoch)
@@ -118,8 +119,8 @@ func (s *Service) MayEnd(ctx context.Context, epoch uint64) error {
 	return caller.CheckShared(fmt.Sprintf("epoch %d", epoch), append(stored, s.tenants...))
 }
 
-// Retire erases an epoch and counts the batches that held data. Sessions under it end as cancelled before its keys leave
-// the memory. It returns when that is in the audit log.
+// Retire erases an epoch and counts the batches that held data. Sessions under it end as cancelled
+// before its keys leave the memory. It returns when that is in the audit log.
 func (s *Service) Retire(ctx context.Context, epoch uint64, reason string) (batches int, err error) {
 	batches, err = s.vault.RetireEpoch(epoch, reason)
 	if err != nil {

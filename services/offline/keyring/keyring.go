@@ -51,7 +51,8 @@ type loaded struct {
 	users int
 }
 
-// New makes a ring over a vault; passive says whether keys may be used whose generation was only passively secure.
+// New makes a ring over a vault; passive says whether keys may be used whose generation was only
+// passively secure.
 func New(v Vault, workers int, passive bool) *Ring {
 	return &Ring{vault: v, workers: workers, passive: passive, loaded: map[uint64]*loaded{}, schemes: map[string]*gbfv.Scheme{}}
 }
@@ -92,8 +93,8 @@ func (r *Ring) scheme(set, field string) (*gbfv.Scheme, error) {
 	return r.schemes[name], nil
 }
 
-// SetOf is the set that resolves instances under the keys of an epoch: where these were proved, with the bounds of their
-// proofs.
+// SetOf is the set that resolves instances under the keys of an epoch: where these were proved,
+// with the bounds of their proofs.
 func SetOf(e vaultkeys.Epoch, s *gbfv.Scheme) *params.Set {
 	if e.KeygenSecurity == params.Proved {
 		return s.Set.Proved()
@@ -246,8 +247,8 @@ func (r *Ring) Load(id uint64, purpose string) (*Keys, error) {
 	return l.keys, nil
 }
 
-// Release ends the use of keys that Load gave. The last user's erases them when another epoch has taken their place in
-// memory, or when they were forgotten.
+// Release ends the use of keys that Load gave. The last user's erases them when another epoch has
+// taken their place in memory, or when they were forgotten.
 func (k *Keys) Release() {
 	k.ring.mu.Lock()
 	l := k.ring.loaded[k.Epoch.ID]
@@ -343,7 +344,8 @@ func (r *Ring) PublicKey(e vaultkeys.Epoch) (*gbfv.PublicKey, round.Digest, erro
 	return keygen.DecodePublic(s, seed, polynomial)
 }
 
-// PublicFrames reads the two frames of an epoch's public key: the seed of the reference string, and a polynomial.
+// PublicFrames reads the two frames of an epoch's public key: the seed of the reference string, and
+// a polynomial.
 func (r *Ring) PublicFrames(id uint64) (seed, polynomial []byte, err error) {
 	in, err := r.vault.OpenEpochPublic(id)
 	if err != nil {
@@ -382,7 +384,8 @@ func readPublic(in io.Reader, s *gbfv.Scheme) (*keygen.PublicKeys, error) {
 	return keygen.Decode(s, dim, frames)
 }
 
-// readFrames reads what write wrote: the dimension, and frame after frame, each valid until the next.
+// readFrames reads what write wrote: the dimension, and frame after frame, each valid until the
+// next.
 func readFrames(in io.Reader) (next func() ([]byte, error), dim int, err error) {
 	buffered := bufio.NewReaderSize(in, 1<<20)
 	var n [4]byte

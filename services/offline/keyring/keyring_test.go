@@ -87,7 +87,8 @@ func erased(k *Keys) bool {
 	return true
 }
 
-// Keys that somebody uses are never erased under them; those that nobody uses are, but for the last ones.
+// Keys that somebody uses are never erased under them; those that nobody uses are, but for the last
+// ones.
 func TestKeysAreErasedAfterTheirLastUse(t *testing.T) {
 	v, _ := filled(t, 2)
 	r := New(v, 2, true)
@@ -124,8 +125,8 @@ func TestKeysAreErasedAfterTheirLastUse(t *testing.T) {
 	}
 }
 
-// Keys that are not active everywhere yet serve nothing, and a share of a secret that would not be read back as it is is not
-// stored.
+// Keys that are not active everywhere yet serve nothing, and a share of a secret that would not be
+// read back as it is is not stored.
 func TestKeysThatAreNotReady(t *testing.T) {
 	v, result := filled(t, 1)
 	p, err := params.Lookup(set)
@@ -180,7 +181,8 @@ func TestLoadingAtOnceLoadsOnce(t *testing.T) {
 	}
 }
 
-// Keys that are retired while they are loaded do not stay in memory, whoever is first: the load, or the word to forget them.
+// Keys that are retired while they are loaded do not stay in memory, whoever is first: the load, or
+// the word to forget them.
 func TestKeysRetiredWhileTheyAreLoaded(t *testing.T) {
 	v, _ := filled(t, 1)
 	r := New(v, 2, true)

@@ -63,8 +63,8 @@ func New(sessions *session.Registry, ring *keyring.Ring, v Vault, n int) *Servic
 	return s
 }
 
-// config checks a header and gives what prover and verifier agree on, for an epoch that usable gives. The prover is the
-// caller.
+// config checks a header and gives what prover and verifier agree on, for an epoch that usable
+// gives. The prover is the caller.
 func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader, usable func(uint64, string) (vaultkeys.Epoch, error)) (*protocol.ClientConfig, error) {
 	caller, _ := rpc.Caller(ctx)
 	switch {
@@ -105,7 +105,8 @@ func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader, usable func
 	}, nil
 }
 
-// Prove implements the service: values are canonical field elements, slot by slot, ciphertext by ciphertext.
+// Prove implements the service: values are canonical field elements, slot by slot, ciphertext by
+// ciphertext.
 func (s *Service) Prove(stream popkv1.PopkService_ProveServer) error {
 	var c *protocol.ClientConfig
 	var values []byte

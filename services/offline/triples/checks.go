@@ -18,7 +18,8 @@ import (
 // name is how the session appears in the records of MAC keys.
 func (r *run) name() string { return hex.EncodeToString(r.id[:]) }
 
-// beginCheck records, for a stored MAC key, that this party is about to open its combinations of the MAC check.
+// beginCheck records, for a stored MAC key, that this party is about to open its combinations of
+// the MAC check.
 func (r *run) beginCheck() error {
 	r.opened = true
 	if r.fresh {
@@ -89,7 +90,8 @@ func (r *run) result(err error) keys.CheckResult {
 	return keys.CheckUnfinished
 }
 
-// note writes an entry about the MAC key into the audit log. A failure to do so is logged: the record in the vault decides.
+// note writes an entry about the MAC key into the audit log. A failure to do so is logged: the
+// record in the vault decides.
 func (r *run) note(event audit.Event, why string) {
 	if r.audit == nil {
 		return
@@ -100,7 +102,8 @@ func (r *run) note(event audit.Event, why string) {
 	}
 }
 
-// unlessGone says of an error of the vault that the MAC key was burnt or retired in another session, if it was.
+// unlessGone says of an error of the vault that the MAC key was burnt or retired in another
+// session, if it was.
 func (r *run) unlessGone(err error) error {
 	if err == nil || r.fresh {
 		return err

@@ -16,9 +16,10 @@ type slot struct {
 
 func slotOf(s *jobv1.SessionSpec) slot { return slot{s.GetEpoch(), s.GetField(), s.GetTenant()} }
 
-// claims says which sessions of this party use or make the MAC key of each slot. Under proved keys any number of sessions
-// use a MAC key at the same time, because a failed check reveals nothing about it. Under keys that are not proved a failure may
-// reveal it, so that one session uses it at a time, and stores its batch only after its verdict.
+// claims says which sessions of this party use or make the MAC key of each slot. Under proved keys
+// any number of sessions use a MAC key at the same time, because a failed check reveals nothing
+// about it. Under keys that are not proved a failure may reveal it, so that one session uses it at
+// a time, and stores its batch only after its verdict.
 type claims struct {
 	vault Vault
 
@@ -87,8 +88,8 @@ func (c *claims) enter(s slot, exclusive bool) (*claim, error) {
 	return x, nil
 }
 
-// make lets a session make the slot's MAC key that was admitted to use one which not all parties hold, unless others
-// use it.
+// make lets a session make the slot's MAC key that was admitted to use one which not all parties
+// hold, unless others use it.
 func (x *claim) make() error {
 	x.of.mu.Lock()
 	defer x.of.mu.Unlock()

@@ -41,8 +41,9 @@ const (
 	liveField = "p128"
 )
 
-// live is two parties that make triples over real connections, with an active epoch 1, whose keys count as proved or not, and an active MAC key with a batch
-// under it, of which a reservation has the tuples. The test is their coordinator.
+// live is two parties that make triples over real connections, with an active epoch 1, whose keys
+// count as proved or not, and an active MAC key with a batch under it, of which a reservation has
+// the tuples. The test is their coordinator.
 type live struct {
 	t        *testing.T
 	set      *params.Set
@@ -174,8 +175,8 @@ func (n *live) batches(party int) int {
 	return len(all)
 }
 
-// deviating is a party that does everything until it is to open its combinations of the MAC check, where hold runs, and until it is to accept, where
-// end runs instead.
+// deviating is a party that does everything until it is to open its combinations of the MAC check,
+// where hold runs, and until it is to accept, where end runs instead.
 type deviating struct {
 	*run
 	hold func() error
@@ -209,8 +210,8 @@ func (r deviating) Run(ctx context.Context, s *session.Entry) (*session.Stored, 
 	return &session.Stored{}, err
 }
 
-// holds starts a session in which party 1 stops before it opens its combinations, and waits until party 0 has opened its own.
-// give lets party 1 go on, to an end with err.
+// holds starts a session in which party 1 stops before it opens its combinations, and waits until
+// party 0 has opened its own. give lets party 1 go on, to an end with err.
 func (n *live) holds(err error, end func(round.Session, triple.Result) (round.Transition[triple.Result], error)) (spec *jobv1.SessionSpec, give func()) {
 	n.t.Helper()
 	spec = n.spec()
@@ -259,8 +260,8 @@ func TestAPeerThatWithholdsItsOpening(t *testing.T) {
 	}
 }
 
-// Under proved keys sessions under one MAC key wait neither for each other's check nor for its result. Under keys that are not
-// proved a second session is refused as long as the first runs.
+// Under proved keys sessions under one MAC key wait neither for each other's check nor for its
+// result. Under keys that are not proved a second session is refused as long as the first runs.
 func TestSessionsUnderOneMACKey(t *testing.T) {
 	n := newLive(t, params.Proved)
 	held, give := n.holds(errors.New("it keeps its opening"), nil)
@@ -319,7 +320,8 @@ func TestADrainKeepsTheMACKey(t *testing.T) {
 	}
 }
 
-// A result that was erased before its activation says so, and not that it may come: nobody waits for it.
+// A result that was erased before its activation says so, and not that it may come: nobody waits
+// for it.
 func TestActivationOfWhatIsErased(t *testing.T) {
 	n := newLive(t, params.Proved)
 	s, spec := n.services[0], n.spec()

@@ -10,7 +10,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 )
 
-// The operand of a MAC key is made once, also for sessions at the same time, and another key has its own.
+// The operand of a MAC key is made once, also for sessions at the same time, and another key has
+// its own.
 func TestOperandIsMadeOncePerMACKey(t *testing.T) {
 	set, err := params.Lookup("insecure-6")
 	if err != nil {

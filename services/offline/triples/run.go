@@ -48,8 +48,8 @@ type run struct {
 	mac    triple.MACKey
 	id     round.Digest
 	proved bool // whether the keys of the epoch are proved
-	// opened is set when this party is about to open its combinations of the MAC check, and passed when its own check has
-	// passed.
+	// opened is set when this party is about to open its combinations of the MAC check, and passed
+	// when its own check has passed.
 	opened, passed bool
 }
 
@@ -147,7 +147,8 @@ func (r *run) terms() round.Digest {
 	return plan.Terms(protocol, r.plan.Instance, r.keys.PublicHash)
 }
 
-// findMACKey loads the active MAC key of this epoch, field and tenant, if there is one, and names it.
+// findMACKey loads the active MAC key of this epoch, field and tenant, if there is one, and names
+// it.
 func (r *run) findMACKey() (round.Digest, error) {
 	var err error
 	r.held, err = r.vault.FindMACKey(r.spec.GetEpoch(), r.spec.GetField(), r.spec.GetTenant())
@@ -243,7 +244,8 @@ func (r *run) store(result *triple.Result, accepted []runner.Broadcast) (*sessio
 	return Locked(r.vault, b, r.Sessions), nil
 }
 
-// Locked is a stored batch that waits for activation, which takes the signed verdicts of all parties.
+// Locked is a stored batch that waits for activation, which takes the signed verdicts of all
+// parties.
 func Locked(v Vault, b stock.Batch, of *session.Registry) *session.Stored {
 	bits, security := 0, ""
 	if set, err := params.Lookup(b.Params); err == nil {
@@ -279,8 +281,9 @@ func tupleBytes(f *field.Field, p *triple.Plan, r *triple.Result) int {
 // shareBuffer is about how many bytes of shares are encoded at a time.
 const shareBuffer = 64 << 10
 
-// writeShares writes tuple by tuple: a, b, c and their MACs, matrices, images and kernels row-major, and at the owner of input masks their values
-// in clear. Elements are encoded many at a time.
+// writeShares writes tuple by tuple: a, b, c and their MACs, matrices, images and kernels
+// row-major, and at the owner of input masks their values in clear. Elements are encoded many at a
+// time.
 func writeShares(w io.Writer, f *field.Field, p *triple.Plan, r *triple.Result) error {
 	na, nb, nc := p.Elements()
 	tuple := tupleBytes(f, p, r)

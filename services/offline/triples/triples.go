@@ -1,5 +1,5 @@
-// Package triples makes authenticated triples and other tuples at one party: an adapter between lodge.triples.v1 and
-// the protocol of the same name.
+// Package triples makes authenticated triples and other tuples at one party: an adapter between
+// lodge.triples.v1 and the protocol of the same name.
 package triples
 
 import (

@@ -13,7 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
-// accept says to the others that this party's checks have passed, and gives the result when all have said so.
+// accept says to the others that this party's checks have passed, and gives the result when all
+// have said so.
 func (r *run) accept(rs round.Session, result triple.Result) round.Transition[triple.Result] {
 	r.passed = true
 	held := &unreleased{&result}

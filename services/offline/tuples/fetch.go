@@ -90,7 +90,8 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 	return s.send(in, stream, x.Lease, (x.Count()-r.GetFrom())*size)
 }
 
-// settle has a delivery in the audit log, and the peers remember how far the store is, at the same time.
+// settle has a delivery in the audit log, and the peers remember how far the store is, at the same
+// time.
 func (s *Service) settle(ctx context.Context, p rpc.Principal, x *stock.Reservation, first bool) error {
 	ctx, cancel := context.WithTimeout(ctx, confirmTime)
 	defer cancel()

@@ -16,7 +16,8 @@ import (
 
 func writeFile(path string, b []byte) error { return os.WriteFile(path, b, 0o600) }
 
-// Every party gives its own shares, from any tuple on, again and again, to the client that came first.
+// Every party gives its own shares, from any tuple on, again and again, to the client that came
+// first.
 func TestFetch(t *testing.T) {
 	n := newNet(t)
 	n.propose(reservation("r", 10, 20), 0, 1, 2)
@@ -171,7 +172,8 @@ func TestFetchWaitsForPeersToRemember(t *testing.T) {
 	must(t, err)
 }
 
-// big is a reservation of several messages, more than the network holds for a client that does not read.
+// big is a reservation of several messages, more than the network holds for a client that does not
+// read.
 func (n *net3) big() (id string, size int) {
 	for _, x := range n.nodes {
 		x.fill(n.t, "big", 200, 64<<10)

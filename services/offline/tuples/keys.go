@@ -99,8 +99,8 @@ func (s *Service) DrawMacKey(ctx context.Context, r *tuplesv1.DrawMacKeyRequest)
 	return out, nil
 }
 
-// pool lets one call at a time take a share that is to be pooled: its key must be retired before the next call looks at
-// it.
+// pool lets one call at a time take a share that is to be pooled: its key must be retired before
+// the next call looks at it.
 func (s *Service) pool(ctx context.Context) (leave func(), err error) {
 	select {
 	case s.pooling <- struct{}{}:

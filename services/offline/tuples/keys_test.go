@@ -20,7 +20,8 @@ const (
 	verify = tuplesv1.Purpose_PURPOSE_VERIFY
 )
 
-// A share for the online phase leaves the key as it is; one to be pooled burns it, with its epoch and tuples, first.
+// A share for the online phase leaves the key as it is; one to be pooled burns it, with its epoch
+// and tuples, first.
 func TestDrawMacKey(t *testing.T) {
 	n := newNet(t)
 	ctx := n.context(20 * time.Second)
@@ -309,7 +310,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// Pooling a MAC key retires its epoch, so it needs a client that acts for every tenant with something under the epoch.
+// Pooling a MAC key retires its epoch, so it needs a client that acts for every tenant with
+// something under the epoch.
 func TestPoolNeedsEveryTenant(t *testing.T) {
 	n := newNet(t)
 	x := n.nodes[0]

@@ -109,7 +109,8 @@ func (s *Service) reservations(ctx context.Context, p rpc.Principal, r *tuplesv1
 	return out, errors.Join(err, ctx.Err())
 }
 
-// ListBatches implements the service. A client sees the batches of its tenants, and masks, which are nobody's.
+// ListBatches implements the service. A client sees the batches of its tenants, and masks, which
+// are nobody's.
 func (s *Service) ListBatches(ctx context.Context, r *tuplesv1.ListBatchesRequest) (*tuplesv1.ListBatchesResponse, error) {
 	p, err := caller(ctx)
 	if err != nil {
@@ -148,7 +149,8 @@ func (s *Service) batches(ctx context.Context, p rpc.Principal, r *tuplesv1.List
 	return out, errors.Join(err, ctx.Err())
 }
 
-// listed is a batch under its epoch. Masks are of no use to anybody once a member of their quorum has left the roster.
+// listed is a batch under its epoch. Masks are of no use to anybody once a member of their quorum
+// has left the roster.
 func (s *Service) listed(b *stock.Batch, e *vaultkeys.Epoch) *tuplesv1.Batch {
 	stranded := s.Vault.Standing(e) == vaultkeys.OtherParties
 	if b.Kind != stock.KindMasks {

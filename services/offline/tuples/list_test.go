@@ -78,7 +78,8 @@ func TestReservationsInPages(t *testing.T) {
 	}
 }
 
-// Large reservations, and batches in many pieces, come in pages that a message takes, over the wire.
+// Large reservations, and batches in many pieces, come in pages that a message takes, over the
+// wire.
 func TestPagesFitMessages(t *testing.T) {
 	n := newNet(t)
 	x := n.nodes[0]

@@ -16,8 +16,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
-// Lists name the quorum of masks by the places that its parties have now, and without a member that has left nothing of
-// them is free. They are nobody's, so everybody who may list batches sees them.
+// Lists name the quorum of masks by the places that its parties have now, and without a member that
+// has left nothing of them is free. They are nobody's, so everybody who may list batches sees them.
 func TestMasksAreListed(t *testing.T) {
 	in, err := store.OpenDir(t.TempDir())
 	must(t, err)

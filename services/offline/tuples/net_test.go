@@ -35,8 +35,8 @@ import (
 
 const parties = 3
 
-// net3 is three parties on loopback sockets with TLS, whose coordinator is the test. Each has a batch "b" of 100 tuples of
-// tenant t, under the MAC key "mac" of epoch 1.
+// net3 is three parties on loopback sockets with TLS, whose coordinator is the test. Each has a
+// batch "b" of 100 tuples of tenant t, under the MAC key "mac" of epoch 1.
 type net3 struct {
 	t     *testing.T
 	ca    *pki.Authority

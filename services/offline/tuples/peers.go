@@ -17,8 +17,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// Peers are the other parties as far as tuples go: they confirm reservations, and they remember how far this party's
-// store is.
+// Peers are the other parties as far as tuples go: they confirm reservations, and they remember how
+// far this party's store is.
 type Peers struct {
 	Self   int
 	List   []rpc.PeerConn // by index; its own entry is not used
@@ -45,8 +45,8 @@ const (
 	tellEvery  = 2 * time.Second
 )
 
-// question is whether all peers have recorded a reservation as this party has; without an id, whether they have
-// remembered how far its store is.
+// question is whether all peers have recorded a reservation as this party has; without an id,
+// whether they have remembered how far its store is.
 type question struct {
 	id     string
 	digest [32]byte
@@ -77,9 +77,9 @@ func (p *Peers) run(ctx context.Context) {
 	go p.tell(ctx)
 }
 
-// tell has the peers remember how far this party's store is, soon after it has moved for whatever reason. What nothing waits
-// for, masks that are spent or a decryption with flooding, they know of then unless it was a moment before the store was put
-// back.
+// tell has the peers remember how far this party's store is, soon after it has moved for whatever
+// reason. What nothing waits for, masks that are spent or a decryption with flooding, they know of
+// then unless it was a moment before the store was put back.
 func (p *Peers) tell(ctx context.Context) {
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()

@@ -35,7 +35,8 @@ func (n *net3) version(party, peer int) *tuplesv1.StoreVersion {
 	return v
 }
 
-// A version that its party has not signed, for this peer, as it is, is refused: nobody speaks of the store of another.
+// A version that its party has not signed, for this peer, as it is, is refused: nobody speaks of
+// the store of another.
 func TestForgedVersions(t *testing.T) {
 	n := newNet(t)
 	ctx := n.context(20 * time.Second)
@@ -340,7 +341,8 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
-// Peers hear how far a store is although nothing waits for that, those that are there if one is not, and know an older copy.
+// Peers hear how far a store is although nothing waits for that, those that are there if one is
+// not, and know an older copy.
 func TestPeersAreTold(t *testing.T) {
 	n := newNet(t)
 	x := n.nodes[0]

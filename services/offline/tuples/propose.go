@@ -15,7 +15,8 @@ import (
 // maxItems bounds the items in one call of the coordinator or of a peer.
 const maxItems = 256
 
-// each does something about many reservations at the same time, so that the store commits them together.
+// each does something about many reservations at the same time, so that the store commits them
+// together.
 func each(n int, do func(i int) (stock.Reservation, error), name func(i int) string) ([]*tuplesv1.Outcome, error) {
 	//lodge:check tuples/propose/number [run=TestLimits] the coordinator proposes any number of
 	//  reservations

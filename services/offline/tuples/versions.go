@@ -115,8 +115,8 @@ func (p *Peers) hello(ctx context.Context, peer int) {
 	}
 }
 
-// introduce says to a peer which store this party has. A peer that can show that this party has said before that it
-// was further puts it into quarantine.
+// introduce says to a peer which store this party has. A peer that can show that this party has
+// said before that it was further puts it into quarantine.
 func (p *Peers) introduce(ctx context.Context, peer int) error {
 	v, err := p.Vault.Version(peer)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/storetest"
 )
 
-// withDatabase makes the directories that the containers of two parties and the database server have.
+// withDatabase makes the directories that the containers of two parties and the database server
+// have.
 func withDatabase(t *testing.T) string {
 	dir := mounts(t)
 	for _, name := range []string{beginDir, databaseDir} {

@@ -42,7 +42,8 @@ type Options struct {
 	NoSacrifice bool
 	// Metrics makes every party serve its metrics, on a free port.
 	Metrics bool
-	// Multikey pins the context of multi-key ciphertexts, with this set and the standard common reference string.
+	// Multikey pins the context of multi-key ciphertexts, with this set and the standard common
+	// reference string.
 	Multikey string
 	// Containers writes files for processes in containers: see containers.go. Clients reach them at
 	// Host.

@@ -1,5 +1,6 @@
-// Package enrol creates the files for one process of a cluster on the machine that keeps its secrets: keys
-// that never leave the machine, a certificate request, and the process's entry for the roster.
+// Package enrol creates the files for one process of a cluster on the machine that keeps its
+// secrets: keys that never leave the machine, a certificate request, and the process's entry for
+// the roster.
 package enrol
 
 import (
@@ -80,8 +81,8 @@ func (o *Options) fill() error {
 	return nil
 }
 
-// Write creates the files in an empty or missing directory, readable only by its owner. It returns the
-// names of the secret files.
+// Write creates the files in an empty or missing directory, readable only by its owner. It returns
+// the names of the secret files.
 func Write(dir string, o Options) (secrets []string, err error) {
 	if err := o.fill(); err != nil {
 		return nil, err

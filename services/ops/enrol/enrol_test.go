@@ -67,7 +67,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// request checks that the certificate request in a directory has these names and the directory's key.
+// request checks that the certificate request in a directory has these names and the directory's
+// key.
 func request(t *testing.T, dir, uri, host string, addresses int) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, RequestFile))

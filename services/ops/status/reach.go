@@ -17,8 +17,8 @@ const (
 	reachWait  = 5 * time.Second
 )
 
-// Reach periodically checks whether each peer responds and records the results in the metrics, until ctx is
-// done.
+// Reach periodically checks whether each peer responds and records the results in the metrics,
+// until ctx is done.
 func Reach(ctx context.Context, peers []Link, m *metrics.Metrics) {
 	var asking sync.WaitGroup
 	defer asking.Wait()

@@ -1,5 +1,5 @@
-// Package status reports the identity and state of a process: its name and index in the roster, its version,
-// its pins and its condition. Operators use it to compare processes and find problems.
+// Package status reports the identity and state of a process: its name and index in the roster, its
+// version, its pins and its condition. Operators use it to compare processes and find problems.
 package status
 
 import (
@@ -112,8 +112,8 @@ func (s *Service) conduct() *statusv1.Conduct {
 	return &statusv1.Conduct{Refusal: x.GetRefusal(), Excluded: x.GetExcluded(), Failures: x.GetFailures(), MaxFailures: x.GetMaxFailures()}
 }
 
-// distances returns the statistical distance spent by products on shares. Read errors of the store are
-// reported in Store.
+// distances returns the statistical distance spent by products on shares. Read errors of the store
+// are reported in Store.
 func (s *Service) distances() (out []*statusv1.LinearDistance) {
 	all, err := s.Vault.Distances()
 	if err != nil {

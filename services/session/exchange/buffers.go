@@ -7,14 +7,15 @@ import (
 )
 
 const (
-	// Bytes. Capacities are multiples of the step, which wastes little and makes frames of one kind share them.
+	// Bytes. Capacities are multiples of the step, which wastes little and makes frames of one kind
+	// share them.
 	bufferStep   = 16 << 10
 	leastBuffer  = 64 << 10                    // smaller messages are copied
 	largestFrame = round.MaxFrame + bufferStep // encoded
 )
 
-// buffers keeps the memory of large frames for reuse, by capacity in steps: new memory for each frame costs page faults.
-// The garbage collector frees buffers that are not reused soon.
+// buffers keeps the memory of large frames for reuse, by capacity in steps: new memory for each
+// frame costs page faults. The garbage collector frees buffers that are not reused soon.
 var buffers [largestFrame/bufferStep + 1]sync.Pool
 
 // poison overwrites released buffers, so that a test detects reads after release.

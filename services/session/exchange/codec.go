@@ -68,8 +68,9 @@ func (a *arrival) Alias(came mem.BufferSlice) bool {
 	return true
 }
 
-// frameIn decodes a request that contains only a frame with data; the frame's data aliases b. It returns nil for any other
-// request: without data, with data twice, with further fields, with much besides the data, or malformed.
+// frameIn decodes a request that contains only a frame with data; the frame's data aliases b. It
+// returns nil for any other request: without data, with data twice, with further fields, with much
+// besides the data, or malformed.
 func frameIn(b []byte) *exchangev1.Frame {
 	const mostRest = 4 << 10 // bytes; a name, a digest and a signature take a tenth
 	num, typ, tag := protowire.ConsumeTag(b)

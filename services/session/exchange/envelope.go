@@ -6,8 +6,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 )
 
-// Envelope is the content that a party signs for every message. A broadcast is signed once for all recipients, so two
-// signatures over different digests prove equivocation.
+// Envelope is the content that a party signs for every message. A broadcast is signed once for all
+// recipients, so two signatures over different digests prove equivocation.
 type Envelope struct {
 	Protocol string
 	Version  uint32
@@ -63,7 +63,8 @@ func (e Envelope) Verify(key ed25519.PublicKey, signature []byte) bool {
 	return len(signature) == ed25519.SignatureSize && ed25519.Verify(key, e.message(), signature)
 }
 
-// Farewell is the content that a party signs when it ends a session without a result: how the session ended for it.
+// Farewell is the content that a party signs when it ends a session without a result: how the
+// session ended for it.
 type Farewell struct {
 	Protocol string
 	Version  uint32

@@ -1,11 +1,11 @@
-// Package exchange carries messages between parties. Each session has one stream per direction, with
-// numbered frames of at most 4 MiB. The receiver acknowledges frames when the protocol has accepted them,
-// and the window of frames in flight is bounded.
+// Package exchange carries messages between parties. Each session has one stream per direction,
+// with numbered frames of at most 4 MiB. The receiver acknowledges frames when the protocol has
+// accepted them, and the window of frames in flight is bounded.
 //
-// After a connection breaks, the sender reconnects and resumes with identical frames, from the first that
-// the receiver lacks. A restarted process has another incarnation and is refused, because it could only
-// send other frames. Every message ends with its sender's signature (Envelope). TLS authenticates the peer;
-// the signature proves the message to third parties.
+// After a connection breaks, the sender reconnects and resumes with identical frames, from the
+// first that the receiver lacks. A restarted process has another incarnation and is refused,
+// because it could only send other frames. Every message ends with its sender's signature
+// (Envelope). TLS authenticates the peer; the signature proves the message to third parties.
 package exchange
 
 import (
@@ -39,11 +39,12 @@ type Config struct {
 	StartWait time.Duration
 	// BackoffMax is the longest pause between attempts to reach a peer; 0 means 2 s.
 	BackoffMax time.Duration
-	// Stall is how long a peer may receive nothing while its window is full; 0 means 2 min. It must be longer than a peer
-	// computes, and shorter than the others' timeout for data that is held up meanwhile.
+	// Stall is how long a peer may receive nothing while its window is full; 0 means 2 min. It must
+	// be longer than a peer computes, and shorter than the others' timeout for data that is held up
+	// meanwhile.
 	Stall time.Duration
-	// Lull is the same while others who have taken their part of the same message wait for the rest; at most Stall, and
-	// shorter than these wait within a message. 0 means Stall.
+	// Lull is the same while others who have taken their part of the same message wait for the
+	// rest; at most Stall, and shorter than these wait within a message. 0 means Stall.
 	Lull time.Duration
 	// Farewell is how long Abort tries to tell the peers; 0 means 2 s.
 	Farewell time.Duration
@@ -107,8 +108,8 @@ func New(cfg Config) (*Exchange, error) {
 	}, nil
 }
 
-// Pins are the values that the parties of a session compare before its first frame. ParamsHash covers the parameters of the
-// protocol.
+// Pins are the values that the parties of a session compare before its first frame. ParamsHash
+// covers the parameters of the protocol.
 type Pins struct {
 	ParamsHash [32]byte
 	SpecDigest [32]byte
@@ -288,7 +289,8 @@ func (x *Exchange) hello(st exchangev1.ExchangeService_ExchangeServer) (*exchang
 	}
 }
 
-// compare checks a hello against the local pins. A difference ends the session: the parties do not agree on its terms.
+// compare checks a hello against the local pins. A difference ends the session: the parties do not
+// agree on its terms.
 func (s *Streams) compare(from round.Party, h *exchangev1.Hello) error {
 	var what string
 	switch {
@@ -349,7 +351,8 @@ type AbortedError struct {
 	Check   string
 	Reason  string
 	Blamed  *round.Party // whom the peer blames
-	// Signature of Peer over this value and the session; the caller, who knows the session, verifies it.
+	// Signature of Peer over this value and the session; the caller, who knows the session,
+	// verifies it.
 	Signature []byte
 	// Relayed has the signed farewells of other parties, which ended the session of Peer.
 	Relayed []*AbortedError

@@ -112,7 +112,8 @@ type hashed struct {
 
 func (h hashed) Digest() round.Digest { return h.digest }
 
-// The sender signs a digest that is already known, without hashing again; the recipient computes its own.
+// The sender signs a digest that is already known, without hashing again; the recipient computes
+// its own.
 func TestAKnownDigestIsSigned(t *testing.T) {
 	n := testnet.New(t, 2, testnet.Options{})
 	ctx := short(t)
@@ -354,8 +355,8 @@ func hello(incarnation byte) *exchangev1.Hello {
 		Incarnation: bytes.Repeat([]byte{incarnation}, 16)}
 }
 
-// A peer that receives nothing ends the session of a sender with a full window, and is blamed. If other recipients are in
-// the middle of the same message, it is blamed sooner.
+// A peer that receives nothing ends the session of a sender with a full window, and is blamed. If
+// other recipients are in the middle of the same message, it is blamed sooner.
 func TestAStalledPeerIsNamed(t *testing.T) {
 	for name, c := range map[string]exchange.Config{
 		"alone": {Window: 1 << 20, Stall: 300 * time.Millisecond}, "before others": {Window: 1 << 20, Stall: time.Minute, Lull: 300 * time.Millisecond},

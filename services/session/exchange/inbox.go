@@ -14,7 +14,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// inbox holds the frames received from one peer that the protocol has not yet accepted. Session.mu guards it.
+// inbox holds the frames received from one peer that the protocol has not yet accepted. Session.mu
+// guards it.
 type inbox struct {
 	incarnation []byte // of the peer's process; set by its first hello
 	generation  int    // counts the peer's streams; only the newest may push
@@ -101,7 +102,8 @@ func (b *inbox) accept(from round.Party, f *exchangev1.Frame) (*Frame, error) {
 	return out, nil
 }
 
-// frameOverhead is the memory of a frame in addition to its encoding, so that empty frames count as well.
+// frameOverhead is the memory of a frame in addition to its encoding, so that empty frames count as
+// well.
 const frameOverhead = 512
 
 // weight returns a frame's share of the window.
@@ -243,8 +245,8 @@ func (s *Streams) push(st exchangev1.ExchangeService_ExchangeServer, from round.
 	return nil
 }
 
-// acknowledge tells the peer how much the protocol has consumed. It returns at stop, when a newer stream starts, or when the
-// session ends.
+// acknowledge tells the peer how much the protocol has consumed. It returns at stop, when a newer
+// stream starts, or when the session ends.
 func (s *Streams) acknowledge(st exchangev1.ExchangeService_ExchangeServer, from round.Party, generation int, told uint64, stop <-chan struct{}) error {
 	b := s.in[from]
 	for {

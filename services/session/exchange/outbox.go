@@ -42,9 +42,10 @@ type outbox struct {
 	trouble     string // the reason if there is no stream at present
 }
 
-// room waits until a frame of this weight fits into the window. A peer that receives nothing for too long ends the session:
-// it would delay data for the other peers, who would then suspect this party. begun are the recipients that have received
-// part of the frame's message and wait for the rest.
+// room waits until a frame of this weight fits into the window. A peer that receives nothing for
+// too long ends the session: it would delay data for the other peers, who would then suspect this
+// party. begun are the recipients that have received part of the frame's message and wait for the
+// rest.
 func (o *outbox) room(ctx context.Context, weight int, begun []*outbox) error {
 	s := o.s
 	s.mu.Lock()
@@ -176,8 +177,8 @@ func (o *outbox) lost(err error) error {
 	return nil // the connection broke, or the peer has not started yet
 }
 
-// stream opens one stream, sends the frames that the peer lacks, and processes acknowledgements until the stream breaks.
-// progress reports whether the peer welcomed it.
+// stream opens one stream, sends the frames that the peer lacks, and processes acknowledgements
+// until the stream breaks. progress reports whether the peer welcomed it.
 func (o *outbox) stream() (progress bool, err error) {
 	s := o.s
 	ctx, cancel := context.WithCancel(s.ctx)

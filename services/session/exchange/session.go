@@ -162,9 +162,9 @@ func (s *Streams) Receive(ctx context.Context, wanted func(round.Party) bool) (*
 	return f, nil
 }
 
-// Send puts a message into the windows of its recipients. It builds each frame once, and returns when the last frame is in
-// the windows. sign signs the digest; at labels the metrics. Messages to one recipient arrive in the order of the calls,
-// which must not overlap.
+// Send puts a message into the windows of its recipients. It builds each frame once, and returns
+// when the last frame is in the windows. sign signs the digest; at labels the metrics. Messages to
+// one recipient arrive in the order of the calls, which must not overlap.
 func (s *Streams) Send(ctx context.Context, at metrics.Place, index uint32, m round.Message, sign func(round.Digest) []byte) error {
 	var to []*outbox
 	for p, o := range s.out {
@@ -227,8 +227,8 @@ func (s *Streams) Failed() error {
 	return s.failed
 }
 
-// Taken returns the number of bytes that a peer has acknowledged, and whether frames to it are still
-// unacknowledged.
+// Taken returns the number of bytes that a peer has acknowledged, and whether frames to it are
+// still unacknowledged.
 func (s *Streams) Taken(p round.Party) (bytes int64, owing bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,9 +242,9 @@ func (s *Streams) Traffic() (sent, received int64) {
 	return s.sent, s.taken
 }
 
-// Finish waits until every peer has received all messages, and ends the session. If a peer does not acknowledge until ctx is
-// done, Finish ends the session and returns an error that names the peer. If the session has already failed, Finish does
-// not end it; call Abort instead.
+// Finish waits until every peer has received all messages, and ends the session. If a peer does not
+// acknowledge until ctx is done, Finish ends the session and returns an error that names the peer.
+// If the session has already failed, Finish does not end it; call Abort instead.
 func (s *Streams) Finish(ctx context.Context) error {
 	s.mu.Lock()
 	err := s.until(ctx, func() bool {

@@ -18,15 +18,16 @@ type Terms struct {
 	RosterHash          [32]byte
 	AllowPassiveKeygen  bool
 	AllowInsecureParams bool
-	// AllowPassiveThreshold allows generating and using passively secure keys, which all threshold keys are: they protect
-	// against parties that follow the protocol.
+	// AllowPassiveThreshold allows generating and using passively secure keys, which all threshold
+	// keys are: they protect against parties that follow the protocol.
 	AllowPassiveThreshold bool
 	// Proved reports whether keys of a parameter set are proved, so that their generation is more
 	// than passively secure.
 	Proved func(params string) bool
 	// Insecure reports whether a parameter set is for tests only.
 	Insecure func(params string) bool
-	// NewKeys returns an error if new keys of a parameter set are refused. Resharing makes none. nil: no set is refused.
+	// NewKeys returns an error if new keys of a parameter set are refused. Resharing makes none.
+	// nil: no set is refused.
 	NewKeys func(params string) error
 	Now     func() time.Time // nil: time.Now
 }

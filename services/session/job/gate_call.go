@@ -2,8 +2,9 @@ package job
 
 import "github.com/lodge-mpc/lodge/services/host/rpc"
 
-// Clients' computations have a memory budget separate from that of sessions, so that neither starves the other: a quarter of
-// the policy's memory for sessions. Each client may have two calls at a time.
+// Clients' computations have a memory budget separate from that of sessions, so that neither
+// starves the other: a quarter of the policy's memory for sessions. Each client may have two calls
+// at a time.
 const (
 	callShare      = 4
 	callsPerClient = 2
@@ -18,8 +19,9 @@ type Call struct {
 	over   bool
 }
 
-// AdmitCall takes one of a client's call slots; memory is the estimated peak of the computation in bytes. Take charges the
-// memory as the client's data arrives, and Compute charges the rest. The caller must call Release when the call ends.
+// AdmitCall takes one of a client's call slots; memory is the estimated peak of the computation in
+// bytes. Take charges the memory as the client's data arrives, and Compute charges the rest. The
+// caller must call Release when the call ends.
 func (g *Gate) AdmitCall(client string, memory uint64) (*Call, error) {
 	if most := g.callBudget(); memory > most {
 		return nil, rpc.Errorf(rpc.PolicyRefused, "ask for less, or raise policy.max_memory; clients' calls have a quarter as much",

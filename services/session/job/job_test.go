@@ -208,7 +208,8 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// Uploads use no memory until data arrives, each client has at most two slots, and calls use no memory of sessions.
+// Uploads use no memory until data arrives, each client has at most two slots, and calls use no
+// memory of sessions.
 func TestCallsHaveTheirOwnBudget(t *testing.T) {
 	tm := terms()
 	tm.Now = nil

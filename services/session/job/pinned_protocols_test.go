@@ -20,13 +20,15 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// The parties that are pinned, so that there are echoes, and the blocks that their rotation keys serve.
+// The parties that are pinned, so that there are echoes, and the blocks that their rotation keys
+// serve.
 const (
 	parties = 3
 	keyDim  = 4
 )
 
-// pinnedVersion replaces job.ProtocolVersion in the terms, so that the hashes show only other changes.
+// pinnedVersion replaces job.ProtocolVersion in the terms, so that the hashes show only other
+// changes.
 const pinnedVersion = 1
 
 // seeded is the randomness of a party.
@@ -132,7 +134,8 @@ func (w *world) spec(kind jobv1.Kind) *jobv1.SessionSpec {
 	return &jobv1.SessionSpec{Protocol: jobv1.Protocol_PROTOCOL_TRIPLES, Kind: kind, Field: w.field, Dim: 1, Count: 5}
 }
 
-// proofs runs a session of proofs. Then a client proves its ciphertexts, and the parties decrypt them.
+// proofs runs a session of proofs. Then a client proves its ciphertexts, and the parties decrypt
+// them.
 func (w *world) proofs() {
 	w.t.Helper()
 	instance, err := popk.ClientInstance(w.set, w.field, parties, 2)

@@ -36,8 +36,8 @@ func signers() (private []ed25519.PrivateKey, public []ed25519.PublicKey) {
 	return private, public
 }
 
-// wire records the frames on a session's connections, by message name, link and number. Retransmitted frames are recorded
-// once.
+// wire records the frames on a session's connections, by message name, link and number.
+// Retransmitted frames are recorded once.
 type wire struct {
 	mu     sync.Mutex
 	frames map[string]map[string][]byte
@@ -96,9 +96,9 @@ func (r private) Step(context.Context, round.Inbox) (round.Transition[bool], err
 	return round.Done(true), nil
 }
 
-// frames notes the frames of a session between runners over connections: of the prelude, of a commitment that is
-// opened, of messages to one party each, of a verdict, and of the echoes; with their place in the session, the digests
-// and the signatures.
+// frames notes the frames of a session between runners over connections: of the prelude, of a
+// commitment that is opened, of messages to one party each, of a verdict, and of the echoes; with
+// their place in the session, the digests and the signatures.
 func frames(t *testing.T, note note) {
 	t.Helper()
 	w := &wire{frames: map[string]map[string][]byte{}}
@@ -195,8 +195,8 @@ func pinnedSpec(roster round.Digest) *jobv1.SessionSpec {
 	}
 }
 
-// accusations returns files of evidence: about two versions of a broadcast, and about an opening that contradicts its
-// commitment.
+// accusations returns files of evidence: about two versions of a broadcast, and about an opening
+// that contradicts its commitment.
 func accusations(t *testing.T) map[string][]byte {
 	t.Helper()
 	const culprit = 1

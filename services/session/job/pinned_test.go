@@ -29,9 +29,9 @@ const whatToDo = "If a release may have been made with ProtocolVersion %d, raise
 	"both builds would take each other for cheats. Then run go test ./services/session/job -run TestWhatPartiesSayIsPinned -update " +
 	"and commit testdata/said.json."
 
-// What honest parties send and sign with fixed randomness and fixed keys changes only together with job.ProtocolVersion.
-// Otherwise a party of one build blames honest ones of another, and a judge of another build reads evidence in another
-// way.
+// What honest parties send and sign with fixed randomness and fixed keys changes only together with
+// job.ProtocolVersion. Otherwise a party of one build blames honest ones of another, and a judge of
+// another build reads evidence in another way.
 func TestWhatPartiesSayIsPinned(t *testing.T) {
 	said := map[string]string{}
 	note := func(name string, d round.Digest) {

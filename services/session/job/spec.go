@@ -1,5 +1,6 @@
-// Package job holds the job logic that parties and the coordinator share: the validation of a session's spec, its digest,
-// and the gate by which a party enforces its own policy against any request of the coordinator.
+// Package job holds the job logic that parties and the coordinator share: the validation of a
+// session's spec, its digest, and the gate by which a party enforces its own policy against any
+// request of the coordinator.
 package job
 
 import (
@@ -17,8 +18,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// ProtocolVersion is the version of all messages between parties. Parties of different versions reject each other's
-// sessions. It changes when a message changes; TestWhatPartiesSayIsPinned pins hashes of the messages.
+// ProtocolVersion is the version of all messages between parties. Parties of different versions
+// reject each other's sessions. It changes when a message changes; TestWhatPartiesSayIsPinned pins
+// hashes of the messages.
 const ProtocolVersion = 13
 
 // Ref names a session within this process: job id and ordinal.
@@ -49,7 +51,8 @@ func MakesTuples(k jobv1.Kind) bool { return wire.Kind(k).Known() }
 // Stocked reports whether the results of jobs of a kind are kept in stock: tuples and masks.
 func Stocked(k jobv1.Kind) bool { return MakesTuples(k) || k == jobv1.Kind_KIND_MASKS }
 
-// Multiplies reports whether tuples of a kind contain products of secret values, which a sacrifice checks.
+// Multiplies reports whether tuples of a kind contain products of secret values, which a sacrifice
+// checks.
 func Multiplies(k jobv1.Kind) bool { return wire.Kind(k).Multiplies() }
 
 // Shaped reports whether tuples of a kind have a shape, and are made in blocks.

@@ -13,16 +13,17 @@ import (
 type Limits struct {
 	// Idle is how long a peer may make no progress once it sends.
 	Idle time.Duration
-	// Compute is how long a peer may compute before it sends the first byte of a round, in addition to four times the
-	// duration of this party's own last step.
+	// Compute is how long a peer may compute before it sends the first byte of a round, in addition
+	// to four times the duration of this party's own last step.
 	Compute time.Duration
 	// MinRate is the lowest rate of a sending peer, in bytes per second.
 	MinRate int64
 }
 
-// clock tracks the deadline of one peer in one round. Every accepted frame extends the deadline by size/MinRate, but never
-// to more than Idle from now, so that neither silence nor a trickle of data can hold a session. A cap that follows from the
-// size of the expected messages limits the deadline as a whole.
+// clock tracks the deadline of one peer in one round. Every accepted frame extends the deadline by
+// size/MinRate, but never to more than Idle from now, so that neither silence nor a trickle of data
+// can hold a session. A cap that follows from the size of the expected messages limits the deadline
+// as a whole.
 type clock struct {
 	due      time.Time
 	cap      time.Time

@@ -27,7 +27,8 @@ func TestClock(t *testing.T) {
 		}
 		c.progress(l, t0.Add(time.Duration(s)*time.Second), 1)
 	}
-	// A sender at twice the rate continues until all data has arrived, with a deadline never more than Idle ahead.
+	// A sender at twice the rate continues until all data has arrived, with a deadline never more
+	// than Idle ahead.
 	c = l.start(t0, 100_000, 0)
 	for s := 1; s <= 50; s++ {
 		now := t0.Add(time.Duration(s) * time.Second)

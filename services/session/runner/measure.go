@@ -13,8 +13,9 @@ func (d *driver) place() metrics.Place {
 	return metrics.Place{Protocol: d.o.Terms.Protocol, Round: d.label}
 }
 
-// proofsAmong counts the peers' proofs among the messages of a round; a successful step has verified them. A proof of
-// plaintext knowledge ends with its response, and keygen has one message with all proofs about a peer's shares.
+// proofsAmong counts the peers' proofs among the messages of a round; a successful step has
+// verified them. A proof of plaintext knowledge ends with its response, and keygen has one message
+// with all proofs about a peer's shares.
 func proofsAmong(wants []round.Want) map[string]int {
 	found := map[string]int{}
 	for _, w := range wants {

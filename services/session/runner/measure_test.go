@@ -22,7 +22,8 @@ func TestProofsAmong(t *testing.T) {
 	}
 }
 
-// A failure is counted by the party that it blames and by the failed check; a failure without blame is not counted.
+// A failure is counted by the party that it blames and by the failed check; a failure without blame
+// is not counted.
 func TestCount(t *testing.T) {
 	for _, c := range []struct {
 		failure Failure

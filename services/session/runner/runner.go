@@ -1,10 +1,10 @@
-// Package runner drives any protocol over the network. Its loop sends the messages of a round, collects the
-// expected messages, checks every message's envelope, runs the step, and records metrics. Protocols need no
-// loops, timeouts, retries or metrics.
+// Package runner drives any protocol over the network. Its loop sends the messages of a round,
+// collects the expected messages, checks every message's envelope, runs the step, and records
+// metrics. Protocols need no loops, timeouts, retries or metrics.
 //
-// A session fails as a whole: any error, at a peer or at this party, ends it with a *Failure, notifies the
-// peers, and leaves no state behind. The runner does not retry; another attempt is another session with
-// fresh randomness.
+// A session fails as a whole: any error, at a peer or at this party, ends it with a *Failure,
+// notifies the peers, and leaves no state behind. The runner does not retry; another attempt is
+// another session with fresh randomness.
 package runner
 
 import (
@@ -42,8 +42,8 @@ type Options struct {
 	Progress func(Progress)
 	Log      *slog.Logger
 	Trace    *traces.SessionSpan // may be nil
-	// Cheat, if set, changes the session before its first message. Only tests set it. It is the only
-	// way in which tests change what a party does in a session; see round.Expose.
+	// Cheat, if set, changes the session before its first message. Only tests set it. It is the
+	// only way in which tests change what a party does in a session; see round.Expose.
 	Cheat    func(s *round.Session)
 	Recorder *evidence.Recorder // may be nil
 }
@@ -68,7 +68,8 @@ type Report struct {
 	Sent, Received int64
 	Took           time.Duration
 	Broadcasts     []Broadcast // with the signatures of all parties, this one included
-	// Nonces determine the session's id. History is the transcript of the session that ran before in the chain.
+	// Nonces determine the session's id. History is the transcript of the session that ran before
+	// in the chain.
 	Nonces  []round.Digest
 	History []round.Agreement
 }
@@ -204,8 +205,9 @@ func (d *driver) farewell(f *Failure) *exchange.AbortedError {
 	return a
 }
 
-// finish waits until the peers have received everything. The session also ends here if a peer reports a failure meanwhile,
-// or receives nothing while messages are still to be sent. If only acknowledgements are missing, the result stands.
+// finish waits until the peers have received everything. The session also ends here if a peer
+// reports a failure meanwhile, or receives nothing while messages are still to be sent. If only
+// acknowledgements are missing, the result stands.
 func (d *driver) finish(ctx context.Context, sending <-chan struct{}) error {
 	patience := d.o.Limits.Idle + d.o.Limits.Compute
 	if err := d.drain(ctx, sending, patience); err != nil {

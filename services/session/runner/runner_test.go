@@ -379,8 +379,8 @@ func TestCheatIsBlamed(t *testing.T) {
 	}
 }
 
-// A broadcast that is signed for each recipient separately, which could not prove equivocation, and a missing message are
-// blamed on their sender.
+// A broadcast that is signed for each recipient separately, which could not prove equivocation, and
+// a missing message are blamed on their sender.
 func TestMessagesOutOfPlaceAreBlamed(t *testing.T) {
 	for name, change := range map[string]func(m round.Message) []round.Message{
 		"one by one": func(m round.Message) []round.Message {

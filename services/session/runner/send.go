@@ -92,8 +92,8 @@ func (d *driver) sendAll(ctx context.Context) error {
 	}
 }
 
-// sendBatch sends broadcasts in order. Messages to single parties between two broadcasts are sent to all recipients
-// concurrently.
+// sendBatch sends broadcasts in order. Messages to single parties between two broadcasts are sent
+// to all recipients concurrently.
 func (d *driver) sendBatch(ctx context.Context, b []post) error {
 	for len(b) > 0 {
 		if b[0].message.To == round.All {

@@ -22,8 +22,8 @@ func (r quiet) Step(context.Context, round.Inbox) (round.Transition[int], error)
 	return round.Done(0), nil
 }
 
-// failing waits at all parties but one, whose own check fails after it has called before. A coin toss comes first: all
-// know the session then.
+// failing waits at all parties but one, whose own check fails after it has called before. A coin
+// toss comes first: all know the session then.
 func failing(s round.Session, p round.Party, check string, before func()) (round.Transition[int], error) {
 	t, err := round.CoinToss(s, "coin", rand.Reader)
 	return round.Then(t, func(context.Context, round.Digest) (round.Transition[int], error) {

@@ -203,7 +203,8 @@ func TestChecksUnderWayWhenTheProcessEnds(t *testing.T) {
 	}
 }
 
-// A MAC key that a check of protocol version 12 may have revealed is burnt with its batches when the store opens.
+// A MAC key that a check of protocol version 12 may have revealed is burnt with its batches when
+// the store opens.
 func TestExposedMACKeysAreBurnt(t *testing.T) {
 	d, k := newDisk(), &seal.Key{}
 	v := d.open(t, k)

@@ -8,8 +8,8 @@ import (
 // formerFlags maps the names that flags had in the previous release to their present names.
 var formerFlags = map[string]string{"dim": "block"}
 
-// AcceptFormerFlags makes cmd accept the former names of its flags, which its help does not list. They will be removed in
-// the next release.
+// AcceptFormerFlags makes cmd accept the former names of its flags, which its help does not list.
+// They will be removed in the next release.
 func AcceptFormerFlags(cmd *cobra.Command) {
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if present, ok := formerFlags[name]; ok {

@@ -13,7 +13,8 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 )
 
-// Write writes the outcome of a command to its output: record as JSON if asJSON is set, and otherwise what text writes.
+// Write writes the outcome of a command to its output: record as JSON if asJSON is set, and
+// otherwise what text writes.
 func Write(cmd *cobra.Command, asJSON bool, record any, text func(w io.Writer) error) error {
 	if asJSON {
 		return WriteJSON(cmd.OutOrStdout(), record)
@@ -21,9 +22,10 @@ func Write(cmd *cobra.Command, asJSON bool, record any, text func(w io.Writer) e
 	return text(cmd.OutOrStdout())
 }
 
-// Table aligns lines of tab-separated cells in columns. An empty line ends a table, and the next line starts another one.
-// On a terminal, long cells are wrapped so that the table fits the width; if even that is too wide, each row becomes a list
-// of headings and cells. Elsewhere a row is always one line.
+// Table aligns lines of tab-separated cells in columns. An empty line ends a table, and the next
+// line starts another one. On a terminal, long cells are wrapped so that the table fits the width;
+// if even that is too wide, each row becomes a list of headings and cells. Elsewhere a row is
+// always one line.
 type Table struct {
 	w     io.Writer
 	width int // of the terminal; 0: unlimited
@@ -107,7 +109,8 @@ func columnWidths(rows [][]string) (widths []int) {
 	return widths
 }
 
-// fit narrows the widest columns until a table of these columns fits the width. It reports whether that is possible.
+// fit narrows the widest columns until a table of these columns fits the width. It reports whether
+// that is possible.
 func fit(columns []int, width int) ([]int, bool) {
 	limits := slices.Clone(columns)
 	excess := columnGap*(len(columns)-1) - width
@@ -134,7 +137,8 @@ func isHeading(cells []string) bool {
 	return true
 }
 
-// records writes each row below the headings as lines of a heading and a cell, with an empty line between rows.
+// records writes each row below the headings as lines of a heading and a cell, with an empty line
+// between rows.
 func records(rows [][]string) string {
 	var out strings.Builder
 	widest := slices.Max(columnWidths([][]string{rows[0]}))

@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// In a file or a pipe a row is one line, laid out as text/tabwriter does, which scripts may rely on.
+// In a file or a pipe a row is one line, laid out as text/tabwriter does, which scripts may rely
+// on.
 func TestTableIsLaidOutAsBefore(t *testing.T) {
 	for _, lines := range []string{
 		"ID\tKIND\tREASON\na\tscalar\t-\nlonger\tmatrix 2x3x4\tthe party was restarted\n",
@@ -33,7 +34,8 @@ func TestTableIsLaidOutAsBefore(t *testing.T) {
 	}
 }
 
-// On a terminal no line is wider than the terminal: long cells are wrapped, and a table with too many columns becomes a list.
+// On a terminal no line is wider than the terminal: long cells are wrapped, and a table with too
+// many columns becomes a list.
 func TestTableFitsTheTerminal(t *testing.T) {
 	var lines strings.Builder
 	fmt.Fprintln(&lines, "ID\tSTATE\tAGE\tREASON")

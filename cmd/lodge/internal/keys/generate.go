@@ -60,7 +60,8 @@ func (q *holding) fill(o *cli.Operator, flag string, r *coordinatorv1.JobRequest
 // purposes are the uses of keys. Threshold keys are the default.
 var purposes = []string{"threshold", "triples", "decryption"}
 
-// generateForAll submits the generation of keys that all parties share, as `lodge jobs submit --kind keys` does.
+// generateForAll submits the generation of keys that all parties share, as `lodge jobs submit
+// --kind keys` does.
 func generateForAll(o *cli.Operator, cmd *cobra.Command, q *holding, purpose string, block uint32) error {
 	for _, name := range []string{"threshold", "holders", "rotations", "rotate-rows"} {
 		if cmd.Flags().Changed(name) {

@@ -41,8 +41,8 @@ func (h Hooks) Skip(check string) Hooks {
 	return h
 }
 
-// Apply runs the cheat of this name on v, and reports whether there is one. A cheat made for another
-// type is a mistake in the test, and panics.
+// Apply runs the cheat of this name on v, and reports whether there is one. A cheat made for
+// another type is a mistake in the test, and panics.
 func Apply[T any](h Hooks, name string, v T) bool {
 	if h.set == nil {
 		return false

@@ -21,8 +21,8 @@ func (o *Outcome[R]) OK(t testing.TB) *Outcome[R] {
 	return o
 }
 
-// Blamed fails the test unless an honest party blames the culprit for this check, no honest party blames
-// anybody else or for anything else, and none has a result.
+// Blamed fails the test unless an honest party blames the culprit for this check, no honest party
+// blames anybody else or for anything else, and none has a result.
 func (o *Outcome[R]) Blamed(t testing.TB, culprit round.Party, check string) {
 	t.Helper()
 	blamed := false
@@ -47,8 +47,8 @@ func (o *Outcome[R]) Blamed(t testing.TB, culprit round.Party, check string) {
 	}
 }
 
-// Aborted fails the test unless an honest party ends with an Abort of this check whose suspects include
-// the culprit, no honest party blames an honest one, and none has a result.
+// Aborted fails the test unless an honest party ends with an Abort of this check whose suspects
+// include the culprit, no honest party blames an honest one, and none has a result.
 func (o *Outcome[R]) Aborted(t testing.TB, culprit round.Party, check string) {
 	t.Helper()
 	aborted := false
@@ -78,8 +78,8 @@ func (o *Outcome[R]) Aborted(t testing.TB, culprit round.Party, check string) {
 	}
 }
 
-// Stalls fails the test unless an honest party waits for a message of this name from the culprit, and
-// no honest party has a result or blames anybody.
+// Stalls fails the test unless an honest party waits for a message of this name from the culprit,
+// and no honest party has a result or blames anybody.
 func (o *Outcome[R]) Stalls(t testing.TB, culprit round.Party, name string) {
 	t.Helper()
 	waits := false

@@ -19,8 +19,8 @@ type View struct {
 // round, or nil.
 func (v *View) Frames(from, to round.Party, name string) [][]byte { return v.frames(from, to, name) }
 
-// Edit changes the frames of a message, which are copies; nil drops the message. Edits of links run for
-// several recipients at once.
+// Edit changes the frames of a message, which are copies; nil drops the message. Edits of links run
+// for several recipients at once.
 type Edit func(v *View, frames [][]byte) [][]byte
 
 type edit struct {
@@ -33,8 +33,8 @@ func (e *edit) matches(from, to round.Party, name string) bool {
 	return (e.from == from || e.from == Any) && (e.to == to || e.to == Any) && (e.name == name || e.name == "")
 }
 
-// Link edits messages in transit from one party to another. The sender's own record, which it reports
-// in the echo, is unchanged. An empty name matches every message.
+// Link edits messages in transit from one party to another. The sender's own record, which it
+// reports in the echo, is unchanged. An empty name matches every message.
 func Link(from, to round.Party, name string, e Edit) Option {
 	return func(c *config) {
 		c.edits = append(c.edits, edit{from: from, to: to, name: name, apply: e})

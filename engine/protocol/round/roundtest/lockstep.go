@@ -1,5 +1,6 @@
-// Package roundtest runs all parties of a protocol in one process, in lockstep and over bytes: every
-// message is encoded, passed frame by frame through scripted faults, and decoded by its recipients.
+// Package roundtest runs all parties of a protocol in one process, in lockstep and over bytes:
+// every message is encoded, passed frame by frame through scripted faults, and decoded by its
+// recipients.
 package roundtest
 
 import (
@@ -71,8 +72,8 @@ func Cheat(p round.Party, h byzantine.Hooks) Option {
 // check and show the attack that the check prevents.
 func Watch(p round.Party, h byzantine.Hooks) Option { return func(c *config) { c.hooks[p] = h } }
 
-// Rushing makes p step after all other parties in every round. Through v, its hooks and rewrites see
-// the messages that the others are about to send.
+// Rushing makes p step after all other parties in every round. Through v, its hooks and rewrites
+// see the messages that the others are about to send.
 func Rushing(p round.Party, v *View) Option {
 	return func(c *config) { c.rushing, c.view, c.cheats[p] = p, v, true }
 }
@@ -192,8 +193,9 @@ func (d *driver[R]) live() (n int) {
 	return n
 }
 
-// inStep reports whether any party is still running, and fails parties that are in another round than
-// the rest. It does not wait for a cheating party that left the protocol because of a rewrite or fault.
+// inStep reports whether any party is still running, and fails parties that are in another round
+// than the rest. It does not wait for a cheating party that left the protocol because of a rewrite
+// or fault.
 func (d *driver[R]) inStep() bool {
 	rounds := map[int]int{}
 	for p, m := range d.machines {

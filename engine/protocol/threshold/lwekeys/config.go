@@ -20,7 +20,8 @@ const (
 	CheckAgree  = "threshold-agree"  // all parties have the same keys
 )
 
-// Config is the configuration of a run: values on which all parties agree, and this party's randomness.
+// Config is the configuration of a run: values on which all parties agree, and this party's
+// randomness.
 type Config struct {
 	Session   round.Session
 	Scheme    *lwe.Scheme

@@ -9,10 +9,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/complaint"
 )
 
-// deal sends the shares. Each dealer combines all its sharings with the tossed coin and announces the
-// polynomials of the combinations to all parties: their values at 0 and at the parties that expand their
-// shares. These values can only describe a polynomial of the right degree. The two combinations of the
-// pairs share one value at 0.
+// deal sends the shares. Each dealer combines all its sharings with the tossed coin and announces
+// the polynomials of the combinations to all parties: their values at 0 and at the parties that
+// expand their shares. These values can only describe a polynomial of the right degree. The two
+// combinations of the pairs share one value at 0.
 func (p *party) deal(ctx context.Context, coin round.Digest) (transition, error) {
 	p.check = p.weights(coin)
 	if err := p.foldKnown(ctx); err != nil {
@@ -114,8 +114,8 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 	}, r.openSquares), nil
 }
 
-// fits reports whether this party's combinations of a dealer's shares are values of the polynomials that
-// the dealer announced.
+// fits reports whether this party's combinations of a dealer's shares are values of the polynomials
+// that the dealer announced.
 func (r *dealt) fits(from int, said []uint64) bool {
 	t := r.t
 	pairs := said[t+1:]

@@ -14,15 +14,16 @@ import (
 	"github.com/lodge-mpc/lodge/engine/share"
 )
 
-// Names of the shares that a dealer and a party with a common seed expand: of degree t and 2t, by row.
+// Names of the shares that a dealer and a party with a common seed expand: of degree t and 2t, by
+// row.
 const (
 	labelLow  = "threshold share t"
 	labelHigh = "threshold share 2t"
 )
 
-// dealer computes the sharings that a party deals. It stores only the errors of ring samples, one byte
-// each, because sampling them dominates the cost. It recomputes everything else, identically, whenever it
-// is needed.
+// dealer computes the sharings that a party deals. It stores only the errors of ring samples, one
+// byte each, because sampling them dominates the cost. It recomputes everything else, identically,
+// whenever it is needed.
 type dealer struct {
 	*plan
 	self       int
@@ -34,8 +35,8 @@ type dealer struct {
 	session    round.Session
 }
 
-// Deal is the argument of the hook threshold/deal in tests: the computed shares of one dealt row, by
-// party, just before they are sent. The shares of degree 2t are high.
+// Deal is the argument of the hook threshold/deal in tests: the computed shares of one dealt row,
+// by party, just before they are sent. The shares of degree 2t are high.
 type Deal struct {
 	High   bool
 	Row    int
@@ -69,8 +70,8 @@ func (d *dealer) Wipe() {
 	d.seeds.Wipe()
 }
 
-// bench holds one row while a dealer computes it: the secrets, and the shares by party. A copy of shares
-// has nil for rows that are not needed.
+// bench holds one row while a dealer computes it: the secrets, and the shares by party. A copy of
+// shares has nil for rows that are not needed.
 type bench struct {
 	secrets, room []uint64
 	shares        [][]uint64
@@ -166,7 +167,8 @@ func (d *dealer) make(b *bench, high bool, r int, to ...int) [][]uint64 {
 	return shares
 }
 
-// frame returns frame f of the shares for each of these parties. Each of them must receive a frame f.
+// frame returns frame f of the shares for each of these parties. Each of them must receive a frame
+// f.
 func (d *dealer) frame(f int, to ...int) [][]byte {
 	lowFrames := d.framesOf(d.lowRows())
 	high, rows := f >= lowFrames, d.lowRows()
@@ -242,10 +244,10 @@ const (
 	groups
 )
 
-// weights are the coefficients of the check of dealt rows, derived from a coin that is tossed after all
-// dealers are bound. Row r has weight alpha[r], column c has weight beta[c], and the masks have weight 1.
-// The combination is a polynomial of degree 2 in weights that a dealer cannot foresee, so it hides a
-// fault with probability at most 2/Q.
+// weights are the coefficients of the check of dealt rows, derived from a coin that is tossed after
+// all dealers are bound. Row r has weight alpha[r], column c has weight beta[c], and the masks have
+// weight 1. The combination is a polynomial of degree 2 in weights that a dealer cannot foresee, so
+// it hides a fault with probability at most 2/Q.
 type weights struct {
 	plan  *plan
 	alpha []kernel.Factor // rows of degree t; those of degree 2t have the weights of their partners

@@ -9,8 +9,8 @@ import (
 // Result is one party's outcome.
 type Result struct {
 	Keys *lwe.Keys
-	// Z and S are this party's shares, of degree t at the point of its index plus one, of the coefficients of the
-	// ternary z and of the binary s.
+	// Z and S are this party's shares, of degree t at the point of its index plus one, of the
+	// coefficients of the ternary z and of the binary s.
 	Z, S secret.Box[share.Vec]
 }
 

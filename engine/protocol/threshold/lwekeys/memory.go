@@ -2,9 +2,9 @@ package lwekeys
 
 import "github.com/lodge-mpc/lodge/engine/lwe"
 
-// MemoryBytes estimates the memory of a run at one party, in bytes: its shares of the keys' rows, the
-// keys, its errors, the shares that all its senders except one sent it as king, and the pairs, products
-// and bits. It doubles this sum to account for garbage that has not been collected yet.
+// MemoryBytes estimates the memory of a run at one party, in bytes: its shares of the keys' rows,
+// the keys, its errors, the shares that all its senders except one sent it as king, and the pairs,
+// products and bits. It doubles this sum to account for garbage that has not been collected yet.
 func MemoryBytes(s *lwe.Scheme, parties, threshold int) (int64, error) {
 	c := &Config{Scheme: s, Threshold: threshold}
 	c.Session.Parties = parties

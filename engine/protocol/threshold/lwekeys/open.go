@@ -8,26 +8,26 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
 )
 
-// opening opens rows of sharings through kings. Each king opens a slice of the rows: it receives the
-// shares of the d parties that follow it in the roster, where d is the degree, and sends the values to all
-// parties. The echo check compares these values.
+// opening opens rows of sharings through kings. Each king opens a slice of the rows: it receives
+// the shares of the d parties that follow it in the roster, where d is the degree, and sends the
+// values to all parties. The echo check compares these values.
 type opening struct {
 	*party
 	name   string
 	degree int
 	mine   [][]uint64 // this party's shares, kept for the check
 	opened [][]uint64
-	// kept are the shares that this king received for its slice, by sender, except those of the last
-	// sender, which follow from the values.
+	// kept are the shares that this king received for its slice, by sender, except those of the
+	// last sender, which follow from the values.
 	kept map[int][][]uint64
 	// lagrange are the weights of this king's share and of its senders' shares.
 	lagrange map[int]kernel.Factor
 }
 
 // Opened is the argument of the hooks threshold/send and threshold/open in tests: some rows of an
-// opening, from row First, just before they are sent to or by King. A test may replace entries of Rows but
-// must not change the rows themselves. The hook threshold/shares receives all shares before any is used;
-// a test may change those in place.
+// opening, from row First, just before they are sent to or by King. A test may replace entries of
+// Rows but must not change the rows themselves. The hook threshold/shares receives all shares
+// before any is used; a test may change those in place.
 type Opened struct {
 	Name        string // squares, products or keys
 	King, First int

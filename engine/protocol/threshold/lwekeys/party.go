@@ -23,8 +23,8 @@ type party struct {
 	ex     *share.Extractor
 	check  *weights
 
-	// Sums over the dealers: random sharings, pairs of degree t and 2t, and errors, which become the
-	// shares of the keys.
+	// Sums over the dealers: random sharings, pairs of degree t and 2t, and errors, which become
+	// the shares of the keys.
 	random, low, high, rows [][]uint64
 	received, own           *combinations
 
@@ -75,8 +75,8 @@ func (p *party) Wipe() {
 	}
 }
 
-// combinations holds weighted sums of rows: one vector for each party and each group of rows. A dealer
-// has several vectors, to combine secrets and other parties' shares.
+// combinations holds weighted sums of rows: one vector for each party and each group of rows. A
+// dealer has several vectors, to combine secrets and other parties' shares.
 type combinations struct {
 	mu   sync.Mutex
 	plan *plan
@@ -130,8 +130,8 @@ func (c *combinations) values(i, group, vectors int, beta []uint64) []uint64 {
 	return out
 }
 
-// fold adds this party's share v of a dealer's row to the sum for that row, and to c for the check. It
-// overwrites room.
+// fold adds this party's share v of a dealer's row to the sum for that row, and to c for the check.
+// It overwrites room.
 func (p *party) fold(c *combinations, from int, high bool, r int, v, room []uint64) {
 	group, weight := p.check.of(high, r)
 	p.add(c.sums[from][group][0], v, weight, room)

@@ -24,8 +24,8 @@ type plan struct {
 	rowBytes int
 }
 
-// kind is the purpose of a dealt row. Rows of degree t are numbered through the kinds from random to
-// pairMask. Rows of degree 2t, which belong to rows of the kinds pair and pairMask, are numbered
+// kind is the purpose of a dealt row. Rows of degree t are numbered through the kinds from random
+// to pairMask. Rows of degree 2t, which belong to rows of the kinds pair and pairMask, are numbered
 // separately.
 type kind int
 
@@ -105,8 +105,8 @@ func (p *plan) sends(dealer, to int) bool { return p.distance(dealer, to) > p.t 
 // framesOf returns the number of frames of rows.
 func (p *plan) framesOf(rows int) int { return (rows + p.rowsPerFrame - 1) / p.rowsPerFrame }
 
-// dealtFrames returns the number of frames of shares that a dealer sends to a party: rows of degree t,
-// followed by rows of degree 2t in separate frames.
+// dealtFrames returns the number of frames of shares that a dealer sends to a party: rows of degree
+// t, followed by rows of degree 2t in separate frames.
 func (p *plan) dealtFrames(dealer, to int) (low, high int) {
 	d := p.distance(dealer, to)
 	if d > p.t {
@@ -128,7 +128,8 @@ func (p *plan) slice(king, rows int) (from, to int) {
 	return king * rows / p.n, (king + 1) * rows / p.n
 }
 
-// senders returns the parties that send a king their shares of sharings of a degree, one per degree.
+// senders returns the parties that send a king their shares of sharings of a degree, one per
+// degree.
 func (p *plan) senders(king, degree int) []int {
 	list := make([]int, degree)
 	for k := range list {

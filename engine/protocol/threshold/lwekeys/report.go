@@ -11,10 +11,10 @@ import (
 	"github.com/lodge-mpc/lodge/engine/secret"
 )
 
-// The check of the opened values. With the weights of a coin that is tossed now, every party combines its
-// shares of each king's slice of each opening and broadcasts the results. A king also reports the
-// combinations of the shares that it received, except those of its last sender, which follow from the
-// opened values.
+// The check of the opened values. With the weights of a coin that is tossed now, every party
+// combines its shares of each king's slice of each opening and broadcasts the results. A king also
+// reports the combinations of the shares that it received, except those of its last sender, which
+// follow from the opened values.
 
 // tossChecks tosses the coin.
 func (p *party) tossChecks(_ context.Context, o *opening) (transition, error) {
@@ -46,8 +46,8 @@ func (p *party) slices() (list []*claims) {
 	return list
 }
 
-// report computes and sends this party's claims: the combination of its shares for each slice, and the
-// combinations of the received shares for the slice of which it is king.
+// report computes and sends this party's claims: the combination of its shares for each slice, and
+// the combinations of the received shares for the slice of which it is king.
 func (p *party) report(ctx context.Context, coin round.Digest) (transition, error) {
 	list := p.slices()
 	beta, room := make([]uint64, p.width), make([]uint64, p.width)
@@ -149,7 +149,8 @@ func (r reported) Step(_ context.Context, in round.Inbox) (transition, error) {
 	return round.Next(round.Round[Result](agreed{r.party, digest}), round.Broadcast(nameAgree, digest[:])), nil
 }
 
-// judge returns the first fault for which a party can be blamed, or the first fault if there is none.
+// judge returns the first fault for which a party can be blamed, or the first fault if there is
+// none.
 func (r reported) judge() error {
 	var first error
 	for _, c := range r.list {
@@ -165,10 +166,11 @@ func (r reported) judge() error {
 	return first
 }
 
-// judgeSlice compares the claims about a slice. If a king and a sender differ about the sent shares, they
-// know which of them lies. A king that differs from more parties than there may be liars is lying. If no
-// king and sender differ, the opened values match the shares of the king and its senders. Parties whose
-// shares do not lie on the same polynomial are then wrong, or the king and its senders are.
+// judgeSlice compares the claims about a slice. If a king and a sender differ about the sent
+// shares, they know which of them lies. A king that differs from more parties than there may be
+// liars is lying. If no king and sender differ, the opened values match the shares of the king and
+// its senders. Parties whose shares do not lie on the same polynomial are then wrong, or the king
+// and its senders are.
 func (r reported) judgeSlice(c *claims) error {
 	o, t := c.opening, r.t
 	quorum := o.quorum(c.king)

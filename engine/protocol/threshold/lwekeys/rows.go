@@ -68,7 +68,8 @@ func (p *party) rotationRows(i int, opened []uint64) {
 	}
 }
 
-// switchSamples computes the samples of the switching key for some coefficients of z: <a, s> + e + g_j z_k.
+// switchSamples computes the samples of the switching key for some coefficients of z: <a, s> + e +
+// g_j z_k.
 func (p *party) switchSamples(from, to int) {
 	a, room := make([]uint64, p.switches*p.dim), make([]uint64, p.dim)
 	for k := from; k < to; k++ {

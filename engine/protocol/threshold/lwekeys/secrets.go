@@ -28,8 +28,8 @@ func (p *party) openSquares(ctx context.Context) (transition, error) {
 	return round.Then(o.start(), p.makeSecrets), nil
 }
 
-// makeSecrets computes z, whose coefficients are differences of two of 2N bits, and s of n bits, and
-// opens the products.
+// makeSecrets computes z, whose coefficients are differences of two of 2N bits, and s of n bits,
+// and opens the products.
 func (p *party) makeSecrets(ctx context.Context, squares *opening) (transition, error) {
 	if err := p.takeBits(squares.opened); err != nil {
 		return transition{}, err
@@ -56,8 +56,9 @@ func (p *party) makeSecrets(ctx context.Context, squares *opening) (transition, 
 // Known is the argument of the hook threshold/known in tests: a party's shares of the secrets.
 type Known struct{ Z, S share.Vec }
 
-// takeBits sets z and s. It skips zeros and opened values that are not squares. The latter only occur if
-// a party cheats; the check of the opened values then identifies that party if the messages allow it.
+// takeBits sets z and s. It skips zeros and opened values that are not squares. The latter only
+// occur if a party cheats; the check of the opened values then identifies that party if the
+// messages allow it.
 func (p *party) takeBits(squares [][]uint64) error {
 	half := (p.Q + 1) / 2
 	need := 2*p.width + p.dim

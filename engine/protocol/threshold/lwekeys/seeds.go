@@ -7,9 +7,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/seeds"
 )
 
-// sendSeeds sends each party the seed of the shares that it expands, and the digest of the shares that it
-// will receive. This binds a dealer to every share before the coin of the check is tossed, and no party
-// needs to store shares until then.
+// sendSeeds sends each party the seed of the shares that it expands, and the digest of the shares
+// that it will receive. This binds a dealer to every share before the coin of the check is tossed,
+// and no party needs to store shares until then.
 func (p *party) sendSeeds(ctx context.Context) (transition, error) {
 	d, err := newDealer(p.Config, p.plan)
 	if err != nil {

@@ -76,8 +76,8 @@ func (r replies) Step(ctx context.Context, in round.Inbox) (round.Transition[*Ba
 	return round.Next(round.Round[*Batch](&extensions{run: r.run}), send...), nil
 }
 
-// choices are those of all transfers in their order: for each bit of moduli; then for each product xy those for the
-// correlations x, which are y, and those for y, which are x.
+// choices are those of all transfers in their order: for each bit of moduli; then for each product
+// xy those for the correlations x, which are y, and those for y, which are x.
 func (r *run) choices() []uint64 {
 	list := make([]uint64, 0, r.transfers()/64)
 	for p := range r.moduli {

@@ -20,9 +20,9 @@
 // the paper's.
 //
 // A plaintext of 2 or 3 is not a bit. Such a ciphertext has more noise than any gate's result,
-// perhaps deliberately. Bits returns an error for it. An adversary that can request
-// the decryption of chosen ciphertexts learns from such results the noise of other ciphertexts, and
-// from that their owners' secrets. The parties' policies must decide which ciphertexts may be decrypted.
+// perhaps deliberately. Bits returns an error for it. An adversary that can request the decryption
+// of chosen ciphertexts learns from such results the noise of other ciphertexts, and from that
+// their owners' secrets. The parties' policies must decide which ciphertexts may be decrypted.
 package mkdecrypt
 
 import (

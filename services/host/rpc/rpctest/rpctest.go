@@ -67,8 +67,8 @@ func (c *Conn) Close() error { return c.conn.Close() }
 // Closed returns a channel that is closed when either side has ended the connection.
 func (c *Conn) Closed() <-chan struct{} { return c.closed }
 
-// Window sets how many bytes of each response the server may send before the caller makes room for more. The caller never
-// does.
+// Window sets how many bytes of each response the server may send before the caller makes room for
+// more. The caller never does.
 func (c *Conn) Window(n uint32) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -58,8 +58,8 @@ func Fill(t testing.TB, dir string, free int64) (empty func()) {
 	}
 }
 
-// Move moves a file to another directory and leaves a symbolic link. A full disk there then fails writes to the file,
-// although the file system of its old directory has space.
+// Move moves a file to another directory and leaves a symbolic link. A full disk there then fails
+// writes to the file, although the file system of its old directory has space.
 func Move(t testing.TB, path, dir string) {
 	t.Helper()
 	to := filepath.Join(dir, filepath.Base(path))

@@ -2,8 +2,8 @@ package stock
 
 import "github.com/lodge-mpc/lodge/engine/kind"
 
-// Convolution is kind.ConvolutionShape as it is recorded: without a padding of zero. It is zero for other
-// tuples.
+// Convolution is kind.ConvolutionShape as it is recorded: without a padding of zero. It is zero for
+// other tuples.
 type Convolution struct {
 	Channels      int `json:"channels"`
 	Height        int `json:"height"`
