@@ -128,7 +128,7 @@ func (s *Store) choose(version uint64) (vaultkeys.MultikeyKey, error) {
 			return k, nil
 		}
 	}
-	return vaultkeys.MultikeyKey{}, rpc.Errorf(rpc.NotFound, "`lodge mk keys make` makes keys", "party %d has no multi-key keys in use for the context that the roster pins", s.Party)
+	return vaultkeys.MultikeyKey{}, rpc.Errorf(rpc.NotFound, "`lodge mk keys generate` makes keys", "party %d has no multi-key keys in use for the context that the roster pins", s.Party)
 }
 
 // unpack returns the bits of a request, which have exactly one encoding.

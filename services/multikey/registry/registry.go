@@ -97,7 +97,7 @@ func New(c Config) (*Registry, error) {
 		r.fault("own", ownFault, r.accept(list))
 	}
 	if e := r.book.current(r.Self); e != nil && e.Weak() {
-		c.Log.Warn("this party's multi-key keys name their owner by only 32 bits: make other keys with `lodge mk keys make`", "version", e.Version)
+		c.Log.Warn("this party's multi-key keys name their owner by only 32 bits: make other keys with `lodge mk keys generate`", "version", e.Version)
 	}
 	return r, err
 }
@@ -242,7 +242,7 @@ func (r *Registry) usable(id multikey.KeyID) (Entry, error) {
 	}
 	//lodge:check registry/disputed [run=TestCollidingOwners] a party whose signing key collides in 32 bits is accepted as the owner of another's keys
 	if x := r.disputed(e); x != nil {
-		return Entry{}, rpc.Errorf(rpc.Conflict, "have both parties make other keys, whose owners this version distinguishes: `lodge mk keys make`",
+		return Entry{}, rpc.Errorf(rpc.Conflict, "have both parties make other keys, whose owners this version distinguishes: `lodge mk keys generate`",
 			"%s and %s both claim the keys %x, and the numbers of their signing keys are the same", r.Names[e.Place], r.Names[x.Place], id[:4])
 	}
 	const next = "encrypt under the owner's current keys; `lodge mk registry list` lists them"
