@@ -203,7 +203,7 @@ var _ = Describe("processes that fail", Ordered, func() {
 		c.kill("p1")
 		Expect(os.WriteFile(path, []byte(good[:at]+flipped+good[at+1:]), 0o600)).To(Succeed())
 		session := c.launch("p1")
-		Eventually(session, 10*time.Second).Should(gexec.Exit(2))
+		Eventually(session, 10*time.Second).Should(gexec.Exit(1))
 		Expect(session.Err).To(gbytes.Say("is pinned"))
 		Expect(os.WriteFile(path, []byte(good), 0o600)).To(Succeed())
 		c.start("p1")

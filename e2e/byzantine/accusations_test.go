@@ -99,7 +99,7 @@ func TestProvedCheatExcludes(t *testing.T) {
 		if out, ok := c.lodge("accusations", "export", h.Accusations[0].ID, "--out", file, "--cluster", c.files.Dir, "--party", m.Name); !ok {
 			t.Fatal(out)
 		}
-		if out, ok := c.lodge("accusations", "verify", file, "--roster", filepath.Join(dir, "roster.yaml")); !ok || !strings.Contains(out, "proved: party 2 (p2) has cheated") {
+		if out, ok := c.lodge("accusations", "verify", file, "--roster", filepath.Join(dir, "roster.yaml")); !ok || !strings.Contains(out, "proved: party 2 (p2) cheated") {
 			t.Errorf("the file of party %d: %s", i, out)
 		}
 		b, err := os.ReadFile(file)

@@ -93,7 +93,7 @@ func nextOf(p evidence.Problem) string {
 }
 
 func printProved(w io.Writer, x provedRecord) error {
-	fmt.Fprintf(w, "proved: party %d (%s) cheated: it %s\n", x.Party, x.Culprit, cli.OneLine(x.Reason))
+	fmt.Fprintf(w, "proved: party %d (%s) cheated: %s\n", x.Party, x.Culprit, cli.OneLine(x.Reason))
 	t := cli.NewTable(w)
 	for _, row := range [][2]string{
 		{"kind, check", x.Kind + ", " + x.Check}, {"session", x.Session + " of " + x.Protocol + ", " + x.SessionID},
