@@ -301,7 +301,7 @@ func (c cluster) commands() {
 	if outside := c.run(*lodgeFlag, "compose", "--parties", "5"); inside != outside {
 		c.t.Errorf("inside:\n%s\noutside:\n%s", inside, outside)
 	}
-	if out := c.compose("run", "--rm", "--no-TTY", "init", "compose", "init", "/cluster"); !strings.Contains(out, "a cluster of 3 parties is there") {
+	if out := c.compose("run", "--rm", "--no-TTY", "init", "compose", "init", "/cluster"); !strings.Contains(out, "a cluster of 3 parties exists") {
 		c.t.Errorf("init again: %s", out)
 	}
 	if out := c.compose("exec", "--no-TTY", "p0", "lodge", "version"); !strings.HasPrefix(out, "lodge ") {
