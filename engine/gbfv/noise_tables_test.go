@@ -104,8 +104,8 @@ func patternTable(t testing.TB, b *strings.Builder, results []result) {
 	}
 }
 
-// honestTable prints how far honest batches stay below the bounds: in p128, or p256 for the set without
-// p128, up to blocks of 16.
+// honestTable prints how far honest batches stay below the bounds: in p128, or p256 for the set
+// without p128, up to blocks of 16.
 func honestTable(b *strings.Builder, results []result) {
 	fmt.Fprint(b, "\n### Honest batches\n\nDistance below the bound in bits, if all parties are honest.\n\n")
 	names := []string{"fresh", "tensor", "product", "mac.a", "mac.c", "phase"}
