@@ -72,7 +72,7 @@ func versioned() string {
 	GinkgoHelper()
 	root, err := filepath.Abs("..")
 	Expect(err).NotTo(HaveOccurred())
-	place := filepath.Join(root, "services", "job", "spec.go")
+	place := filepath.Join(root, "services", "session", "job", "spec.go")
 	b, err := os.ReadFile(place)
 	Expect(err).NotTo(HaveOccurred())
 	later := strings.Replace(string(b), "const ProtocolVersion = ", "const ProtocolVersion = 1000 + ", 1)
