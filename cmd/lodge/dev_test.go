@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,49 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal/terminaltest"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/try"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
-
-// screen collects the output of a command.
-type screen struct {
-	t    *testing.T
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *screen) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(b)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-// shows waits until all of the texts have been written.
-func (s *screen) shows(want ...string) {
-	s.t.Helper()
-	until := time.Now().Add(20 * time.Second)
-	for _, w := range want {
-		for !strings.Contains(s.String(), w) {
-			if time.Now().After(until) {
-				s.t.Fatalf("no %q in 20 s:\n%s", w, s)
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
-}
 
 // Invalid flags are rejected before the directory is made. Flags that contradict the existing
 // cluster are rejected too.
@@ -107,14 +72,14 @@ func TestDev(t *testing.T) {
 	for _, more := range [][]string{{"--parties", "2", "--params", "insecure-8"}, {"--dim", "8"}} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		out, said := &screen{t: t}, &screen{t: t}
+		out, said := &terminaltest.Screen{T: t}, &terminaltest.Screen{T: t}
 		root := lodgetest.NewLodge()
 		root.SetArgs(append(args, more...))
 		root.SetOut(out)
 		root.SetErr(said)
 		ended := make(chan error, 1)
 		go func() { ended <- root.ExecuteContext(ctx) }()
-		out.shows("}\n")
+		out.Shows("}\n")
 		var r try.DevReport
 		if err := json.Unmarshal([]byte(out.String()), &r); err != nil || r.Epoch != 1 || r.Available < 100 {
 			t.Errorf("%v: %s", err, out)

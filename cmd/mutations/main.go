@@ -125,7 +125,8 @@ func print(out io.Writer, r result, asJSON bool) {
 	}
 }
 
-// conclude prints the sum and what was left out. The error says which verifications have no test.
+// conclude prints the totals and the skipped checks. The error names the checks that were not
+// caught.
 func conclude(out io.Writer, results []result, left []string, asJSON bool) error {
 	var bad []string
 	for _, r := range results {
@@ -134,7 +135,7 @@ func conclude(out io.Writer, results []result, left []string, asJSON bool) error
 		}
 	}
 	if !asJSON {
-		fmt.Fprintf(out, "%d of %d verifications are missed by a test when they are off\n", len(results)-len(bad), len(results))
+		fmt.Fprintf(out, "%d of %d checks caught: a test fails without the check\n", len(results)-len(bad), len(results))
 		if len(left) > 0 {
 			fmt.Fprintf(out, "left out %d: %s\n", len(left), strings.Join(left, " "))
 		}

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +15,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal/terminaltest"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
@@ -34,39 +33,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// screen collects output.
-type screen struct {
-	t    *testing.T
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *screen) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(b)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-// shows waits until all of the texts have been written.
-func (s *screen) shows(want ...string) {
-	s.t.Helper()
-	until := time.Now().Add(20 * time.Second)
-	for _, w := range want {
-		for !strings.Contains(s.String(), w) {
-			if time.Now().After(until) {
-				s.t.Fatalf("no %q in 20 s:\n%s", w, s)
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
-}
-
 // Tend restarts a killed process and gives up a process that cannot start. The other processes
 // serve all the time.
 func TestTend(t *testing.T) {
@@ -74,7 +40,7 @@ func TestTend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := &screen{t: t}
+	said := &terminaltest.Screen{T: t}
 	c, err := Open(t.Context(), terminal.NewProgress(said), net)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +55,7 @@ func TestTend(t *testing.T) {
 	if err := p0.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	said.shows("p0 was killed (signal 9); starting it again\n")
+	said.Shows("p0 was killed (signal 9); starting it again\n")
 	answers := func(i int) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
@@ -104,7 +70,7 @@ func TestTend(t *testing.T) {
 	if err := errors.Join(os.Remove(p1.config), p1.cmd.Process.Kill()); err != nil {
 		t.Fatal(err)
 	}
-	said.shows("p1 was killed (signal 9); starting it again\n", "p1 has ended (exit status 1): ",
+	said.Shows("p1 was killed (signal 9); starting it again\n", "p1 has ended (exit status 1): ",
 		"party.yaml: no such file or directory", ", 3 times in a row: it stays down, and the others go on; see "+p1.Log)
 	select {
 	case <-coordinator.done:
@@ -127,7 +93,7 @@ func TestTend(t *testing.T) {
 
 // Tend returns an error when no process runs any more.
 func TestTendNothing(t *testing.T) {
-	dir, said := t.TempDir(), &screen{t: t}
+	dir, said := t.TempDir(), &terminaltest.Screen{T: t}
 	c := &Cluster{Dir: dir, Keep: true, Progress: terminal.NewProgress(said)}
 	defer c.Stop()
 	if err := c.start("p0", "party", filepath.Join(dir, "nowhere.yaml"), anyCPU); err != nil {
@@ -136,7 +102,7 @@ func TestTendNothing(t *testing.T) {
 	if err := c.Tend(t.Context(), Restarts{Settled: time.Hour, Pause: time.Millisecond, Quick: 2}); err == nil || !strings.Contains(err.Error(), dir) {
 		t.Error(err)
 	}
-	said.shows("2 times in a row")
+	said.Shows("2 times in a row")
 }
 
 // Quorums lists every choice of parties once, in order, and stops after the limit.
