@@ -254,6 +254,13 @@ func (o *Options) linearVectors(ctx context.Context, v LinearVector) (list []Res
 		over("_bytes_over_double", 3, "the same, bytes")), nil
 }
 
+// renew replaces the keys if they have proved inputs: a key proves one input.
+func (k *linearKeys) renew(proved *linear.Inputs) {
+	if k.HasProof() && proved != nil {
+		k.secret, k.public = k.Generate(false, k.source())
+	}
+}
+
 // received are inputs as the evaluator has them: checked, if there is a proof.
 func (k *linearKeys) received(in *linear.Inputs) (*linear.Inputs, error) {
 	if !k.HasProof() {
@@ -287,9 +294,7 @@ func (k *linearKeys) vector(v LinearVector, packing linear.Packing) (*linearWork
 	answers, shares, opened := make([][]byte, p.Answers), make([][]uint64, p.Answers), make([][]uint64, p.Answers)
 	w := &linearWork{up: p.UpBytes(), down: p.DownBytes()}
 	w.encrypt = func() (err error) {
-		if k.HasProof() && in != nil { // a key proves one input
-			k.secret, k.public = k.Generate(false, k.source())
-		}
+		k.renew(in)
 		in, err = p.Encrypt(k.secret, mine, 1, k.source())
 		return err
 	}
@@ -350,11 +355,18 @@ func newLinearBatch(x LinearBatch) (*linearWork, error) {
 	answers, shares, opened := make([][]byte, p.Answers), make([][]uint64, p.Answers), make([][]uint64, p.Answers)
 	w := &linearWork{up: p.UpBytes(), down: p.DownBytes()}
 	w.encrypt = func() (err error) {
+		k.renew(in)
 		in, err = p.Encrypt(k.secret, mine, 1, k.source())
 		return err
 	}
+	opens := k.secret // the key that answers are under
 	w.evaluate = func() error {
-		e, err := p.Evaluator(k.public, in)
+		received, err := k.received(in)
+		if err != nil {
+			return err
+		}
+		opens = k.secret
+		e, err := p.Evaluator(k.public, received)
 		for g := 0; err == nil && g < len(answers); g++ {
 			answers[g], shares[g], err = e.Answer(g, vectors, nil, k.source())
 		}
@@ -362,7 +374,7 @@ func newLinearBatch(x LinearBatch) (*linearWork, error) {
 	}
 	w.open = func() (err error) {
 		for g := range answers {
-			if opened[g], err = p.Open(k.secret, g, answers[g]); err != nil {
+			if opened[g], err = p.Open(opens, g, answers[g]); err != nil {
 				return err
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -127,6 +128,34 @@ func TestPaperRows(t *testing.T) {
 
 // The moduli of Crypt-CNN's table 3 give the number of slots in the table. The even modulus in the
 // paper's text gives 0.
+// TestBatchOfProvedInputs measures the sum over matrices twice: the evaluator checks the proof, and
+// the second measurement needs new keys.
+func TestBatchOfProvedInputs(t *testing.T) {
+	w, err := newLinearBatch(LinearBatch{Set: "insecure-V6-32-proved", Rows: 4, Cols: 4, Count: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.once(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNoFailedRows: every figure that the published page lacks has a reason other than a failure.
+func TestNoFailedRows(t *testing.T) {
+	page, err := os.ReadFile("../docs/measurements/benchmarks-papers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(page, []byte("Crypt-CNN")) {
+		t.Fatal("the page lacks the tables of Crypt-CNN")
+	}
+	for line := range bytes.Lines(page) {
+		if bytes.Contains(line, []byte("| failed")) {
+			t.Errorf("a measurement failed: %s", line)
+		}
+	}
+}
+
 func TestSlotsModulo(t *testing.T) {
 	for _, r := range cryptCNNTables[2].rows {
 		for i, modulus := range r.of.plain {
