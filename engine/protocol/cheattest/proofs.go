@@ -28,7 +28,7 @@ func ofProofs() []*Cheat {
 			return func(h byzantine.Hooks, _ *Env) {
 				var sizes params.Proof
 				byzantine.On(h, step.name+"/witness", func(p *popk.Prover) { sizes = p.Sizes() })
-				byzantine.On(h, step.name+"/responses", func(r []popk.Response) { change(sizes, r) })
+				byzantine.On(h, step.name+"/response", func(r []popk.Response) { change(sizes, r) })
 			}
 		}
 		set := func(p intpoly.Poly, v *big.Int, off int64) { p.SetBig(0, new(big.Int).Add(v, big.NewInt(off))) }
@@ -126,7 +126,7 @@ func ofWitnesses() []*Cheat {
 					sizes = p.Sizes()
 					lengthen(e, p.Witness(0), 1<<20)
 				})
-				byzantine.On(h, "triple/responses", func(list []popk.Response) {
+				byzantine.On(h, "triple/response", func(list []popk.Response) {
 					for _, r := range list {
 						for k := range e.Scheme.N() {
 							if v := r.Z().Big(k); v.CmpAbs(sizes.B1) >= 0 {

@@ -65,7 +65,7 @@ func exchange(ctx context.Context, p *party, step string, n int, make1 func(i in
 	}
 	t, err := round.CommitOpenStream(p.Session, round.Streamed{
 		Step:  step,
-		Body:  round.Frames(n, func(i int) ([]byte, error) { return frames[i], nil }),
+		Body:  round.FrameList(frames),
 		Limit: func(round.Party) round.Limit { return p.limit(n) },
 		Sink:  f,
 	}, p.Source.Stream("nonce "+step))

@@ -77,7 +77,7 @@ func batch(t *testing.T, s *gbfv.Scheme, n int, security string, h byzantine.Hoo
 	}
 	v.fresh, v.product, v.rotated = measure(alpha), measure(e.Mul(e.Left(alpha), e.Right(alpha))), measure(rotated)
 
-	watch := byzantine.On(byzantine.New(), "triple/evaluated", func(list []*gbfv.Ciphertext) {
+	watch := byzantine.On(byzantine.New(), "triple/compared", func(list []*gbfv.Ciphertext) {
 		for _, ct := range list {
 			v.decrypted = max(v.decrypted, measure(ct))
 		}

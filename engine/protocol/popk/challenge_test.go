@@ -147,7 +147,7 @@ func simulated(b *bench, c *Config, guess [][]byte) byzantine.Hooks {
 			copy(digestAt((*statement)[len(d):], j), d[:])
 		}
 	})
-	byzantine.On(h, "p/responses", func(own []response) {
+	byzantine.On(h, "p/response", func(own []response) {
 		for j, r := range own {
 			r.wipe()
 			intpoly.Add(r.z, r.z, masks[j].z)

@@ -205,7 +205,7 @@ func TestAnswersAreFlooded(t *testing.T) {
 		answers := make([][]ring.Poly, 3)
 		var options []roundtest.Option
 		for p := range round.Party(3) {
-			options = append(options, roundtest.Watch(p, byzantine.On(byzantine.New(), "test/answer", func(a []ring.Poly) {
+			options = append(options, roundtest.Watch(p, byzantine.On(byzantine.New(), "test/answers", func(a []ring.Poly) {
 				for _, x := range a {
 					answers[p] = append(answers[p], x.Clone())
 				}

@@ -86,7 +86,7 @@ func TestSharesOfZeroHideTheNoise(t *testing.T) {
 	n, count := 0, 0
 	for range 20 {
 		var answer ring.Poly
-		hook := byzantine.On(byzantine.New(), "test/answer", func(a []ring.Poly) { answer = a[0].Clone() })
+		hook := byzantine.On(byzantine.New(), "test/answers", func(a []ring.Poly) { answer = a[0].Clone() })
 		w.flood(t, []int{0, 1}, []*bgv.Ciphertext{ct}, Outside, roundtest.Watch(0, hook)).OK(t)
 		n, count = n+right(answer), count+w.N()
 	}

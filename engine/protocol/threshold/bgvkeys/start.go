@@ -106,9 +106,7 @@ func (p *party) deal(ctx context.Context, coin round.Digest) (transition, error)
 	if err := p.foldKnown(ctx); err != nil {
 		return transition{}, err
 	}
-	polynomial := p.announce()
-	round.Expose(p.Session, namePolynomial, polynomial)
-	send := []round.Message{round.Broadcast(namePolynomial, p.packAnnounced(polynomial))}
+	send := []round.Message{{To: round.All, Name: namePolynomial, Body: round.Encoded(p.announce(), p.packAnnounced)}}
 	for _, i := range p.dealer.receivers() {
 		send = append(send, round.Message{To: round.Party(i), Name: nameShares, Body: p.dealer.body(i)})
 	}
@@ -182,7 +180,6 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 	}
 	r.received.wipe()
 	r.own.wipe()
-	round.Expose(r.Session, nameComplaints, complaints)
 	//lodge:check bgvkeys/degree [swap=complaints=>make([]byte, r.n)] [run=Degree] a party that
 	//  received wrong shares does not complain
 	return complaint.Hear(complaint.Hearing{

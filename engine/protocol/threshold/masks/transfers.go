@@ -49,7 +49,7 @@ func (r replies) Wants() []round.Want {
 
 func (r replies) Step(ctx context.Context, in round.Inbox) (round.Transition[*Batch], error) {
 	choices := r.choices()
-	round.Expose(r.Session, r.name("extension"), choices)
+	round.Expose(r.Session, r.name("choices"), choices)
 	send := make([]round.Message, r.Session.Self)
 	err := parallel.Try(ctx, r.Workers, len(send), func(k int) error {
 		p := round.Party(k)
@@ -65,7 +65,7 @@ func (r replies) Step(ctx context.Context, in round.Inbox) (round.Transition[*Ba
 		}
 		send[k] = round.Message{
 			To: p, Name: r.name("extension"),
-			Body: round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil }),
+			Body: round.FrameList(frames),
 		}
 		return nil
 	})
