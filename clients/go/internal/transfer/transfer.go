@@ -16,7 +16,7 @@ type Stream[M any] interface {
 	CloseSend() error
 }
 
-// Sender sends the requests of a call. After an error it sends nothing more.
+// Sender sends the requests of a call, up to the first error.
 type Sender[M any] struct {
 	stream Stream[M]
 	err    error
