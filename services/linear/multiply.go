@@ -30,7 +30,7 @@ type product struct {
 // Multiply implements the service.
 func (s *Service) Multiply(stream linearv1.LinearService_MultiplyServer) error {
 	err := s.multiply(stream)
-	s.Metrics.LinearProduct(metrics.LinearOutsourced, outcome(err))
+	s.Metrics.Count(metrics.LinearProducts, 1, metrics.LinearOutsourced, outcome(err))
 	return err
 }
 
@@ -224,7 +224,7 @@ func (s *Service) answers(ctx context.Context, p *product, f func([]byte) error)
 				return err
 			}
 		}
-		s.Metrics.LinearAnswers(metrics.LinearOutsourced, len(list))
+		s.Metrics.Count(metrics.LinearAnswers, len(list), metrics.LinearOutsourced)
 	}
 	return nil
 }

@@ -106,7 +106,8 @@ func (s *Store) measure() {
 			active++
 		}
 	}
-	s.Metrics.MultikeyOwn(active, len(all)-active)
+	s.Metrics.Set(metrics.MultikeyOwn, float64(active), "active")
+	s.Metrics.Set(metrics.MultikeyOwn, float64(len(all)-active), "retired")
 }
 
 // Wait returns when no keys are being made.
