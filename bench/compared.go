@@ -66,17 +66,17 @@ func RunPapers(ctx context.Context, rows []PaperRow, available func() uint64, sa
 
 // compare returns the cells of a row, with the measured values or the reason why they are missing.
 func (r PaperRow) compare(values []float64, missing string) (list []Compared) {
-	for i, c := range r.table.columns {
+	for i, c := range r.table.Columns {
 		x := Compared{
-			Table: r.Table, Source: r.table.source, Row: r.Label, Column: c.name, Unit: c.unit, With: r.with, Missing: missing,
-			Differs: r.table.differs, title: r.table.title, machine: r.table.machine, set: r.set,
+			Table: r.Table, Source: r.table.Source, Row: r.Label, Column: c.Name, Unit: c.Unit, With: r.with, Missing: missing,
+			Differs: r.table.Differs, title: r.table.Title, machine: r.table.Machine, set: r.set,
 		}
-		if f := r.row.figures[i]; f != 0 {
+		if f := r.row.Figures[i]; f != 0 {
 			x.Paper = &f
 		}
 		if missing == "" {
 			x.Value = &values[i]
-			if x.Paper != nil && (c.unit == "s" || c.unit == "B") {
+			if x.Paper != nil && (c.Unit == "s" || c.Unit == "B") {
 				ratio := *x.Paper / values[i]
 				x.Ratio = &ratio
 			}

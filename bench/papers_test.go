@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,34 +23,37 @@ var everything = regexp.MustCompile("")
 func TestPublishedTables(t *testing.T) {
 	names := map[string]bool{}
 	for _, x := range tables() {
-		if names[x.name] || x.source == "" || x.title == "" || len(x.rows) == 0 || len(x.differs) == 0 {
-			t.Errorf("%s: a name that appears twice, or a head that is not complete", x.name)
+		if names[x.Name] || x.Source == "" || x.Title == "" || len(x.Rows) == 0 || len(x.Differs) == 0 {
+			t.Errorf("%s: a name that appears twice, or a head that is not complete", x.Name)
 		}
-		names[x.name] = true
+		names[x.Name] = true
 		labels, published := map[string]bool{}, 0
-		for _, r := range x.rows {
-			if labels[r.label] {
-				t.Errorf("%s: two rows %q", x.name, r.label)
+		for _, r := range x.Rows {
+			if labels[r.Label] {
+				t.Errorf("%s: two rows %q", x.Name, r.Label)
 			}
-			labels[r.label] = true
-			if len(r.figures) != len(x.columns) {
-				t.Errorf("%s, %s: %d figures for %d columns", x.name, r.label, len(r.figures), len(x.columns))
+			labels[r.Label] = true
+			if _, ok := packings[r.Of.Packing]; !ok && x.Measure == "vector" {
+				t.Errorf("%s, %s: unknown packing %q", x.Name, r.Label, r.Of.Packing)
 			}
-			for _, f := range r.figures {
+			if len(r.Figures) != len(x.Columns) {
+				t.Errorf("%s, %s: %d figures for %d columns", x.Name, r.Label, len(r.Figures), len(x.Columns))
+			}
+			for _, f := range r.Figures {
 				if f > 0 {
 					published++
 				}
 			}
 		}
 		if published == 0 {
-			t.Errorf("%s has no published figure", x.name)
+			t.Errorf("%s has no published figure", x.Name)
 		}
 	}
 	rows := options(t).Papers(everything, nil, false)
 	missing := map[string]string{}
 	for _, x := range tables() {
-		for _, r := range x.rows {
-			missing[x.name+"/"+r.label] = r.missing
+		for _, r := range x.Rows {
+			missing[x.Name+"/"+r.Label] = r.Missing
 		}
 	}
 	if len(rows) != len(missing) {
@@ -126,8 +130,6 @@ func TestPaperRows(t *testing.T) {
 	}
 }
 
-// The moduli of Crypt-CNN's table 3 give the number of slots in the table. The even modulus in the
-// paper's text gives 0.
 // TestBatchOfProvedInputs measures the sum over matrices twice: the evaluator checks the proof, and
 // the second measurement needs new keys.
 func TestBatchOfProvedInputs(t *testing.T) {
@@ -156,11 +158,15 @@ func TestNoFailedRows(t *testing.T) {
 	}
 }
 
+// The moduli of Crypt-CNN's table 3 give the number of slots in the table. The even modulus in the
+// paper's text gives 0.
 func TestSlotsModulo(t *testing.T) {
-	for _, r := range cryptCNNTables[2].rows {
-		for i, modulus := range r.of.plain {
-			if got := slotsModulo(modulus, r.of.dim); float64(got) != r.figures[i] {
-				t.Errorf("%s: t = %d gives %d slots", r.label, modulus, got)
+	all := tables()
+	slots := all[slices.IndexFunc(all, func(x table) bool { return x.Measure == "slots" })]
+	for _, r := range slots.Rows {
+		for i, modulus := range r.Of.Plain {
+			if got := slotsModulo(modulus, r.Of.Dim); float64(got) != r.Figures[i] {
+				t.Errorf("%s: t = %d gives %d slots", r.Label, modulus, got)
 			}
 		}
 	}
@@ -176,12 +182,12 @@ func TestPaperFlags(t *testing.T) {
 	o.Field, o.Dimension = "p256", 256
 	labels := map[string]PaperRow{}
 	for _, r := range o.Papers(everything, nil, false) {
-		if r.Missing == "" && r.row.of.field != "" && r.row.of.field != "p256" {
+		if r.Missing == "" && r.row.Of.Field != "" && r.row.Of.Field != "p256" {
 			t.Errorf("%s, %s is of another field", r.Table, r.Label)
 		}
 		labels[r.Table+"/"+r.Label] = r
 	}
-	if r, ok := labels["matrigear-6/log p = 256, Params I, d = 256"]; !ok || r.row.figures[0] != 0 || r.with != "S14-64, p256, d = 256" {
+	if r, ok := labels["matrigear-6/log p = 256, Params I, d = 256"]; !ok || r.row.Figures[0] != 0 || r.with != "S14-64, p256, d = 256" {
 		t.Errorf("%+v", r)
 	}
 	if _, ok := labels["matrigear-7/d = 256, log p = 256"]; !ok {
@@ -197,8 +203,8 @@ func TestPaperFlags(t *testing.T) {
 func TestPaperMemory(t *testing.T) {
 	small := func(context.Context) ([]float64, error) { return []float64{1, 2}, nil }
 	fails := func(context.Context) ([]float64, error) { return nil, errors.New("broken") }
-	x := &table{name: "x", columns: []column{{"unit", "s"}, {"amortised", "s"}}}
-	r := &tableRow{figures: []float64{1, 0}}
+	x := &table{Name: "x", Columns: []column{{"unit", "s"}, {"amortised", "s"}}}
+	r := &tableRow{Figures: []float64{1, 0}}
 	rows := []PaperRow{{Memory: 2e9, run: small, table: x, row: r}, {Memory: 1e9, run: small, table: x, row: r}, {run: fails, table: x, row: r}}
 	list, err := RunPapers(t.Context(), rows, func() uint64 { return 1500e6 }, func(string) {})
 	if err != nil || len(list) != 4 {
