@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -117,16 +117,27 @@ func TestPaperRows(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
 	}
-	var page, asJSON bytes.Buffer
-	if err := errors.Join(WriteComparisonPage(&page, "", ThisMachine(), "`x`", list), WriteComparisonJSON(&asJSON, list)); err != nil {
+	var page, data, asJSON bytes.Buffer
+	if err := errors.Join(WriteComparisonPage(&page, &data, nil, ThisMachine(), "`x`", list), WriteComparisonJSON(&asJSON, list)); err != nil {
 		t.Fatal(err)
 	}
 	var back []Compared
 	if err := json.Unmarshal(asJSON.Bytes(), &back); err != nil || len(back) != len(list) {
 		t.Errorf("%d cells in JSON, %v", len(back), err)
 	}
-	if !strings.Contains(page.String(), "| log p = 128, Params I | unit | 56.62 ms |") {
-		t.Errorf("the page has no row of table 5\n%s", page.String())
+	if !strings.Contains(page.String(), "| log p = 128, Params I | 56.62 ms |") || strings.Contains(page.String(), "| - |") {
+		t.Errorf("the page has no row of table 5, or rows without a comparison\n%s", page.String())
+	}
+	var stored []Section[Cell]
+	if err := json.Unmarshal(data.Bytes(), &stored); err != nil {
+		t.Fatal(err)
+	}
+	cells := 0
+	for _, s := range stored {
+		cells += len(s.Rows)
+	}
+	if cells != len(list) {
+		t.Errorf("the file has %d of %d cells", cells, len(list))
 	}
 }
 
@@ -142,19 +153,19 @@ func TestBatchOfProvedInputs(t *testing.T) {
 	}
 }
 
-// TestNoFailedRows: every figure that the published page lacks has a reason other than a failure.
+// TestNoFailedRows: every figure of ours that the file lacks has a reason other than a failure.
 func TestNoFailedRows(t *testing.T) {
-	page, err := os.ReadFile("../docs/measurements/benchmarks-papers.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Contains(page, []byte("Crypt-CNN")) {
-		t.Fatal("the page lacks the tables of Crypt-CNN")
-	}
-	for line := range bytes.Lines(page) {
-		if bytes.Contains(line, []byte("| failed")) {
-			t.Errorf("a measurement failed: %s", line)
+	cells := 0
+	for _, s := range figures[Cell](t, "benchmarks-papers") {
+		for _, c := range s.Rows {
+			cells++
+			if c.Value == nil && c.Missing == "" || strings.Contains(c.Missing, "failed") {
+				t.Errorf("%s has no figure: %+v", s.Heading, c)
+			}
 		}
+	}
+	if cells < 300 {
+		t.Errorf("the file has %d cells", cells)
 	}
 }
 
@@ -264,22 +275,35 @@ func TestKeyBytes(t *testing.T) {
 // A page keeps the sections that a run did not measure, and replaces those that it did.
 func TestPageKeepsSections(t *testing.T) {
 	m := ThisMachine()
-	write := func(old string, list ...Result) string {
-		var b bytes.Buffer
-		if err := WritePage(&b, old, m, "`first`", list); err != nil {
+	var page, data bytes.Buffer
+	want := 1.0
+	write := func(list ...Result) {
+		old := bytes.Clone(data.Bytes())
+		page.Reset()
+		data.Reset()
+		if err := WritePage(&page, &data, old, m, "`first`", list); err != nil {
 			t.Fatal(err)
 		}
-		return b.String()
 	}
-	old := write("", Result{Name: "a", Unit: "s", Value: 1, section: "Kernels"}, Result{Name: "b", Unit: "s", Value: 2, section: "Stock"})
-	text := write(old, Result{Name: "a", Unit: "s", Value: 3, section: "Kernels"}, Result{Name: "c", Unit: "s", Value: 4, section: "Gates"})
+	result := func(name string, value float64, section string) Result {
+		return Result{Name: name, Unit: "s", Value: value, section: section, Want: &want, WantRatio: &want}
+	}
+	write(result("a", 1, "Kernels"), result("b", 2, "Stock"))
+	write(result("a", 3, "Kernels"), result("c", 4, "Gates"), Result{Name: "detail", Unit: "s", Value: 5, section: "Gates"})
+	text := page.String()
 	for _, want := range []string{"| `a` | 3 s |", "| `b` | 2 s |", "| `c` | 4 s |"} {
 		if strings.Count(text, want) != 1 {
 			t.Errorf("%q appears %d times in\n%s", want, strings.Count(text, want), text)
 		}
 	}
-	if strings.Contains(text, "| 1 s |") || strings.Count(text, "## Kernels") != 1 || strings.Count(text, "## "+preambleSection) != 1 {
+	if strings.Contains(text, "`a` | 1 s |") || strings.Count(text, "## Kernels") != 1 || strings.Contains(text, "`detail`") {
 		t.Errorf("the page is\n%s", text)
+	}
+	if strings.Count(data.String(), `"heading": "Kernels"`) != 1 || !strings.Contains(data.String(), `"name": "detail"`) {
+		t.Errorf("the figures are\n%s", data.String())
+	}
+	if err := WritePage(io.Discard, io.Discard, []byte("{"), m, "", nil); err == nil {
+		t.Error("a broken file of figures is overwritten")
 	}
 }
 
