@@ -55,7 +55,7 @@ func (id *Identity) Started() (moved bool) {
 	return moved
 }
 
-// NewIdentity is that of a store that begins now.
+// NewIdentity returns the identity of a new store, with a random id.
 func (v *Store) NewIdentity() *Identity {
 	id := &Identity{ID: make([]byte, IDLen), Created: v.Clock().UTC(), Generation: 1, Floor: 1, Lineage: v.Backend.Lineage()}
 	rand.Read(id.ID)
