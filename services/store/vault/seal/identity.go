@@ -44,8 +44,8 @@ func (id *Identity) First(peer int) uint64 {
 	return id.Floor
 }
 
-// Started moves on the start that peers are told who have acknowledged the last, and reports
-// whether there is one.
+// Started sets First to the present generation for each peer that has acknowledged the store since
+// the start that it was told. It reports whether there is such a peer.
 func (id *Identity) Started() (moved bool) {
 	for _, p := range id.Peers {
 		if p.Since {
