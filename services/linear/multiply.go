@@ -177,8 +177,7 @@ func inputs(yield func(part) bool, scheme *linear.Scheme, key func() *linear.Pub
 // polynomial returns the memory of a polynomial modulo Q, in bytes.
 func polynomial(s *linear.Scheme) uint64 { return uint64(8 * s.N() * len(s.Q)) }
 
-// Number of polynomials that an answer needs while it is computed, and that a public key consists
-// of.
+// perAnswer is the number of polynomials in memory while an answer is computed.
 const perAnswer = 12
 
 func keyRoom(s *linear.Scheme, products bool) uint64 {

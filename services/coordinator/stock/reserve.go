@@ -363,8 +363,8 @@ func (s *Service) abandon(r *tuplesv1.Reservation, key string, answered <-chan s
 	}()
 }
 
-// stops reports whether the coordinator has begun to stop. It returns true before calls end because
-// of that.
+// stops reports whether the coordinator has begun to stop. It already returns true when the first
+// call ends for this reason.
 func (s *Service) stops() bool {
 	life := s.life.Load()
 	return life != nil && (*life).Err() != nil
