@@ -12,8 +12,16 @@ import (
 
 // Compared is one published figure and the measured one.
 type Compared struct {
-	Table  string   `json:"table"`
-	Source string   `json:"source"`
+	Table  string `json:"table"`
+	Source string `json:"source"`
+	Cell
+	Differs []string `json:"differs,omitempty"`
+
+	title, machine, set string
+}
+
+// Cell is a published figure and the measured one without the head of their table.
+type Cell struct {
 	Row    string   `json:"row"`
 	Column string   `json:"column"`
 	Unit   string   `json:"unit"`
@@ -24,9 +32,6 @@ type Compared struct {
 	Ratio   *float64 `json:"paper_over_value"`
 	With    string   `json:"with,omitempty"`    // the parameters of our measurement
 	Missing string   `json:"missing,omitempty"` // why there is no figure of ours
-	Differs []string `json:"differs,omitempty"`
-
-	title, machine, set string
 }
 
 // RunPapers measures the rows and returns all of their cells. A row that needs more memory than is
@@ -66,17 +71,17 @@ func RunPapers(ctx context.Context, rows []PaperRow, available func() uint64, sa
 
 // compare returns the cells of a row, with the measured values or the reason why they are missing.
 func (r PaperRow) compare(values []float64, missing string) (list []Compared) {
-	for i, c := range r.table.columns {
+	for i, c := range r.table.Columns {
 		x := Compared{
-			Table: r.Table, Source: r.table.source, Row: r.Label, Column: c.name, Unit: c.unit, With: r.with, Missing: missing,
-			Differs: r.table.differs, title: r.table.title, machine: r.table.machine, set: r.set,
+			Table: r.Table, Source: r.table.Source, Cell: Cell{Row: r.Label, Column: c.Name, Unit: c.Unit, With: r.with, Missing: missing},
+			Differs: r.table.Differs, title: r.table.Title, machine: r.table.Machine, set: r.set,
 		}
-		if f := r.row.figures[i]; f != 0 {
+		if f := r.row.Figures[i]; f != 0 {
 			x.Paper = &f
 		}
 		if missing == "" {
 			x.Value = &values[i]
-			if x.Paper != nil && (c.unit == "s" || c.unit == "B") {
+			if x.Paper != nil && (c.Unit == "s" || c.Unit == "B") {
 				ratio := *x.Paper / values[i]
 				x.Ratio = &ratio
 			}
@@ -172,7 +177,7 @@ func notesOf(cells []Compared) (notes []string) {
 }
 
 // figure prints a value with its unit.
-func (c Compared) figure(v *float64) string {
+func (c Cell) figure(v *float64) string {
 	if v == nil {
 		return "-"
 	}
@@ -253,47 +258,77 @@ func WritePlan(w io.Writer, rows []PaperRow, available uint64) error {
 	return err
 }
 
-// WriteComparisonPage writes the tables in Markdown, with the machine and the command of each.
-// Tables of the old page that the list does not have stay as they are. An empty old page is
-// allowed.
-func WriteComparisonPage(w io.Writer, old string, m Machine, command string, list []Compared) error {
-	headings, sections := split(old)
+// WriteComparisonPage writes the cells of all tables as JSON, and a page in Markdown with those
+// that have a published time or size and ours. Tables of the old data that the list does not have
+// stay as they are.
+func WriteComparisonPage(page, data io.Writer, old []byte, m Machine, command string, list []Compared) error {
+	var measured []Section[Cell]
 	for _, cells := range byTable(list) {
 		first := cells[0]
-		heading := first.Source + ": " + first.title
-		if !slices.Contains(headings, heading) {
-			headings = append(headings, heading)
+		s := Section[Cell]{
+			Heading: first.Source + ": " + first.title, Machine: m.Line(), Command: command,
+			Paper: first.machine, Differs: first.Differs,
 		}
-		sections[heading] = m.Line() + ". Command: " + command + ".\n\n" + comparison(cells)
+		for _, c := range cells {
+			s.Rows = append(s.Rows, c.Cell)
+		}
+		measured = append(measured, s)
 	}
-	return writeSections(w, comparisonPreamble, headings, sections)
+	all, text, err := merge(old, measured)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	about := func(s Section[Cell]) string { return s.Machine + ". Command: " + s.Command + ".\n" }
+	b.WriteString(papersHead + about(all[0]))
+	for _, s := range all {
+		s.Rows = slices.DeleteFunc(s.Rows, func(c Cell) bool { return c.Ratio == nil })
+		if len(s.Rows) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n", s.Heading)
+		if about(s) != about(all[0]) {
+			b.WriteString(about(s) + "\n")
+		}
+		b.WriteString(comparison(s))
+	}
+	return writeBoth(page, b.String(), data, text)
 }
 
-// comparison is the text of one table.
-func comparison(cells []Compared) string {
+// comparison is the text of one table: a line for each row, with the cells of a row in the order of
+// the columns.
+func comparison(s Section[Cell]) string {
 	var b strings.Builder
-	if machine := cells[0].machine; machine != "" {
-		fmt.Fprintf(&b, "The paper: %s.\n\n", machine)
+	if s.Paper != "" {
+		fmt.Fprintf(&b, "The paper: %s.\n\n", s.Paper)
 	}
 	b.WriteString("What differs:\n\n")
-	for _, d := range cells[0].Differs {
+	for _, d := range s.Differs {
 		fmt.Fprintf(&b, "- %s\n", d)
 	}
-	b.WriteString("\n| row | column | paper | ours | paper over ours | parameters of ours, or why there is no figure |\n|---|---|---:|---:|---:|---|\n")
-	for _, c := range cells {
-		remark := c.With
-		if c.Missing != "" {
-			remark = c.Missing
+	var columns []string
+	for _, c := range s.Rows {
+		if !slices.Contains(columns, c.Column) {
+			columns = append(columns, c.Column)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", c.Row, c.Column, c.figure(c.Paper), c.figure(c.Value), short(c.Ratio), remark)
+	}
+	b.WriteString("\n| row |")
+	for _, c := range columns {
+		fmt.Fprintf(&b, " %s: paper | ours | ratio |", c)
+	}
+	b.WriteString(" parameters of ours |\n|---|" + strings.Repeat("---:|---:|---:|", len(columns)) + "---|\n")
+	for rest := s.Rows; len(rest) > 0; {
+		first := rest[0]
+		fmt.Fprintf(&b, "| %s |", first.Row)
+		for _, column := range columns {
+			if len(rest) > 0 && rest[0].Row == first.Row && rest[0].Column == column {
+				fmt.Fprintf(&b, " %s | %s | %s |", rest[0].figure(rest[0].Paper), rest[0].figure(rest[0].Value), short(rest[0].Ratio))
+				rest = rest[1:]
+			} else {
+				b.WriteString(" | | |")
+			}
+		}
+		fmt.Fprintf(&b, " %s |\n", first.With)
 	}
 	return b.String()
 }
-
-const comparisonPreamble = `# Published figures
-
-The tables of the papers that Lodge implements: each published figure next to Lodge's. ` + "`lodge-bench paper`" + ` prints them. ` + "`--table`" + ` selects tables, ` + "`--dry-run`" + ` estimates memory and time, and ` + "`--write docs/measurements/benchmarks-papers.md`" + ` replaces the measured tables of this page and keeps the others. ` + "`make figures`" + ` writes the whole page.
-
-The published figures were measured on other machines, some of them with weaker parameters and in other languages. The list under each heading names the differences. Times of Lodge are CPU time on one thread unless the table says otherwise. A dash in the column of the paper means that the paper has no number there.
-
-`

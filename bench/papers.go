@@ -55,7 +55,7 @@ type papers struct {
 // PaperTables lists the names of the published tables that there are.
 func PaperTables() (names []string) {
 	for _, t := range tables() {
-		names = append(names, t.name)
+		names = append(names, t.Name)
 	}
 	return names
 }
@@ -67,8 +67,8 @@ func (o *Options) Papers(filter *regexp.Regexp, p Processes, tiny bool) (rows []
 	all := tables()
 	for i := range all {
 		t := &all[i]
-		for j := range t.rows {
-			if r := &t.rows[j]; filter.MatchString(t.name + "/" + r.label) {
+		for j := range t.Rows {
+			if r := &t.Rows[j]; filter.MatchString(t.Name + "/" + r.Label) {
 				rows = append(rows, o.withFlags(prepare, t, r)...)
 			}
 		}
@@ -81,36 +81,36 @@ func (o *Options) Papers(filter *regexp.Regexp, p Processes, tiny bool) (rows []
 // only.
 func (o *Options) withFlags(p *papers, t *table, r *tableRow) []PaperRow {
 	changed := *r
-	if r.missing == "" && o.Field != "" && r.of.field != "" && r.of.field != o.Field {
+	if r.Missing == "" && o.Field != "" && r.Of.Field != "" && r.Of.Field != o.Field {
 		return nil // the table has a row for each field
 	}
-	if r.missing == "" && o.Dimension > 0 && r.of.dim > 0 && r.of.set != "" && r.of.dim != o.Dimension {
-		if t.measure == "triple" || t.measure == "keys" {
+	if r.Missing == "" && o.Dimension > 0 && r.Of.Dim > 0 && r.Of.Set != "" && r.Of.Dim != o.Dimension {
+		if t.Measure == "triple" || t.Measure == "keys" {
 			return nil // the table has a row for each dimension
 		}
-		changed.of.dim, changed.figures = o.Dimension, make([]float64, len(r.figures))
-		changed.label += fmt.Sprintf(", d = %d", o.Dimension)
+		changed.Of.Dim, changed.Figures = o.Dimension, make([]float64, len(r.Figures))
+		changed.Label += fmt.Sprintf(", d = %d", o.Dimension)
 	}
 	return []PaperRow{p.row(t, &changed)}
 }
 
 func (p *papers) row(t *table, r *tableRow) PaperRow {
-	row := PaperRow{Table: t.name, Label: r.label, Missing: r.missing, table: t, row: r}
-	if r.missing != "" {
+	row := PaperRow{Table: t.Name, Label: r.Label, Missing: r.Missing, table: t, row: r}
+	if r.Missing != "" {
 		return row
 	}
-	s := r.of
+	s := r.Of
 	if p.tiny {
 		s = s.tiny()
 	}
-	m, err := p.measurement(t.measure, s)
+	m, err := p.measurement(t.Measure, s)
 	if err != nil {
 		row.Missing = strings.TrimPrefix(err.Error(), "params: ")
 		return row
 	}
-	row.with, row.set, row.run, row.Memory = m.with, s.set, m.run, m.memory
+	row.with, row.set, row.run, row.Memory = m.with, s.Set, m.run, m.memory
 	row.ready = func() { p.release(s) }
-	if row.set == "" || s.processes {
+	if row.set == "" || s.Processes {
 		row.set = m.with
 	}
 	row.Time = time.Duration(m.seconds*float64(time.Second)).Round(time.Second) + time.Second
@@ -120,31 +120,31 @@ func (p *papers) row(t *table, r *tableRow) PaperRow {
 // tiny is a subject of the same kind that takes no time.
 func (s subject) tiny() subject {
 	if small, ok := map[string]string{
-		"S14-64": "insecure-8-64", "S13-16": "insecure-8-16", ajaxSet: "insecure-L8-50", linear.DefaultVector: "insecure-V6-32",
+		"S14-64": "insecure-8-64", "S13-16": "insecure-8-16", "L11-53": "insecure-L8-50", linear.DefaultVector: "insecure-V6-32",
 		"P13-17": "insecure-P6-17", linear.DefaultProduct: "insecure-P6-40",
-	}[s.set]; ok {
-		s.set = small
-		if s.dim > 0 {
-			s.dim /= 32
+	}[s.Set]; ok {
+		s.Set = small
+		if s.Dim > 0 {
+			s.Dim /= 32
 		}
 	}
-	if strings.HasPrefix(s.set, "insecure-M11") {
-		s.set, s.parties = "insecure-M8-32", min(s.parties, 4)
+	if strings.HasPrefix(s.Set, "insecure-M11") {
+		s.Set, s.Parties = "insecure-M8-32", min(s.Parties, 4)
 	}
-	if s.processes {
-		s.set, s.threshold = "insecure-L8-50", 1
+	if s.Processes {
+		s.Set, s.Threshold = "insecure-L8-50", 1
 	}
-	s.rows, s.cols = (s.rows+99)/100+1, (s.cols+99)/100
+	s.Rows, s.Cols = (s.Rows+99)/100+1, (s.Cols+99)/100
 	return s
 }
 
 // release drops shared keys that a subject does not use, and returns free memory to the system, so
 // that the memory that is available to the next row is known.
 func (p *papers) release(s subject) {
-	if p.keys != nil && (p.keys.set.Name != s.set || p.keys.keys.public.Dim < s.dim) {
+	if p.keys != nil && (p.keys.set.Name != s.Set || p.keys.keys.public.Dim < s.Dim) {
 		p.keys = nil
 	}
-	if p.gate != s.set {
+	if p.gate != s.Set {
 		p.gates, p.gate = nil, ""
 	}
 	debug.FreeOSMemory()
@@ -172,8 +172,8 @@ func (p *papers) measurement(name string, s subject) (*measured, error) {
 		return p.linear(name, s)
 	case "slots":
 		return &measured{with: "computed", run: func(context.Context) (list []float64, err error) {
-			for _, t := range s.plain {
-				list = append(list, float64(slotsModulo(t, s.dim)))
+			for _, t := range s.Plain {
+				list = append(list, float64(slotsModulo(t, s.Dim)))
 			}
 			return list, nil
 		}}, nil
@@ -183,31 +183,31 @@ func (p *papers) measurement(name string, s subject) (*measured, error) {
 
 // matriGear prepares the measurements of the MatriGear tables.
 func (p *papers) matriGear(name string, s subject) (*measured, error) {
-	set, err := params.Lookup(s.set)
+	set, err := params.Lookup(s.Set)
 	if err != nil {
 		return nil, err
 	}
 	m := &measured{with: set.Name}
 	if name == "keys" {
-		m.run = func(context.Context) ([]float64, error) { return []float64{float64(keyBytes(set, s.dim))}, nil }
+		m.run = func(context.Context) ([]float64, error) { return []float64{float64(keyBytes(set, s.Dim))}, nil }
 		return m, nil
 	}
-	spec, err := set.Field(s.field)
+	spec, err := set.Field(s.Field)
 	if err != nil {
 		return nil, err
 	}
 	m.with += ", " + spec.Name
 	parties := p.options.PartyCount()
-	if s.dim > 0 {
-		m.with += fmt.Sprintf(", d = %d", s.dim)
-		if slots := set.Slots(spec); slots < s.dim {
-			return nil, fmt.Errorf("%d slots of %s in a ciphertext, fewer than the %d rows of a matrix", slots, spec.Name, s.dim)
+	if s.Dim > 0 {
+		m.with += fmt.Sprintf(", d = %d", s.Dim)
+		if slots := set.Slots(spec); slots < s.Dim {
+			return nil, fmt.Errorf("%d slots of %s in a ciphertext, fewer than the %d rows of a matrix", slots, spec.Name, s.Dim)
 		}
-		if _, err := params.Resolve(set, spec.Name, params.Use{Parties: parties, Dim: s.dim}); err != nil {
+		if _, err := params.Resolve(set, spec.Name, params.Use{Parties: parties, Dim: s.Dim}); err != nil {
 			return nil, err
 		}
 	}
-	growth := float64(s.dim) / defaultDim * polyGrowth(set)
+	growth := float64(s.Dim) / defaultDim * polyGrowth(set)
 	switch name {
 	case "parameters":
 		m.run = func(context.Context) ([]float64, error) {
@@ -216,21 +216,21 @@ func (p *papers) matriGear(name string, s subject) (*measured, error) {
 			return []float64{set.LogQ(), float64(set.LogN), float64(len(set.Q)), log2(set.Slots(spec)), x}, nil
 		}
 	case "bytes":
-		m.memory = ClusterMemory(set, s.dim, parties, 1)
+		m.memory = ClusterMemory(set, s.Dim, parties, 1)
 		m.seconds = 60 * growth
 		m.with += fmt.Sprintf(", %d parties", parties)
 		m.run = func(ctx context.Context) ([]float64, error) {
-			key, triple, err := p.processes.SentBytes(ctx, set, spec.Name, s.dim)
+			key, triple, err := p.processes.SentBytes(ctx, set, spec.Name, s.Dim)
 			return []float64{key, triple}, err
 		}
 	case "mul":
 		m.seconds = 2 + 2*p.options.Duration.Seconds()
 		m.run = func(ctx context.Context) ([]float64, error) { return p.mul(ctx, set, spec) }
 	default:
-		m.memory = productMemory(set, s.dim, parties)
+		m.memory = productMemory(set, s.Dim, parties)
 		m.seconds = 6*growth + max(10*growth*growth, p.options.Duration.Seconds())
 		m.run = func(ctx context.Context) ([]float64, error) {
-			return p.product(ctx, set, spec, s.dim, name == "triple")
+			return p.product(ctx, set, spec, s.Dim, name == "triple")
 		}
 	}
 	return m, nil
@@ -322,7 +322,7 @@ func (p *papers) product(ctx context.Context, set *params.Set, spec params.Field
 // with party processes.
 func (p *papers) decryption(s subject) (*measured, error) {
 	const paperBatch, holderBytes = 20000, 450 << 20
-	name := s.set
+	name := s.Set
 	if name == "" {
 		name = lwe.Default
 	}
@@ -330,8 +330,8 @@ func (p *papers) decryption(s subject) (*measured, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := s.threshold
-	if s.processes {
+	t := s.Threshold
+	if s.Processes {
 		holders := 2*t + 1
 		return &measured{
 			with: fmt.Sprintf("%s, %d processes", set.Name, holders), memory: uint64(holders)*holderBytes + uint64(holders*t)*(12<<20),
@@ -357,7 +357,7 @@ func (p *papers) decryption(s subject) (*measured, error) {
 
 // multikey measures gates and keys of the sets of the paper.
 func (p *papers) multikey(name string, s subject) (*measured, error) {
-	set, err := multikey.Lookup(s.set)
+	set, err := multikey.Lookup(s.Set)
 	if err != nil {
 		return nil, err
 	}
@@ -372,8 +372,8 @@ func (p *papers) multikey(name string, s subject) (*measured, error) {
 		}}, nil
 	}
 	return &measured{
-		with: set.Name, memory: gateMemory(s.set, s.parties), seconds: 2*p.options.Duration.Seconds() + 2*float64(s.parties),
-		run: func(ctx context.Context) ([]float64, error) { return p.nand(ctx, s.set, s.parties) },
+		with: set.Name, memory: gateMemory(s.Set, s.Parties), seconds: 2*p.options.Duration.Seconds() + 2*float64(s.Parties),
+		run: func(ctx context.Context) ([]float64, error) { return p.nand(ctx, s.Set, s.Parties) },
 	}, nil
 }
 
@@ -407,27 +407,30 @@ func (p *papers) nand(ctx context.Context, set string, parties int) (list []floa
 	return []float64{Median(runs[0].times), Median(walls)}, nil
 }
 
+// packings are those that the paper compares.
+var packings = map[string]linear.Packing{"double": linear.Double, "forward": linear.Forward}
+
 // linear measures two-party products.
 func (p *papers) linear(name string, s subject) (*measured, error) {
-	set, err := linear.Lookup(s.set)
+	set, err := linear.Lookup(s.Set)
 	if err != nil {
 		return nil, err
 	}
-	m := &measured{with: set.Name, seconds: 1 + 2*p.options.Duration.Seconds(), memory: 64*uint64(s.rows*s.cols*max(1, s.many)) + 256<<20}
+	m := &measured{with: set.Name, seconds: 1 + 2*p.options.Duration.Seconds(), memory: 64*uint64(s.Rows*s.Cols*max(1, s.Many)) + 256<<20}
 	m.run = func(ctx context.Context) ([]float64, error) {
 		var w *linearWork
 		var err error
 		switch name {
 		case "vector":
 			var k *linearKeys
-			if k, err = newLinearKeys(s.set, false); err == nil {
-				w, err = k.vector(LinearVector{Set: s.set, Rows: s.rows, Cols: s.cols}, s.packing)
+			if k, err = newLinearKeys(s.Set, false); err == nil {
+				w, err = k.vector(LinearVector{Set: s.Set, Rows: s.Rows, Cols: s.Cols}, packings[s.Packing])
 			}
 		case "batch":
-			w, err = newLinearBatch(LinearBatch{Set: s.set, Rows: s.rows, Cols: s.cols, Count: s.many})
+			w, err = newLinearBatch(LinearBatch{Set: s.Set, Rows: s.Rows, Cols: s.Cols, Count: s.Many})
 		default:
-			shape := linear.ProductShape{Rows: s.rows, Inner: s.rows, Cols: s.rows, MaxLeft: s.most, MaxRight: s.most, Method: s.method}
-			w, err = newLinearProduct(LinearProduct{Set: s.set, Shape: shape})
+			shape := linear.ProductShape{Rows: s.Rows, Inner: s.Rows, Cols: s.Rows, MaxLeft: s.Most, MaxRight: s.Most, Method: s.Method}
+			w, err = newLinearProduct(LinearProduct{Set: s.Set, Shape: shape})
 		}
 		if err != nil {
 			return nil, err

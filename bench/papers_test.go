@@ -5,8 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
+	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,34 +23,37 @@ var everything = regexp.MustCompile("")
 func TestPublishedTables(t *testing.T) {
 	names := map[string]bool{}
 	for _, x := range tables() {
-		if names[x.name] || x.source == "" || x.title == "" || len(x.rows) == 0 || len(x.differs) == 0 {
-			t.Errorf("%s: a name that appears twice, or a head that is not complete", x.name)
+		if names[x.Name] || x.Source == "" || x.Title == "" || len(x.Rows) == 0 || len(x.Differs) == 0 {
+			t.Errorf("%s: a name that appears twice, or a head that is not complete", x.Name)
 		}
-		names[x.name] = true
+		names[x.Name] = true
 		labels, published := map[string]bool{}, 0
-		for _, r := range x.rows {
-			if labels[r.label] {
-				t.Errorf("%s: two rows %q", x.name, r.label)
+		for _, r := range x.Rows {
+			if labels[r.Label] {
+				t.Errorf("%s: two rows %q", x.Name, r.Label)
 			}
-			labels[r.label] = true
-			if len(r.figures) != len(x.columns) {
-				t.Errorf("%s, %s: %d figures for %d columns", x.name, r.label, len(r.figures), len(x.columns))
+			labels[r.Label] = true
+			if _, ok := packings[r.Of.Packing]; !ok && x.Measure == "vector" {
+				t.Errorf("%s, %s: unknown packing %q", x.Name, r.Label, r.Of.Packing)
 			}
-			for _, f := range r.figures {
+			if len(r.Figures) != len(x.Columns) {
+				t.Errorf("%s, %s: %d figures for %d columns", x.Name, r.Label, len(r.Figures), len(x.Columns))
+			}
+			for _, f := range r.Figures {
 				if f > 0 {
 					published++
 				}
 			}
 		}
 		if published == 0 {
-			t.Errorf("%s has no published figure", x.name)
+			t.Errorf("%s has no published figure", x.Name)
 		}
 	}
 	rows := options(t).Papers(everything, nil, false)
 	missing := map[string]string{}
 	for _, x := range tables() {
-		for _, r := range x.rows {
-			missing[x.name+"/"+r.label] = r.missing
+		for _, r := range x.Rows {
+			missing[x.Name+"/"+r.Label] = r.Missing
 		}
 	}
 	if len(rows) != len(missing) {
@@ -113,21 +117,30 @@ func TestPaperRows(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
 	}
-	var page, asJSON bytes.Buffer
-	if err := errors.Join(WriteComparisonPage(&page, "", ThisMachine(), "`x`", list), WriteComparisonJSON(&asJSON, list)); err != nil {
+	var page, data, asJSON bytes.Buffer
+	if err := errors.Join(WriteComparisonPage(&page, &data, nil, ThisMachine(), "`x`", list), WriteComparisonJSON(&asJSON, list)); err != nil {
 		t.Fatal(err)
 	}
 	var back []Compared
 	if err := json.Unmarshal(asJSON.Bytes(), &back); err != nil || len(back) != len(list) {
 		t.Errorf("%d cells in JSON, %v", len(back), err)
 	}
-	if !strings.Contains(page.String(), "| log p = 128, Params I | unit | 56.62 ms |") {
-		t.Errorf("the page has no row of table 5\n%s", page.String())
+	if !strings.Contains(page.String(), "| log p = 128, Params I | 56.62 ms |") || strings.Contains(page.String(), "| - |") {
+		t.Errorf("the page has no row of table 5, or rows without a comparison\n%s", page.String())
+	}
+	var stored []Section[Cell]
+	if err := json.Unmarshal(data.Bytes(), &stored); err != nil {
+		t.Fatal(err)
+	}
+	cells := 0
+	for _, s := range stored {
+		cells += len(s.Rows)
+	}
+	if cells != len(list) {
+		t.Errorf("the file has %d of %d cells", cells, len(list))
 	}
 }
 
-// The moduli of Crypt-CNN's table 3 give the number of slots in the table. The even modulus in the
-// paper's text gives 0.
 // TestBatchOfProvedInputs measures the sum over matrices twice: the evaluator checks the proof, and
 // the second measurement needs new keys.
 func TestBatchOfProvedInputs(t *testing.T) {
@@ -140,27 +153,31 @@ func TestBatchOfProvedInputs(t *testing.T) {
 	}
 }
 
-// TestNoFailedRows: every figure that the published page lacks has a reason other than a failure.
+// TestNoFailedRows: every figure of ours that the file lacks has a reason other than a failure.
 func TestNoFailedRows(t *testing.T) {
-	page, err := os.ReadFile("../docs/measurements/benchmarks-papers.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Contains(page, []byte("Crypt-CNN")) {
-		t.Fatal("the page lacks the tables of Crypt-CNN")
-	}
-	for line := range bytes.Lines(page) {
-		if bytes.Contains(line, []byte("| failed")) {
-			t.Errorf("a measurement failed: %s", line)
+	cells := 0
+	for _, s := range figures[Cell](t, "benchmarks-papers") {
+		for _, c := range s.Rows {
+			cells++
+			if c.Value == nil && c.Missing == "" || strings.Contains(c.Missing, "failed") {
+				t.Errorf("%s has no figure: %+v", s.Heading, c)
+			}
 		}
+	}
+	if cells < 300 {
+		t.Errorf("the file has %d cells", cells)
 	}
 }
 
+// The moduli of Crypt-CNN's table 3 give the number of slots in the table. The even modulus in the
+// paper's text gives 0.
 func TestSlotsModulo(t *testing.T) {
-	for _, r := range cryptCNNTables[2].rows {
-		for i, modulus := range r.of.plain {
-			if got := slotsModulo(modulus, r.of.dim); float64(got) != r.figures[i] {
-				t.Errorf("%s: t = %d gives %d slots", r.label, modulus, got)
+	all := tables()
+	slots := all[slices.IndexFunc(all, func(x table) bool { return x.Measure == "slots" })]
+	for _, r := range slots.Rows {
+		for i, modulus := range r.Of.Plain {
+			if got := slotsModulo(modulus, r.Of.Dim); float64(got) != r.Figures[i] {
+				t.Errorf("%s: t = %d gives %d slots", r.Label, modulus, got)
 			}
 		}
 	}
@@ -176,12 +193,12 @@ func TestPaperFlags(t *testing.T) {
 	o.Field, o.Dimension = "p256", 256
 	labels := map[string]PaperRow{}
 	for _, r := range o.Papers(everything, nil, false) {
-		if r.Missing == "" && r.row.of.field != "" && r.row.of.field != "p256" {
+		if r.Missing == "" && r.row.Of.Field != "" && r.row.Of.Field != "p256" {
 			t.Errorf("%s, %s is of another field", r.Table, r.Label)
 		}
 		labels[r.Table+"/"+r.Label] = r
 	}
-	if r, ok := labels["matrigear-6/log p = 256, Params I, d = 256"]; !ok || r.row.figures[0] != 0 || r.with != "S14-64, p256, d = 256" {
+	if r, ok := labels["matrigear-6/log p = 256, Params I, d = 256"]; !ok || r.row.Figures[0] != 0 || r.with != "S14-64, p256, d = 256" {
 		t.Errorf("%+v", r)
 	}
 	if _, ok := labels["matrigear-7/d = 256, log p = 256"]; !ok {
@@ -197,8 +214,8 @@ func TestPaperFlags(t *testing.T) {
 func TestPaperMemory(t *testing.T) {
 	small := func(context.Context) ([]float64, error) { return []float64{1, 2}, nil }
 	fails := func(context.Context) ([]float64, error) { return nil, errors.New("broken") }
-	x := &table{name: "x", columns: []column{{"unit", "s"}, {"amortised", "s"}}}
-	r := &tableRow{figures: []float64{1, 0}}
+	x := &table{Name: "x", Columns: []column{{"unit", "s"}, {"amortised", "s"}}}
+	r := &tableRow{Figures: []float64{1, 0}}
 	rows := []PaperRow{{Memory: 2e9, run: small, table: x, row: r}, {Memory: 1e9, run: small, table: x, row: r}, {run: fails, table: x, row: r}}
 	list, err := RunPapers(t.Context(), rows, func() uint64 { return 1500e6 }, func(string) {})
 	if err != nil || len(list) != 4 {
@@ -258,22 +275,35 @@ func TestKeyBytes(t *testing.T) {
 // A page keeps the sections that a run did not measure, and replaces those that it did.
 func TestPageKeepsSections(t *testing.T) {
 	m := ThisMachine()
-	write := func(old string, list ...Result) string {
-		var b bytes.Buffer
-		if err := WritePage(&b, old, m, "`first`", list); err != nil {
+	var page, data bytes.Buffer
+	want := 1.0
+	write := func(list ...Result) {
+		old := bytes.Clone(data.Bytes())
+		page.Reset()
+		data.Reset()
+		if err := WritePage(&page, &data, old, m, "`first`", list); err != nil {
 			t.Fatal(err)
 		}
-		return b.String()
 	}
-	old := write("", Result{Name: "a", Unit: "s", Value: 1, section: "Kernels"}, Result{Name: "b", Unit: "s", Value: 2, section: "Stock"})
-	text := write(old, Result{Name: "a", Unit: "s", Value: 3, section: "Kernels"}, Result{Name: "c", Unit: "s", Value: 4, section: "Gates"})
+	result := func(name string, value float64, section string) Result {
+		return Result{Name: name, Unit: "s", Value: value, section: section, Want: &want, WantRatio: &want}
+	}
+	write(result("a", 1, "Kernels"), result("b", 2, "Stock"))
+	write(result("a", 3, "Kernels"), result("c", 4, "Gates"), Result{Name: "detail", Unit: "s", Value: 5, section: "Gates"})
+	text := page.String()
 	for _, want := range []string{"| `a` | 3 s |", "| `b` | 2 s |", "| `c` | 4 s |"} {
 		if strings.Count(text, want) != 1 {
 			t.Errorf("%q appears %d times in\n%s", want, strings.Count(text, want), text)
 		}
 	}
-	if strings.Contains(text, "| 1 s |") || strings.Count(text, "## Kernels") != 1 || strings.Count(text, "## "+preambleSection) != 1 {
+	if strings.Contains(text, "`a` | 1 s |") || strings.Count(text, "## Kernels") != 1 || strings.Contains(text, "`detail`") {
 		t.Errorf("the page is\n%s", text)
+	}
+	if strings.Count(data.String(), `"heading": "Kernels"`) != 1 || !strings.Contains(data.String(), `"name": "detail"`) {
+		t.Errorf("the figures are\n%s", data.String())
+	}
+	if err := WritePage(io.Discard, io.Discard, []byte("{"), m, "", nil); err == nil {
+		t.Error("a broken file of figures is overwritten")
 	}
 }
 

@@ -1,8 +1,12 @@
 package bench
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,15 +14,15 @@ import (
 	"testing"
 )
 
-var updateReadme = flag.Bool("update", false, "write the table of figures in README.md from docs/measurements")
+var updateReadme = flag.Bool("update", false, "write the pages of docs/measurements and the table of figures in README.md from the JSON files")
 
 // readmeRow selects a figure of docs/measurements for the table in README.md.
 type readmeRow struct {
 	what string
-	name string // row of benchmarks.md, whose column Lattigo has the ratio
-	by   string // row of benchmarks.md with the rival's figure; empty: the column Lattigo
+	name string // row of benchmarks.json, which has the ratio to Lattigo
+	by   string // row of benchmarks.json with the rival's figure; empty: the ratio
 
-	section, row, column string // cell of benchmarks-papers.md, instead of name
+	section, row, column string // cell of benchmarks-papers.json, instead of name
 	paper                string
 }
 
@@ -37,60 +41,49 @@ var readmeRows = []readmeRow{
 	{what: "encrypted 32 x 32 product of bits", section: "Packed products, table 1", row: "second method, m = 32", column: "total", paper: "Duong et al."},
 }
 
-// markdownRows returns the cells of all table rows of a page by the heading of their section.
-func markdownRows(page string) map[string][][]string {
-	rows, heading := map[string][][]string{}, ""
-	for line := range strings.Lines(page) {
-		line = strings.TrimSpace(line)
-		if h, ok := strings.CutPrefix(line, "## "); ok {
-			heading = h
-		}
-		if strings.HasPrefix(line, "| ") && strings.HasSuffix(line, " |") {
-			var cells []string
-			for _, c := range strings.Split(strings.Trim(line, "|"), " | ") {
-				cells = append(cells, strings.TrimSpace(c))
-			}
-			rows[heading] = append(rows[heading], cells)
-		}
+// figures reads the JSON file with the figures of a page.
+func figures[R any](t *testing.T, name string) (sections []Section[R]) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "docs", "measurements", name+".json"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return rows
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&sections); err != nil {
+		t.Fatal(err)
+	}
+	return sections
 }
 
 // figureTable returns the table for README.md.
-func figureTable(benchmarks, papers string) (table string, rows int, err error) {
-	measured := map[string][]string{}
-	for _, list := range markdownRows(benchmarks) {
-		for _, cells := range list {
-			if len(cells) > 2 {
-				measured[strings.Trim(cells[1], "`")] = cells
-			}
+func figureTable(benchmarks []Section[Record], papers []Section[Cell]) (table string, rows int, err error) {
+	measured := map[string]Record{}
+	for _, s := range benchmarks {
+		for _, r := range s.Rows {
+			measured[r.Name] = r
 		}
 	}
-	published := markdownRows(papers)
 	var b strings.Builder
 	b.WriteString("| operation | Lodge | rival |\n|---|---:|---:|\n")
 	for _, r := range readmeRows {
 		var ours, theirs string
-		switch cells := measured[r.name]; {
+		switch own, rival := measured[r.name], measured[r.by]; {
 		case r.section != "":
-			found, there := paperCells(published, r)
+			c, there := paperCell(papers, r)
 			if !there {
 				continue
 			}
-			if len(found) < 4 || found[2] == "-" || found[3] == "-" {
-				return "", 0, fmt.Errorf("benchmarks-papers.md has no figures for %s, %s, %s", r.section, r.row, r.column)
+			if c.Paper == nil || c.Value == nil {
+				return "", 0, fmt.Errorf("benchmarks-papers.json has no figures for %s, %s, %s", r.section, r.row, r.column)
 			}
-			ours, theirs = found[3], found[2]+" ("+r.paper+")"
-		case len(cells) < 4:
-			return "", 0, fmt.Errorf("benchmarks.md has no row %s", r.name)
+			ours, theirs = c.figure(c.Value), c.figure(c.Paper)+" ("+r.paper+")"
+		case own.Name == "" || r.by != "" && rival.Name == "" || r.by == "" && own.LattigoRatio == nil:
+			return "", 0, fmt.Errorf("benchmarks.json has no row %s, or no rival for it", r.name)
 		case r.by != "":
-			rival := measured[r.by]
-			if len(rival) < 3 {
-				return "", 0, fmt.Errorf("benchmarks.md has no row %s", r.by)
-			}
-			ours, theirs = cells[2], rival[2]+" (tfhe-go)"
+			ours, theirs = people(own.Value, own.Unit), people(rival.Value, rival.Unit)+" (tfhe-go)"
 		default:
-			ours, theirs = cells[2], strings.TrimSuffix(cells[3], "x")+" times as long (Lattigo)"
+			ours, theirs = people(own.Value, own.Unit), fmt.Sprintf("%.2f times as long (Lattigo)", *own.LattigoRatio)
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", r.what, ours, theirs)
 		rows++
@@ -98,33 +91,26 @@ func figureTable(benchmarks, papers string) (table string, rows int, err error) 
 	return b.String(), rows, nil
 }
 
-// paperCells returns the row of a published table, and whether the page has the table.
-func paperCells(published map[string][][]string, r readmeRow) (cells []string, there bool) {
-	for heading, list := range published {
-		if !strings.HasPrefix(heading, r.section) {
+// paperCell returns the cell of a published table, and whether the file has the table.
+func paperCell(papers []Section[Cell], r readmeRow) (cell Cell, there bool) {
+	for _, s := range papers {
+		if !strings.HasPrefix(s.Heading, r.section) {
 			continue
 		}
-		for _, c := range list {
-			if len(c) > 3 && c[0] == r.row && c[1] == r.column {
+		for _, c := range s.Rows {
+			if c.Row == r.row && c.Column == r.column {
 				return c, true
 			}
-			there = there || len(c) > 1 && c[1] == r.column
+			there = there || c.Column == r.column
 		}
 	}
-	return nil, there
+	return Cell{}, there
 }
 
-// TestReadmeFigures checks that the table of figures in README.md is the one that docs/measurements gives. With -update it
-// writes the table.
+// TestReadmeFigures checks that the table of figures in README.md is the one that docs/measurements
+// gives. With -update it writes the table.
 func TestReadmeFigures(t *testing.T) {
-	read := func(path ...string) string {
-		b, err := os.ReadFile(filepath.Join(append([]string{".."}, path...)...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
-	}
-	benchmarks, papers := read("docs", "measurements", "benchmarks.md"), read("docs", "measurements", "benchmarks-papers.md")
+	benchmarks, papers := figures[Record](t, "benchmarks"), figures[Cell](t, "benchmarks-papers")
 	want, rows, err := figureTable(benchmarks, papers)
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +118,11 @@ func TestReadmeFigures(t *testing.T) {
 	if rows < 6 {
 		t.Errorf("the table has only %d rows", rows)
 	}
-	readme := read("README.md")
+	text, err := os.ReadFile(filepath.Join("..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := string(text)
 	place := regexp.MustCompile(`(?s)(<!-- figures: .*? -->\n)(.*?)(<!-- end of figures -->)`).FindStringSubmatchIndex(readme)
 	if place == nil {
 		t.Fatal("README.md has no place for figures")
@@ -147,7 +137,50 @@ func TestReadmeFigures(t *testing.T) {
 	if got := readme[place[4]:place[5]]; strings.TrimSpace(got) != strings.TrimSpace(want) {
 		t.Errorf("README.md has\n%s\nthe measurements give\n%s\n(run: go test ./bench -run ReadmeFigures -update)", got, want)
 	}
-	if _, _, err := figureTable(strings.ReplaceAll(benchmarks, "`mul_s14_64`", "`mul`"), papers); err == nil {
+	for _, s := range benchmarks {
+		for i := range s.Rows {
+			if s.Rows[i].Name == "mul_s14_64" {
+				s.Rows[i].Name = "mul"
+			}
+		}
+	}
+	if _, _, err := figureTable(benchmarks, papers); err == nil {
 		t.Error("a missing row of the benchmarks is not noticed")
+	}
+}
+
+// TestPagesFollowTheirFigures checks that each page of docs/measurements is what lodge-bench writes
+// from the JSON file next to it. With -update it writes the pages.
+func TestPagesFollowTheirFigures(t *testing.T) {
+	for name, write := range map[string]func(page, data io.Writer, old []byte) error{
+		"benchmarks": func(page, data io.Writer, old []byte) error {
+			return WritePage(page, data, old, Machine{}, "", nil)
+		},
+		"benchmarks-papers": func(page, data io.Writer, old []byte) error {
+			return WriteComparisonPage(page, data, old, Machine{}, "", nil)
+		},
+	} {
+		file := filepath.Join("..", "docs", "measurements", name)
+		old, err := os.ReadFile(file + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var page, data bytes.Buffer
+		if err := write(&page, &data, old); err != nil {
+			t.Fatal(err)
+		}
+		if *updateReadme {
+			if err := errors.Join(os.WriteFile(file+".md", page.Bytes(), 0o644), os.WriteFile(file+".json", data.Bytes(), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		text, err := os.ReadFile(file + ".md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(text, page.Bytes()) || !bytes.Equal(old, data.Bytes()) {
+			t.Errorf("%s.md is not what its figures give (run: go test ./bench -run PagesFollow -update)", file)
+		}
 	}
 }

@@ -72,7 +72,7 @@ func benchCommand() *cobra.Command {
 	f.IntVar(&o.dim, "dim", 0, fmt.Sprintf("dimension of matrix blocks, a power of two up to %d (default 128, or the largest of the set)", bench.MaxDim))
 	f.IntVar(&o.parties, "parties", 0, "number of parties (default 2; 3 for key generation, first batches and the stock; 2t+1 for threshold keys; 2 to 32 for gates)")
 	f.DurationVar(&o.duration, "duration", time.Second, "time for one row, unless its work takes longer; whole protocols take ten times as long")
-	f.StringVar(&o.write, "write", "", "also write the results to this page, such as docs/measurements/benchmarks.md; sections that are not measured stay")
+	f.StringVar(&o.write, "write", "", "also write the results to this page, such as docs/measurements/benchmarks.md, and to the JSON file of the same name; sections that are not measured stay")
 	complete(cmd, "set", setNames())
 	complete(cmd, "field", config.Fields)
 	kernels := benchPart{rows: sure((*bench.Options).Kernels), field: true, dim: true}
@@ -218,7 +218,9 @@ func (o *benchOptions) run(cmd *cobra.Command, b *bench.Options, rows []bench.Ro
 		bench.AddGoals(list)
 	}
 	if o.write != "" {
-		if err := o.rewrite(func(w io.Writer, old string) error { return bench.WritePage(w, old, machine, benchLine(cmd), list) }); err != nil {
+		if err := o.rewrite(func(page, data io.Writer, old []byte) error {
+			return bench.WritePage(page, data, old, machine, benchLine(cmd), list)
+		}); err != nil {
 			return err
 		}
 	}
@@ -255,15 +257,19 @@ func (o *benchOptions) writePlan(cmd *cobra.Command, rows []bench.Row, filter *r
 	return t.Flush()
 }
 
-// rewrite passes the old text of the page that --write names, or an empty text, to write, and
-// replaces the page.
-func (o *benchOptions) rewrite(write func(w io.Writer, old string) error) error {
-	old, err := os.ReadFile(o.write)
+// rewrite replaces the page that --write names and the JSON file of the same name with all of its
+// figures. It passes the old figures to write, or nil.
+func (o *benchOptions) rewrite(write func(page, data io.Writer, old []byte) error) error {
+	file := strings.TrimSuffix(o.write, ".md") + ".json"
+	old, err := os.ReadFile(file)
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	var page bytes.Buffer
-	if err := write(&page, string(old)); err != nil {
+	var page, data bytes.Buffer
+	if err := write(&page, &data, old); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, data.Bytes(), 0o644); err != nil {
 		return err
 	}
 	return os.WriteFile(o.write, page.Bytes(), 0o644)

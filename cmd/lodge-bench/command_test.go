@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,7 +104,16 @@ func TestBenchAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"`scalar_triples_per_cpu_second_insecure_6`", "| measured | want | of it |", "`threshold_decrypt_us_paper_t1_insecure_l8_50`"} {
+	figures, err := os.ReadFile(strings.TrimSuffix(page, ".md") + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if !strings.Contains(string(figures), fmt.Sprintf("%q", name)) {
+			t.Errorf("the file of figures has no %s", name)
+		}
+	}
+	for _, want := range []string{"| measured | want | of it |", "`ntt_n14_50bit`"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the page has no %s\n%s", want, text)
 		}

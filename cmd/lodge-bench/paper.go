@@ -87,8 +87,8 @@ func (o *benchOptions) papers(cmd *cobra.Command, tables []string, tiny bool) er
 		return err
 	}
 	if o.write != "" {
-		if err := o.rewrite(func(w io.Writer, old string) error {
-			return bench.WriteComparisonPage(w, old, machine, benchLine(cmd), list)
+		if err := o.rewrite(func(page, data io.Writer, old []byte) error {
+			return bench.WriteComparisonPage(page, data, old, machine, benchLine(cmd), list)
 		}); err != nil {
 			return err
 		}

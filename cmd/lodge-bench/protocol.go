@@ -140,8 +140,8 @@ func (n *network) make(ctx context.Context, field string, count uint64, d time.D
 	return n.makeInFlight(ctx, field, count, d, 1, 1)
 }
 
-// makeInFlight makes batches until d has passed: inFlight at a time, in as many sequences of at
-// least least batches each.
+// makeInFlight runs inFlight concurrent sequences of batches until d has passed. Each sequence
+// makes at least least batches.
 func (n *network) makeInFlight(ctx context.Context, field string, count uint64, d time.Duration, inFlight, least int) (*batches, error) {
 	before, err := snapshots(ctx, n.Cluster)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -11,35 +12,51 @@ import (
 	"testing"
 )
 
-var updateDocs = flag.Bool("update", false, "write the figures of docs/operations/capacity.md that follow from docs/measurements/benchmarks.md")
+var updateDocs = flag.Bool("update", false, "write the figures of docs/operations/capacity.md that follow from docs/measurements/benchmarks.json")
 
-// measuredFigure returns a function that reads a figure of docs/measurements/benchmarks.md in its
-// base unit.
-func measuredFigure(t *testing.T) func(name string) float64 {
-	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "measurements", "benchmarks.md"))
+// measuredFigures returns the figures of docs/measurements/benchmarks.json, bytes in bytes.
+func measuredFigures(t *testing.T) map[string]float64 {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "measurements", "benchmarks.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	var sections []struct {
+		Rows []struct {
+			Name  string
+			Value float64
+		}
+	}
+	if err := json.Unmarshal(b, &sections); err != nil {
+		t.Fatal(err)
+	}
+	figures := map[string]float64{}
+	for _, s := range sections {
+		for _, r := range s.Rows {
+			if _, ok := figures[r.Name]; ok {
+				t.Errorf("docs/measurements/benchmarks.json has %s twice", r.Name)
+			}
+			figures[r.Name] = r.Value
+		}
+	}
+	return figures
+}
+
+// measuredFigure returns a function that reads one of these figures.
+func measuredFigure(t *testing.T) func(name string) float64 {
+	figures := measuredFigures(t)
 	return func(name string) float64 {
 		t.Helper()
-		m := regexp.MustCompile("\\| `" + name + "` \\| ([0-9.]+) (\\S+)").FindStringSubmatch(string(b))
-		if m == nil {
-			t.Fatalf("docs/measurements/benchmarks.md has no %s", name)
-		}
-		v, err := strconv.ParseFloat(m[1], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		scale, ok := map[string]float64{"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "triples/CPU-s": 1, "CPU-s": 1, "s": 1}[m[2]]
+		v, ok := figures[name]
 		if !ok {
-			t.Fatalf("%s is in %s", name, m[2])
+			t.Fatalf("docs/measurements/benchmarks.json has no %s", name)
 		}
-		return v * scale
+		return v
 	}
 }
 
-// The figures of docs/operations/capacity.md follow from those of docs/measurements/benchmarks.md.
-// With -update the test writes them.
+// The figures of docs/operations/capacity.md follow from those of
+// docs/measurements/benchmarks.json. With -update the test writes them.
 func TestCapacityFollowsFromTheBenchmarks(t *testing.T) {
 	figure := measuredFigure(t)
 	cpu, sent := 1e6/figure("scalar_triples_per_cpu_second_s14_32"), 1e6*figure("scalar_bytes_per_triple_s14_32")

@@ -16,22 +16,12 @@ var namedFigure = regexp.MustCompile("(?m)^\\|.*`([a-z0-9]+_[a-z0-9_]+)`.*\\|.*[
 // its name, and every name that a page mentions is one that the benchmarks have.
 func TestFiguresStandInOnePlace(t *testing.T) {
 	root := filepath.Join("..", "..")
-	b, err := os.ReadFile(filepath.Join(root, "docs", "measurements", "benchmarks.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	measured := map[string]bool{}
-	for _, m := range namedFigure.FindAllStringSubmatch(string(b), -1) {
-		if measured[m[1]] {
-			t.Errorf("docs/measurements/benchmarks.md has %s twice", m[1])
-		}
-		measured[m[1]] = true
-	}
+	measured := measuredFigures(t)
 	if len(measured) < 200 {
-		t.Fatalf("docs/measurements/benchmarks.md has %d figures", len(measured))
+		t.Fatalf("docs/measurements/benchmarks.json has %d figures", len(measured))
 	}
 	mentioned := 0
-	err = filepath.WalkDir(filepath.Join(root, "docs"), func(file string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(root, "docs"), func(file string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(file, ".md") || strings.HasSuffix(file, "benchmarks.md") {
 			return err
 		}
@@ -40,13 +30,13 @@ func TestFiguresStandInOnePlace(t *testing.T) {
 			return err
 		}
 		for _, m := range namedFigure.FindAllStringSubmatch(string(text), -1) {
-			if measured[m[1]] {
+			if _, ok := measured[m[1]]; ok {
 				t.Errorf("%s repeats the figure of %s", file, m[1])
 			}
 		}
 		for _, m := range regexp.MustCompile("`((?:scalar|matrix|linear_vector|popk|multikey_memory|multikey_nand)_[a-z0-9_]+)`").FindAllStringSubmatch(string(text), -1) {
 			mentioned++
-			if !measured[m[1]] {
+			if _, ok := measured[m[1]]; !ok {
 				t.Errorf("%s mentions %s, which the benchmarks do not have", file, m[1])
 			}
 		}

@@ -9,9 +9,9 @@
 // variable turns one of them on. The tree does not change.
 //
 //	mutations                        all of them
-//	mutations -count 12 -seed 345    12 of them, others with every seed; prints what was left out
+//	mutations -count 12 -seed 345    12 of them, selected by the seed; prints the others
 //	mutations -run '^popk/'          those whose names match
-//	mutations -list                  the verifications, and what each protects
+//	mutations -list                  lists the checks, and what each protects
 package main
 
 import (

@@ -6,7 +6,7 @@ import (
 )
 
 // LWE is a ciphertext of dimension N modulo Q: its phase is B - <A, z>. An [Evaluator] computes on
-// these; [Scheme.Extract] makes them of a [Ring].
+// LWE ciphertexts; [Scheme.Extract] extracts them from a [Ring].
 type LWE struct {
 	A []uint64
 	B uint64

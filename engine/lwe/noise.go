@@ -131,8 +131,8 @@ func (n Noise) GateFailure(input float64) float64 {
 	return max(Tail(half-0.5, d(2*input)), Tail(2*half-0.5, d(8*input)))
 }
 
-// OpenFailure is log2 of the probability that a ciphertext of given variance, in the plain
-// encoding, is decoded to another message: if the error reaches Q/2p.
+// OpenFailure returns log2 of the probability that a ciphertext of the given variance, in the plain
+// encoding, decodes to another message because its error reaches Q/2p.
 func (n Noise) OpenFailure(variance float64) float64 {
 	return Tail(float64(n.Set.Q)/float64(2*n.Set.P), variance)
 }

@@ -118,9 +118,9 @@ const maxHolders = 64
 // them up.
 const maxSum = 20
 
-// LookupFailure is log2 of the probability that a lookup of a sum of results, its coefficients'
-// squares adding up to maxSum at most, takes the wrong entry under the keys of any number of
-// holders: the worst that circuits meet.
+// LookupFailure returns log2 of the probability that a lookup takes the wrong entry, in the worst
+// case of a circuit: keys of maxHolders holders, and an input that is a sum of results whose
+// coefficients' squares add up to maxSum.
 func (s *Set) LookupFailure() float64 {
 	noise := s.NoiseOf(maxHolders, (maxHolders-1)/2)
 	return noise.LookupFailure(maxSum * noise.Bootstrapped())

@@ -188,16 +188,10 @@ func (c *Coordinator) server() (*rpc.Server, error) {
 	maps.Copy(rules, status.Rules)
 	maps.Copy(rules, stock.Rules)
 	inner := append([]rpc.Inner{c.disks.Inner(newWork)}, c.inner...)
-	server, err := rpc.NewServer(rpc.Options{
+	server, err := rpc.NewServer(c.metrics.Server(rpc.Options{
 		Credentials: c.credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: c.log, Reflection: c.file.Reflection, Inner: inner,
-		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
-			c.metrics.Call(method, string(role), code, took)
-		},
-		Streams:   func(role rpc.Role, n int) { c.metrics.Streams(string(role), n) },
-		Limits:    c.file.Callers.Limits(),
-		Refused:   c.metrics.Refused,
-		Connected: func(role rpc.Role, n int) { c.metrics.Connections(string(role), n) },
-	})
+		Limits: c.file.Callers.Limits(),
+	}))
 	if err != nil {
 		return nil, err
 	}

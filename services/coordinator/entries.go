@@ -8,6 +8,7 @@ import (
 
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/host/traces"
 	"github.com/lodge-mpc/lodge/services/session/job"
@@ -45,7 +46,7 @@ func (c *Coordinator) update(e *entry, change func(j *coordinatorv1.Job)) error 
 		c.stock.Changed()
 		if job.Final(now) {
 			e.note = ""
-			c.metrics.JobEnded(job.KindName(next.GetRequest().GetKind()), metricName(now))
+			c.metrics.Count(metrics.JobsEnded, 1, job.KindName(next.GetRequest().GetKind()), metricName(now))
 		}
 	}
 	if moved(e.job, next) {

@@ -43,11 +43,12 @@ func (c *Coordinator) links() (list []status.Link) {
 
 // countJobs registers the job metrics.
 func (c *Coordinator) countJobs() {
-	var states []string
-	for _, s := range finalStates {
-		states = append(states, metricName(s))
+	for _, kind := range config.Kinds {
+		for _, s := range finalStates {
+			c.metrics.Count(metrics.JobsEnded, 0, kind, metricName(s))
+		}
 	}
-	c.metrics.JobsFrom(c.levels, config.Kinds, states)
+	c.metrics.Read([]metrics.Level{metrics.JobsOpen, metrics.JobLast, metrics.JobIdle}, c.levels)
 }
 
 // observe updates the metrics of the free disk space until ctx is done.
@@ -66,32 +67,38 @@ func (c *Coordinator) observe(ctx context.Context) {
 	}
 }
 
-// levels returns the jobs in the form of the metrics.
-func (c *Coordinator) levels() metrics.JobLevels {
+// levels sets the metrics of the jobs.
+func (c *Coordinator) levels(set metrics.SetLevel) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := metrics.JobLevels{Open: map[metrics.JobLabels]int{}, Last: map[string]time.Time{}}
+	open, last, idle := map[[2]string]int{}, map[string]time.Time{}, time.Duration(0) // open jobs by state and reason
 	for _, s := range openStates {
 		for _, r := range waitReasons {
-			l.Open[metrics.JobLabels{State: metricName(s), Reason: r}] = 0
+			open[[2]string{metricName(s), r}] = 0
 		}
 	}
 	now := time.Now()
 	for _, e := range c.jobs {
 		s := e.job.GetState()
 		if !job.Final(s) {
-			l.Open[metrics.JobLabels{State: metricName(s), Reason: e.waitsFor()}]++
+			open[[2]string{metricName(s), e.waitsFor()}]++
 			if e.begun {
-				l.Idle = max(l.Idle, now.Sub(e.moved))
+				idle = max(idle, now.Sub(e.moved))
 			}
 			continue
 		}
 		kind := job.KindName(e.job.GetRequest().GetKind())
-		if at := e.job.GetEnded().AsTime(); s == completed && at.After(l.Last[kind]) {
-			l.Last[kind] = at
+		if at := e.job.GetEnded().AsTime(); s == completed && at.After(last[kind]) {
+			last[kind] = at
 		}
 	}
-	return l
+	for labels, n := range open {
+		set(metrics.JobsOpen, float64(n), labels[:]...)
+	}
+	for kind, at := range last {
+		set(metrics.JobLast, float64(at.UnixMilli())/1000, kind)
+	}
+	set(metrics.JobIdle, idle.Seconds())
 }
 
 // waitsFor returns the metric label for the reason that snapshot gives as text. The caller must

@@ -12,6 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 	linearv1 "github.com/lodge-mpc/lodge/proto/lodge/linear/v1"
 	"github.com/lodge-mpc/lodge/services/host/audit"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
 	"github.com/lodge-mpc/lodge/services/session/job"
@@ -71,7 +72,7 @@ func (s *Service) Ask(stream linearv1.LinearService_AskServer) error {
 	var x *end
 	err := s.ask(stream, caller, &x)
 	if x != nil && err != nil && rpc.FromError(err).Code == rpc.BadProof { // an honest client never sends a wrong proof
-		s.Metrics.LinearProduct(x.kind, outcome(err))
+		s.Metrics.Count(metrics.LinearProducts, 1, x.kind, outcome(err))
 		note := fmt.Sprintf("%s, with client %s: %v", x.shared, x.with, err)
 		if _, failed := s.Audit.Append(audit.Entry{Event: audit.Refused, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: note}); failed != nil {
 			err = failed
@@ -182,7 +183,7 @@ func (s *Service) Answer(stream linearv1.LinearService_AnswerServer) error {
 	var x *end
 	err := s.answer(stream, caller, &x)
 	if x != nil {
-		s.Metrics.LinearProduct(x.kind, outcome(err))
+		s.Metrics.Count(metrics.LinearProducts, 1, x.kind, outcome(err))
 	}
 	x.close(s, err)
 	return err
@@ -268,7 +269,7 @@ func (s *Service) begin(ctx context.Context, x *end, caller rpc.Principal, strea
 		if err := x.run.give(ctx, answer); err != nil {
 			return err
 		}
-		s.Metrics.LinearAnswers(x.kind, 1)
+		s.Metrics.Count(metrics.LinearAnswers, 1, x.kind)
 		return send(x.encode(shares), func(chunk []byte) error { return stream.Send(&linearv1.AnswerResponse{Chunk: chunk}) })
 	}
 	x.intake = intakeOf(work.parts(), x.answerBytes())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
@@ -38,7 +39,7 @@ func (s *Service) spend(x *end) (ledger.Distance, error) {
 	if err != nil {
 		return d, s.refusedDistance(x, err)
 	}
-	s.Metrics.LinearDistance(d.AsksName, d.AnswersName, d.Spent/s.Policy.DistanceBudget())
+	s.Metrics.Set(metrics.LinearDistance, d.Spent/s.Policy.DistanceBudget(), d.AsksName, d.AnswersName)
 	return d, nil
 }
 
@@ -69,6 +70,6 @@ func (s *Service) showBudgets() {
 		return
 	}
 	for _, d := range all {
-		s.Metrics.LinearDistance(d.AsksName, d.AnswersName, d.Spent/s.Policy.DistanceBudget())
+		s.Metrics.Set(metrics.LinearDistance, d.Spent/s.Policy.DistanceBudget(), d.AsksName, d.AnswersName)
 	}
 }

@@ -30,7 +30,7 @@ type product struct {
 // Multiply implements the service.
 func (s *Service) Multiply(stream linearv1.LinearService_MultiplyServer) error {
 	err := s.multiply(stream)
-	s.Metrics.LinearProduct(metrics.LinearOutsourced, outcome(err))
+	s.Metrics.Count(metrics.LinearProducts, 1, metrics.LinearOutsourced, outcome(err))
 	return err
 }
 
@@ -177,8 +177,7 @@ func inputs(yield func(part) bool, scheme *linear.Scheme, key func() *linear.Pub
 // polynomial returns the memory of a polynomial modulo Q, in bytes.
 func polynomial(s *linear.Scheme) uint64 { return uint64(8 * s.N() * len(s.Q)) }
 
-// Number of polynomials that an answer needs while it is computed, and that a public key consists
-// of.
+// perAnswer is the number of polynomials in memory while an answer is computed.
 const perAnswer = 12
 
 func keyRoom(s *linear.Scheme, products bool) uint64 {
@@ -224,7 +223,7 @@ func (s *Service) answers(ctx context.Context, p *product, f func([]byte) error)
 				return err
 			}
 		}
-		s.Metrics.LinearAnswers(metrics.LinearOutsourced, len(list))
+		s.Metrics.Count(metrics.LinearAnswers, len(list), metrics.LinearOutsourced)
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package party
 import (
 	"context"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 )
 
 // Intervals of the store's metrics, and of those that read the whole store.
@@ -18,8 +20,9 @@ func (p *party) observe(ctx context.Context) {
 	var measured time.Time
 	for {
 		reason, err := p.vault.Quarantined()
-		p.metrics.Store(reason != "", err != nil || p.vault.Healthy() != nil)
-		p.metrics.AuditFault(p.audit.Fault() != nil)
+		p.metrics.SetIf(metrics.StoreQuarantined, reason != "")
+		p.metrics.SetIf(metrics.StoreFault, err != nil || p.vault.Healthy() != nil)
+		p.metrics.SetIf(metrics.AuditFault, p.audit.Fault() != nil)
 		for _, s := range p.disks.Volumes() {
 			p.metrics.Disk(s.Name, s.Free, s.Total, s.MinFree, s.Low)
 		}
@@ -47,5 +50,6 @@ func (p *party) measure() {
 		p.log.Warn("counting the records of the store", "error", err)
 		return
 	}
-	p.metrics.StoreSize(size, records)
+	p.metrics.Set(metrics.StoreBytes, float64(size))
+	p.metrics.SetAll(metrics.StoreRecords, records)
 }

@@ -186,15 +186,10 @@ func newWith(f *config.PartyFile, version string, log *slog.Logger, s Seam, inne
 			rules[m] = r
 		}
 	}
-	p.server, err = rpc.NewServer(rpc.Options{
+	p.server, err = rpc.NewServer(p.metrics.Server(rpc.Options{
 		Credentials: p.credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: log, Reflection: f.Reflection,
-		Inner: append([]rpc.Inner{p.book.Inner(), p.disks.Inner(newWork)}, inner...), Limits: f.Callers.Limits(), Refused: p.metrics.Refused,
-		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
-			p.metrics.Call(method, string(role), code, took)
-		},
-		Streams:   func(role rpc.Role, n int) { p.metrics.Streams(string(role), n) },
-		Connected: func(role rpc.Role, n int) { p.metrics.Connections(string(role), n) },
-	})
+		Inner: append([]rpc.Inner{p.book.Inner(), p.disks.Inner(newWork)}, inner...), Limits: f.Callers.Limits(),
+	}))
 	if err != nil {
 		return nil, err
 	}

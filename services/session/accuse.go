@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/session/evidence"
 	"github.com/lodge-mpc/lodge/services/session/runner"
 )
@@ -20,7 +21,7 @@ func (s *Entry) recorder() *evidence.Recorder {
 		return nil
 	}
 	return evidence.NewRecorder(c.EvidenceDir, func(err error) {
-		c.Metrics.EvidenceLost()
+		c.Metrics.Count(metrics.EvidenceLost, 1)
 		c.Log.Warn("less evidence is kept of this session", "session", s.Spec.GetRef().GetJobId(), "error", err)
 	})
 }

@@ -183,8 +183,8 @@ func (d *directory) healthy() error {
 	return nil
 }
 
-// fail notes that the disk refused to make something durable. A later successful sync proves
-// nothing then.
+// fail records that a write or a sync failed. Afterwards a successful sync does not prove that
+// earlier writes are durable, so the directory must be opened again.
 func (d *directory) fail(err error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

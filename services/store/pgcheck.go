@@ -194,9 +194,9 @@ func (p *postgres) watch(lock *pgx.Conn) {
 	}
 }
 
-// inspect asks about the server and the holder. Taking the lock is of no harm when it is held
-// already; when an old session of this process still has the lock, the incarnation protects the
-// data.
+// inspect queries the server's settings and the holder of the lock. It tries to take the lock,
+// which is harmless if this session already has it. If an old session of this process still has the
+// lock, the incarnation protects the data.
 func (p *postgres) inspect(ctx context.Context, conn *pgx.Conn) error {
 	var b pgx.Batch
 	b.Queue(serverSQL)

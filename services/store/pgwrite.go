@@ -133,9 +133,9 @@ func (r *pgReader) page(from, above, end string, limit int) ([]pgRecord, error) 
 	return page, r.fail(err)
 }
 
-// prefixEnd is the least text above all that begin with the prefix. Texts of UTF-8 are in the order
-// of their code points, so it is the prefix with its last code point replaced by the next, where
-// there is one.
+// prefixEnd returns the smallest text that is greater than all texts with the prefix. UTF-8 sorts
+// by code point, so the result is the prefix with its last code point increased by one. prefixEnd
+// first drops trailing code points that have no successor, and returns false if nothing is left.
 func prefixEnd(prefix string) (end string, ok bool) {
 	for prefix != "" {
 		last, n := utf8.DecodeLastRuneInString(prefix)

@@ -80,10 +80,9 @@ type Store interface {
 	Close() error
 }
 
-// Tx is one transaction. A key is 1 to MaxKey bytes of UTF-8 without the zero
-// byte; keys are in the order of their bytes. What Get, GetAll, Scan and ScanAfter give
-// is valid until the transaction ends and must not be changed; what Put takes
-// is copied.
+// Tx is one transaction. A key is 1 to MaxKey bytes of UTF-8 without the zero byte; keys are
+// ordered by their bytes. Values that Get, GetAll, Scan and ScanAfter return are valid until the
+// transaction ends, and the caller must not change them. Put copies its value.
 type Tx interface {
 	Get(key string) ([]byte, error) // nil, nil: absent; an empty value is not nil
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/share"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
@@ -34,7 +36,7 @@ const (
 func (s *Service) Decrypt(stream thresholdv1.ThresholdService_DecryptServer) error {
 	err := s.decrypt(stream)
 	if err != nil {
-		s.Sessions.Metrics.Decryption(string(rpc.FromError(err).Code))
+		s.Sessions.Metrics.Count(metrics.Decryptions, 1, string(rpc.FromError(err).Code))
 	}
 	return err
 }
@@ -459,13 +461,13 @@ func (s *Service) record(q *request, r *run, out []decrypt.Part) error {
 			return vaulterr.RPC(err, "this decryption")
 		}
 	}
-	s.Sessions.Metrics.Decryption(outcome)
-	s.Sessions.Metrics.ThresholdMessages(job.FormName(q.form()), len(r.fresh))
-	if c, own := q.batch.(*multikeyCiphertexts); own {
-		s.Sessions.Metrics.MultikeyDecrypted(len(c.keys), len(r.fresh))
+	s.Sessions.Metrics.Count(metrics.Decryptions, 1, outcome)
+	s.Sessions.Metrics.Count(metrics.Threshold, len(r.fresh), job.FormName(q.form()))
+	if c, own := q.batch.(*multikeyCiphertexts); own && len(r.fresh) > 0 {
+		s.Sessions.Metrics.Count(metrics.MultikeyDecrypted, len(r.fresh), strconv.Itoa(len(c.keys)))
 	}
 	if q.rule.AnyCiphertexts {
-		s.Sessions.Metrics.AnyCiphertexts(len(r.fresh))
+		s.Sessions.Metrics.Count(metrics.AnyCiphertexts, len(r.fresh))
 	}
 	note := fmt.Sprintf("%s: %d messages, %d of them for the first time, %d parties", outcome, q.messages(), len(r.fresh), len(q.quorum))
 	return s.note(q, note)

@@ -14,6 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 	"github.com/lodge-mpc/lodge/engine/ring"
 	"github.com/lodge-mpc/lodge/engine/sample"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
@@ -145,8 +146,8 @@ func (s *Service) flood(ctx context.Context, q *request) ([]byte, error) {
 	if len(f.fresh) > 0 {
 		outcome = "answered"
 	}
-	s.Sessions.Metrics.Decryption(outcome)
-	s.Sessions.Metrics.ThresholdMessages("flooding", len(f.fresh)*q.batch.each())
+	s.Sessions.Metrics.Count(metrics.Decryptions, 1, outcome)
+	s.Sessions.Metrics.Count(metrics.Threshold, len(f.fresh)*q.batch.each(), "flooding")
 	if err := s.note(q, fmt.Sprintf("%s with flooding: %d ciphertexts, %d of them for the first time, %d parties", outcome, len(f.held), len(f.fresh), len(q.quorum))); err != nil {
 		return nil, err
 	}

@@ -135,8 +135,9 @@ func (s *Service) store(spec *jobv1.SessionSpec, scheme scheme, id round.Digest,
 	return keygen.Locked(s.Vault, e), nil
 }
 
-// The secret object of an epoch has the words of the parts of the share. The public object has the
-// header of the keys, the digests of their chunks, and the chunks, whose sizes are known.
+// The secret object of an epoch contains the parts of the share, as words. The public object
+// contains the header of the keys, the digests of their chunks, and the chunks, whose sizes are
+// known.
 
 func writeWords(w io.Writer, words []uint64) error {
 	b := make([]byte, 0, 8*len(words))

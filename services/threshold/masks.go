@@ -11,6 +11,7 @@ import (
 	protocol "github.com/lodge-mpc/lodge/engine/protocol/threshold/masks"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session"
@@ -104,7 +105,7 @@ func LockedMasks(v Vault, b stock.Batch, of *session.Registry) *session.Stored {
 		Digest: b.Digest, Epoch: b.Epoch, BatchID: b.ID, Count: b.Count, Security: Security,
 		Activate:   func() error { return vaulterr.RPC(v.ActivateBatch(b.ID), "batch "+b.ID) },
 		Discard:    func(reason string) error { return v.RevokeBatch(b.ID, reason) },
-		OnActivate: func() { of.Metrics.Stored(b.Kind, b.Form, b.Count) },
+		OnActivate: func() { of.Metrics.Count(metrics.TuplesStored, int(b.Count), b.Kind, b.Form) },
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/hex"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +24,6 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/multikey/keys"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 	"github.com/lodge-mpc/lodge/services/store/vault"
 	"github.com/lodge-mpc/lodge/services/store/vault/seal"
@@ -229,20 +229,23 @@ func (o *owners) stored(p int) *mk.Keys {
 		o.Fatal(err)
 	}
 	defer v.Close()
-	context, err := multikey.ContextOf(f.Roster.Multikey)
-	if err != nil {
-		o.Fatal(err)
-	}
-	public, err := keys.New(keys.Config{Vault: v, Context: context, Party: p}).Published(1)
+	public, err := v.OpenMultikeyPublic(1)
 	if err != nil {
 		o.Fatal(err)
 	}
 	defer public.Close()
-	in, err := o.scheme.Receive(multikey.OwnerInSeed, public.Header)
-	for i := range public.ChunkDigests {
-		var chunk []byte
+	header := make([]byte, mk.HeaderSize)
+	if _, err := io.ReadFull(public, header); err != nil {
+		o.Fatal(err)
+	}
+	in, err := o.scheme.Receive(multikey.OwnerInSeed, header)
+	if err == nil {
+		_, err = io.CopyN(io.Discard, public, int64(32*o.scheme.Chunks()))
+	}
+	for i := range o.scheme.Chunks() {
+		chunk := make([]byte, o.scheme.ChunkSize(i))
 		if err == nil {
-			chunk, err = public.Next()
+			_, err = io.ReadFull(public, chunk)
 		}
 		if err == nil {
 			err = in.Put(i, chunk)

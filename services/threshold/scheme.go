@@ -33,8 +33,6 @@ type scheme interface {
 	receive(header []byte, galois []uint32) (receiver, error)
 	// parts returns the parts of a share of the secrets, in the order in which they are stored.
 	parts() []part
-	// key returns the number of parts that are used for decryption.
-	key() int
 	// own reports whether every party has its own keys, so that epochs have no keys.
 	own() bool
 

@@ -106,9 +106,6 @@ func (s *bgvScheme) parts() (list []part) {
 	return list
 }
 
-// key returns the number of parts that masks and flooding use.
-func (s *bgvScheme) key() int { return max(0, s.FloodLevel) + 1 }
-
 func (s *bgvScheme) own() bool { return false }
 
 func (s *bgvScheme) params(quorum int, form jobv1.MaskForm) (decrypt.Params, error) {

@@ -73,7 +73,6 @@ func (r lweReceiver) finish(digest [32]byte) (*publicKeys, error) {
 
 // parts returns the shares of z, under which messages are encrypted, and of s.
 func (s *lweScheme) parts() []part { return []part{{s.Q, s.N()}, {s.Q, s.Dim}} }
-func (s *lweScheme) key() int      { return 1 }
 func (s *lweScheme) own() bool     { return false }
 
 func (s *lweScheme) params(quorum int, form jobv1.MaskForm) (decrypt.Params, error) {

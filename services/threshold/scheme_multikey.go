@@ -55,7 +55,6 @@ func (s *multikeyScheme) receive([]byte, []uint32) (receiver, error) {
 }
 
 func (s *multikeyScheme) parts() []part { return nil }
-func (s *multikeyScheme) key() int      { return 0 }
 func (s *multikeyScheme) own() bool     { return true }
 
 // params returns the parameters for ciphertexts under one key: the number of keys changes only the

@@ -19,6 +19,7 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
@@ -80,7 +81,7 @@ type Service struct {
 func New(sessions *session.Registry, c Config) *Service {
 	s := &Service{Config: c, schemes: map[string]scheme{}, shamirs: map[sharing]*share.Shamir{}}
 	readers := c.Policy.KeyReaders()
-	sessions.Metrics.AnyCiphertextsRules(len(readers))
+	sessions.Metrics.Set(metrics.AnyCiphertextsRules, float64(len(readers)))
 	for _, r := range readers {
 		sessions.Log.Warn("a decryption rule lets a client read the keys", "client", r.Client, "max_total", r.MaxTotal)
 	}

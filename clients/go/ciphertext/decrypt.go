@@ -3,12 +3,12 @@ package ciphertext
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/big"
 	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/lodge-mpc/lodge/clients/go/internal/transfer"
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/protocol/ddec"
@@ -64,33 +64,22 @@ func (c *Client) answer(ctx context.Context, conn *grpc.ClientConn, x *Ciphertex
 	if err != nil {
 		return nil, err
 	}
-	err = stream.Send(&decryptionv1.DecryptShareRequest{Header: &decryptionv1.DecryptShareHeader{
+	send := transfer.To(stream)
+	send.Send(&decryptionv1.DecryptShareRequest{Header: &decryptionv1.DecryptShareHeader{
 		Epoch: x.Epoch, Field: x.Field, Quorum: c.quorum(), Context: x.Context,
 	}})
-	if err == nil {
-		err = pieces(x.Bytes, func(b []byte) error { return stream.Send(&decryptionv1.DecryptShareRequest{Ciphertext: b}) })
-	}
-	if err == nil {
-		err = pieces(x.ProofBytes, func(b []byte) error { return stream.Send(&decryptionv1.DecryptShareRequest{Proof: b}) })
-	}
-	if err == nil {
-		err = stream.CloseSend()
-	}
-	if err != nil && err != io.EOF { // after io.EOF Recv has the reason
+	send.Bytes(x.Bytes, func(b []byte) *decryptionv1.DecryptShareRequest {
+		return &decryptionv1.DecryptShareRequest{Ciphertext: b}
+	})
+	send.Bytes(x.ProofBytes, func(b []byte) *decryptionv1.DecryptShareRequest {
+		return &decryptionv1.DecryptShareRequest{Proof: b}
+	})
+	if err := send.Close(); err != nil {
 		return nil, err
 	}
-	var answer []byte
-	for {
-		r, err := stream.Recv()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		if answer = append(answer, r.GetChunk()...); len(answer) > size {
-			break
-		}
+	answer, err := transfer.Collect(stream.Recv, size)
+	if err != nil {
+		return nil, err
 	}
 	if len(answer) != size {
 		return nil, &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("an answer of %d bytes, want %d", len(answer), size)}

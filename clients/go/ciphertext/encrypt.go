@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/lodge-mpc/lodge/clients/go/internal/transfer"
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
@@ -21,9 +22,6 @@ import (
 
 // workers returns the number of goroutines to compute with.
 func workers() int { return runtime.GOMAXPROCS(0) }
-
-// chunk is the number of bytes sent at a time.
-const chunk = 1 << 20
 
 // Encrypt encrypts values on this machine, in the first slots of one ciphertext, and proves that
 // this client knows them. The proof holds only for the given context, of up to [MaxContext] bytes.
@@ -113,14 +111,10 @@ func prove(ctx context.Context, conn *grpc.ClientConn, out *Ciphertext, encoded 
 	if err != nil {
 		return err
 	}
-	err = stream.Send(&popkv1.ProveRequest{Header: out.header()})
-	if err == nil {
-		err = pieces(encoded, func(b []byte) error { return stream.Send(&popkv1.ProveRequest{Values: b}) })
-	}
-	if err == nil {
-		err = stream.CloseSend()
-	}
-	if err != nil && err != io.EOF { // after io.EOF Recv has the reason
+	send := transfer.To(stream)
+	send.Send(&popkv1.ProveRequest{Header: out.header()})
+	send.Bytes(encoded, func(b []byte) *popkv1.ProveRequest { return &popkv1.ProveRequest{Values: b} })
+	if err := send.Close(); err != nil {
 		return err
 	}
 	for {
@@ -136,16 +130,6 @@ func prove(ctx context.Context, conn *grpc.ClientConn, out *Ciphertext, encoded 
 			return &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("more than a ciphertext of %d bytes with a proof of %d", size, proofSize)}
 		}
 	}
-}
-
-// pieces sends b piece by piece.
-func pieces(b []byte, send func([]byte) error) error {
-	for at := 0; at < len(b); at += chunk {
-		if err := send(b[at:min(at+chunk, len(b))]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // ErrProof is wrapped by the error for a ciphertext with an invalid proof.
@@ -186,14 +170,11 @@ func (c *Client) VerifyAt(ctx context.Context, party int, x *Ciphertext) error {
 	if err != nil {
 		return c.parties.Failed(party, err)
 	}
-	err = stream.Send(&popkv1.VerifyRequest{Header: x.header()})
-	if err == nil {
-		err = pieces(x.Bytes, func(b []byte) error { return stream.Send(&popkv1.VerifyRequest{Ciphertexts: b}) })
-	}
-	if err == nil {
-		err = pieces(x.ProofBytes, func(b []byte) error { return stream.Send(&popkv1.VerifyRequest{Proof: b}) })
-	}
-	if err != nil && err != io.EOF {
+	send := transfer.To(stream)
+	send.Send(&popkv1.VerifyRequest{Header: x.header()})
+	send.Bytes(x.Bytes, func(b []byte) *popkv1.VerifyRequest { return &popkv1.VerifyRequest{Ciphertexts: b} })
+	send.Bytes(x.ProofBytes, func(b []byte) *popkv1.VerifyRequest { return &popkv1.VerifyRequest{Proof: b} })
+	if err := send.Close(); err != nil {
 		return c.parties.Failed(party, err)
 	}
 	r, err := stream.CloseAndRecv()

@@ -3,11 +3,10 @@ package ciphertext
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
+	"github.com/lodge-mpc/lodge/clients/go/internal/jsonfile"
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 )
 
@@ -48,12 +47,12 @@ type header struct {
 
 // WriteTo writes the file.
 func (c *Ciphertext) WriteTo(w io.Writer) (int64, error) {
-	h, err := json.Marshal(header{c, len(c.Bytes), len(c.ProofBytes)})
+	head, err := jsonfile.Header(magic, header{c, len(c.Bytes), len(c.ProofBytes)})
 	if err != nil {
 		return 0, err
 	}
 	written := int64(0)
-	for _, b := range [][]byte{[]byte(magic + "\n"), append(h, '\n'), c.Bytes, c.ProofBytes} {
+	for _, b := range [][]byte{head, c.Bytes, c.ProofBytes} {
 		n, err := w.Write(b)
 		written += int64(n)
 		if err != nil {
@@ -66,38 +65,11 @@ func (c *Ciphertext) WriteTo(w io.Writer) (int64, error) {
 // Read reads a file that WriteTo wrote. Its fields are validated when they are used.
 func Read(r io.Reader) (*Ciphertext, error) {
 	b := bufio.NewReader(r)
-	line := func(limit int) (string, error) {
-		var text []byte
-		for len(text) <= limit {
-			x, err := b.ReadByte()
-			if err != nil {
-				return "", err
-			}
-			if x == '\n' {
-				return string(text), nil
-			}
-			text = append(text, x)
-		}
-		return "", fmt.Errorf("a line of more than %d bytes", limit)
-	}
 	bad := func(err error) (*Ciphertext, error) {
 		return nil, lodge.Errorf(lodge.Invalid, "`lodge ciphertexts encrypt` writes such files", "not a ciphertext of Lodge: %v", err)
 	}
-	first, err := line(len(magic))
-	if err != nil {
-		return bad(err)
-	}
-	if first != magic {
-		return bad(fmt.Errorf("it begins with %q", first))
-	}
-	second, err := line(maxHeader)
-	if err != nil {
-		return bad(err)
-	}
 	h := header{Ciphertext: new(Ciphertext)}
-	d := json.NewDecoder(strings.NewReader(second))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&h); err != nil {
+	if err := jsonfile.ReadLooseHeader(b, magic, maxHeader, &h); err != nil {
 		return bad(err)
 	}
 	if h.CiphertextBytes < 0 || h.CiphertextBytes > maxBytes || h.ProofBytes < 0 || h.ProofBytes > maxBytes ||
@@ -111,14 +83,15 @@ func Read(r io.Reader) (*Ciphertext, error) {
 		}
 		return out.Bytes(), nil
 	}
+	var err error
 	if h.Bytes, err = part(h.CiphertextBytes); err != nil {
 		return bad(err)
 	}
 	if h.Ciphertext.ProofBytes, err = part(h.ProofBytes); err != nil {
 		return bad(err)
 	}
-	if _, err := b.ReadByte(); err != io.EOF {
-		return bad(fmt.Errorf("more bytes than it says"))
+	if err := jsonfile.End(b); err != nil {
+		return bad(err)
 	}
 	return h.Ciphertext, nil
 }

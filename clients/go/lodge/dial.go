@@ -28,9 +28,8 @@ const maxMessage = 4<<20 + 64<<10
 // defaultPatience is how long a call is retried while the other side does not respond.
 const defaultPatience = 30 * time.Second
 
-// Client reserves tuples at the coordinator and draws the shares of its own party; [Dial] creates
-// one. It may be used
-// by several goroutines concurrently.
+// Client reserves tuples at the coordinator and fetches the shares of its own party; [Dial] creates
+// one. Several goroutines may use it concurrently.
 type Client struct {
 	config      Config
 	coordinator *grpc.ClientConn // nil if the configuration does not name one

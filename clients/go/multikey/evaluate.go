@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/lodge-mpc/lodge/clients/go/internal/transfer"
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/multikey/circuit"
@@ -23,8 +24,6 @@ type Request struct {
 	Netlist *circuit.Netlist
 	Inputs  []Group
 }
-
-const chunkSize = 1 << 20
 
 func (p *Party) header(r *Request, text []byte) (*multikeyv1.EvaluationHeader, error) {
 	if r.ID == ([16]byte{}) {
@@ -43,17 +42,6 @@ func (p *Party) header(r *Request, text []byte) (*multikeyv1.EvaluationHeader, e
 	return h, nil
 }
 
-// send sends bytes in chunks. Errors are reported by the response.
-func send[M any](stream interface{ Send(*M) error }, message func(chunk []byte) *M, b []byte) {
-	for len(b) > 0 {
-		n := min(len(b), chunkSize)
-		if stream.Send(message(b[:n])) != nil {
-			return
-		}
-		b = b[n:]
-	}
-}
-
 // Estimate returns the cost of an evaluation without sending inputs.
 func (p *Party) Estimate(ctx context.Context, r *Request) (*multikeyv1.EvaluationCost, error) {
 	text := r.Netlist.Append(nil)
@@ -65,8 +53,9 @@ func (p *Party) Estimate(ctx context.Context, r *Request) (*multikeyv1.Evaluatio
 	if err != nil {
 		return nil, lodge.FromError(err)
 	}
-	_ = stream.Send(&multikeyv1.EstimateRequest{Header: h}) // the response reports the error
-	send(stream, func(b []byte) *multikeyv1.EstimateRequest { return &multikeyv1.EstimateRequest{Chunk: b} }, text)
+	send := transfer.To(stream) // the response reports its error
+	send.Send(&multikeyv1.EstimateRequest{Header: h})
+	send.Bytes(text, func(b []byte) *multikeyv1.EstimateRequest { return &multikeyv1.EstimateRequest{Chunk: b} })
 	m, err := stream.CloseAndRecv()
 	if err != nil {
 		return nil, lodge.FromError(err)
@@ -88,8 +77,9 @@ func (p *Party) Submit(ctx context.Context, r *Request) (*multikeyv1.EvaluationJ
 	if err != nil {
 		return nil, lodge.FromError(err)
 	}
-	_ = stream.Send(&multikeyv1.SubmitRequest{Header: h}) // the response reports the error
-	send(stream, func(b []byte) *multikeyv1.SubmitRequest { return &multikeyv1.SubmitRequest{Chunk: b} }, body)
+	send := transfer.To(stream) // the response reports its error
+	send.Send(&multikeyv1.SubmitRequest{Header: h})
+	send.Bytes(body, func(b []byte) *multikeyv1.SubmitRequest { return &multikeyv1.SubmitRequest{Chunk: b} })
 	m, err := stream.CloseAndRecv()
 	if err != nil {
 		return nil, lodge.FromError(err)
@@ -241,11 +231,7 @@ func (p *Party) Evaluate(ctx context.Context, r *Request, progress func(*multike
 func Ciphertexts(groups []Group) (list []*multikey.Ciphertext) {
 	for _, g := range groups {
 		for i := range g.Len() {
-			if g.Batch != nil {
-				list = append(list, g.Batch.Ciphertext(i))
-			} else {
-				list = append(list, g.Ciphertexts[i])
-			}
+			list = append(list, g.ciphertext(i))
 		}
 	}
 	return list

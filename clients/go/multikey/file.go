@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 
+	"github.com/lodge-mpc/lodge/clients/go/internal/jsonfile"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/multikey/circuit"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
@@ -17,7 +17,7 @@ import (
 // A file of ciphertexts consists of a line with its format, a line of JSON that describes the
 // groups, and the encodings of the groups, consecutively.
 
-const fileLine = "lodge multikey ciphertexts 1\n"
+const fileFormat = "lodge multikey ciphertexts 1"
 
 // ErrFile reports that a file does not hold ciphertexts of the scheme.
 var ErrFile = errors.New("multikey: not a file of multi-key ciphertexts")
@@ -58,13 +58,12 @@ func Write(w io.Writer, s *multikey.Scheme, groups []Group) error {
 		}
 		h.Groups = append(h.Groups, g)
 	}
-	head, err := json.Marshal(h)
+	head, err := jsonfile.Header(fileFormat, h)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(w)
-	out.WriteString(fileLine) // a bufio.Writer keeps its first error for Flush
-	out.Write(append(head, '\n'))
+	out.Write(head) // a bufio.Writer keeps its first error for Flush
 	for i := range groups {
 		out.Write(groups[i].append(nil, s))
 	}
@@ -75,13 +74,12 @@ func Write(w io.Writer, s *multikey.Scheme, groups []Group) error {
 // [multikey.ErrCRS].
 func Read(r io.Reader, s *multikey.Scheme) ([]Group, error) {
 	in := bufio.NewReader(r)
-	line := make([]byte, len(fileLine))
-	if _, err := io.ReadFull(in, line); err != nil || string(line) != fileLine {
-		return nil, fmt.Errorf("%w: it does not begin with %q", ErrFile, fileLine[:len(fileLine)-1])
+	var h fileHead
+	if err := jsonfile.ReadHeader(in, fileFormat, maxFileHead, &h); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFile, err)
 	}
-	h, err := readHead(in)
-	if err != nil {
-		return nil, err
+	if len(h.Groups) > maxFileGroups {
+		return nil, fmt.Errorf("%w: %d groups; at most %d", ErrFile, len(h.Groups), maxFileGroups)
 	}
 	crs := s.CRS()
 	if h.Set != s.Name {
@@ -117,28 +115,8 @@ func Read(r io.Reader, s *multikey.Scheme) ([]Group, error) {
 		}
 		groups = append(groups, g)
 	}
-	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: the ciphertexts are followed by more data", ErrFile)
+	if err := jsonfile.End(in); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFile, err)
 	}
 	return groups, nil
-}
-
-// readHead reads the line of JSON, which must be exactly in the form that Write writes.
-func readHead(in *bufio.Reader) (h fileHead, err error) {
-	var line []byte
-	for len(line) == 0 || line[len(line)-1] != '\n' {
-		b, err := in.ReadByte()
-		if err != nil || len(line) == maxFileHead {
-			return h, fmt.Errorf("%w: its header line does not end", ErrFile)
-		}
-		line = append(line, b)
-	}
-	if err := json.Unmarshal(line, &h); err != nil {
-		return h, fmt.Errorf("%w: %w", ErrFile, err)
-	}
-	again, err := json.Marshal(h)
-	if err != nil || string(again)+"\n" != string(line) || len(h.Groups) > maxFileGroups {
-		return h, fmt.Errorf("%w: its header line is not in canonical form", ErrFile)
-	}
-	return h, nil
 }

@@ -53,9 +53,9 @@ func TestFile(t *testing.T) {
 	}{
 		"nothing":               {"", ErrFile},
 		"another file":          {strings.Replace(text, "multikey", "threshold", 1), ErrFile},
-		"no description":        {fileLine, ErrFile},
-		"an endless one":        {fileLine + strings.Repeat(" ", maxFileHead+1), ErrFile},
-		"no JSON":               {fileLine + "x\n", ErrFile},
+		"no description":        {fileFormat + "\n", ErrFile},
+		"an endless one":        {fileFormat + "\n" + strings.Repeat(" ", maxFileHead+1), ErrFile},
+		"no JSON":               {fileFormat + "\n" + "x\n", ErrFile},
 		"another member":        {strings.Replace(text, `{"set"`, `{"x":1,"set"`, 1), ErrFile},
 		"a blank":               {strings.Replace(text, `{"set"`, `{ "set"`, 1), ErrFile},
 		"another set":           {strings.Replace(text, "insecure-M8-32", "insecure-M8-33", 1), multikey.ErrSet},

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -184,6 +185,14 @@ func (g *Group) Keys() []multikey.KeyID {
 	return nil
 }
 
+// ciphertext returns ciphertext i, in [0, Len()).
+func (g *Group) ciphertext(i int) *multikey.Ciphertext {
+	if g.Batch != nil {
+		return g.Batch.Ciphertext(i)
+	}
+	return g.Ciphertexts[i]
+}
+
 // describe returns the group's description in wire format.
 func (g *Group) describe() *multikeyv1.InputGroup {
 	x := &multikeyv1.InputGroup{Form: multikeyv1.InputForm_INPUT_FORM_CIPHERTEXTS, Count: uint32(g.Len())}
@@ -235,19 +244,11 @@ func decode(s *multikey.Scheme, d *multikeyv1.InputGroup, b []byte) (g Group, re
 	default:
 		return g, nil, fmt.Errorf("%w: form %d", multikey.ErrCiphertext, d.GetForm())
 	}
-	for i := range max(1, len(g.Ciphertexts)) {
-		ids := g.Keys()
-		if g.Batch == nil {
-			if len(g.Ciphertexts) == 0 {
-				return g, nil, fmt.Errorf("%w: an empty group", multikey.ErrCiphertext)
-			}
-			ids = g.Ciphertexts[i].Keys()
-		}
-		same := len(ids) == len(d.GetKeys())
-		for j := 0; same && j < len(ids); j++ {
-			same = bytes.Equal(ids[j][:], d.GetKeys()[j])
-		}
-		if !same {
+	if g.Len() == 0 {
+		return g, nil, fmt.Errorf("%w: an empty group", multikey.ErrCiphertext)
+	}
+	for i := range g.Len() {
+		if !slices.EqualFunc(g.ciphertext(i).Keys(), d.GetKeys(), func(id multikey.KeyID, k []byte) bool { return bytes.Equal(id[:], k) }) {
 			return g, nil, fmt.Errorf("%w: its keys differ from its description", multikey.ErrCiphertext)
 		}
 	}
@@ -261,13 +262,7 @@ func Digest(s *multikey.Scheme, groups []Group) (digest [32]byte) {
 	var b []byte
 	for _, g := range groups {
 		for i := range g.Len() {
-			c := (*multikey.Ciphertext)(nil)
-			if g.Batch != nil {
-				c = g.Batch.Ciphertext(i)
-			} else {
-				c = g.Ciphertexts[i]
-			}
-			b = s.AppendCiphertext(b[:0], c)
+			b = s.AppendCiphertext(b[:0], g.ciphertext(i))
 			sum := sha256.Sum256(b)
 			h.Write(sum[:])
 		}

@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"crypto/hpke"
 	"encoding/hex"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 
+	"github.com/lodge-mpc/lodge/clients/go/internal/jsonfile"
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
@@ -99,12 +99,7 @@ func (f *AnswersFile) WriteTo(w io.Writer) (int64, error) {
 		}
 		r.Requests = append(r.Requests, x)
 	}
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return 0, err
-	}
-	n, err := w.Write(append(b, '\n'))
-	return int64(n), err
+	return jsonfile.Write(w, r)
 }
 
 // ReadAnswers reads the output of WriteTo.
@@ -125,7 +120,7 @@ func readAnswers(in io.Reader) (*AnswersFile, error) {
 		return nil, fmt.Errorf("more than %d bytes", maxAnswers)
 	}
 	var r answersRecord
-	if err := strictJSON(b, &r); err != nil {
+	if err := jsonfile.Decode(b, &r); err != nil {
 		return nil, err
 	}
 	if r.Format != answersFormat || r.Messages < 1 || len(r.Requests) == 0 {

@@ -137,29 +137,16 @@ const wrongQuorum lodge.Code = "wrong_quorum"
 // the first one whose members failed least in this call. Without failures it is always the same
 // quorum, because a ciphertext stays with its quorum.
 func chooseFlooding(k *Key, failures map[int]int, refused map[string]bool) ([]int, error) {
-	up := slices.Sorted(slices.Values(k.Flooders))
+	up := k.Flooders
 	if len(up) <= k.Threshold { // the parties report the reason
-		up = slices.Sorted(slices.Values(k.Up))
+		up = k.Up
 	}
 	var best []int
-	least := 0
-	var next func(from int, have []int)
-	next = func(from int, have []int) {
-		if len(have) == k.Threshold+1 {
-			failed := 0
-			for _, p := range have {
-				failed = max(failed, failures[p])
-			}
-			if !refused[fmt.Sprint(have)] && (best == nil || failed < least) {
-				best, least = slices.Clone(have), failed
-			}
-			return
-		}
-		for i := from; i < len(up); i++ {
-			next(i+1, append(have, up[i]))
+	for q := range k.quorums(up) {
+		if !refused[fmt.Sprint(q)] && (best == nil || mostFailures(q, failures) < mostFailures(best, failures)) {
+			best = q
 		}
 	}
-	next(0, nil)
 	if best == nil {
 		return nil, &lodge.Error{Code: lodge.Unavailable, What: fmt.Sprintf("no other quorum of epoch %d is up (%v)", k.Epoch, k.Up), Next: "start its parties"}
 	}

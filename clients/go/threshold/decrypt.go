@@ -1,19 +1,21 @@
 package threshold
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/hpke"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
+	"iter"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 
+	"github.com/lodge-mpc/lodge/clients/go/internal/transfer"
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/multikey"
@@ -281,20 +283,12 @@ func choose(k *Key, r *Request, failures map[int]int, empty map[string]bool) ([]
 	if len(r.Multikey) > 0 {
 		return chooseOwners(k, r, failures, empty)
 	}
-	var best *Masks
-	least := 0
-	for i, m := range k.Masks {
-		failed := 0
-		for _, p := range m.Quorum {
-			failed = max(failed, failures[p])
-		}
-		if m.Form == r.form() && m.Free > 0 && !empty[fmt.Sprint(m.Quorum)] && (best == nil || failed < least || failed == least && m.Free > best.Free) {
-			best, least = &k.Masks[i], failed
-		}
-	}
+	best := k.bestMasks(r.form(), nil, failures, empty)
 	if best == nil && slices.ContainsFunc(k.Up, func(p int) bool { return k.Decrypted[p] > 0 }) {
-		if q := k.another(empty); q != nil {
-			return q, nil
+		for q := range k.quorums(k.Up) {
+			if !empty[fmt.Sprint(q)] {
+				return q, nil
+			}
 		}
 	}
 	if best == nil {
@@ -304,24 +298,50 @@ func choose(k *Key, r *Request, failures map[int]int, empty map[string]bool) ([]
 	return best.Quorum, nil
 }
 
-// another returns a quorum of holders that are up and that is not in the given set, or nil.
-func (k *Key) another(but map[string]bool) []int {
-	var find func(have, from []int) []int
-	find = func(have, from []int) []int {
-		if len(have) == k.Threshold+1 {
-			if but[fmt.Sprint(have)] {
-				return nil
-			}
-			return have
-		}
-		for i, p := range from {
-			if q := find(append(slices.Clone(have), p), from[i+1:]); q != nil {
-				return q
-			}
-		}
-		return nil
+// bestMasks returns masks in stock of a quorum that includes the given parties, or nil: among the
+// smallest quorums those whose members failed least in this call, and of these the one with most
+// masks.
+func (k *Key) bestMasks(form string, owners []int, failures map[int]int, empty map[string]bool) (best *Masks) {
+	order := func(a, b *Masks) int {
+		return cmp.Or(cmp.Compare(len(a.Quorum), len(b.Quorum)),
+			cmp.Compare(mostFailures(a.Quorum, failures), mostFailures(b.Quorum, failures)), cmp.Compare(b.Free, a.Free))
 	}
-	return find(nil, slices.Sorted(slices.Values(k.Up)))
+	for i := range k.Masks {
+		m := &k.Masks[i]
+		within := !slices.ContainsFunc(owners, func(p int) bool { return !slices.Contains(m.Quorum, p) })
+		if within && m.Form == form && m.Free > 0 && !empty[fmt.Sprint(m.Quorum)] && (best == nil || order(m, best) < 0) {
+			best = m
+		}
+	}
+	return best
+}
+
+// mostFailures returns the number of failures of the quorum's member that failed most.
+func mostFailures(quorum []int, failures map[int]int) (most int) {
+	for _, p := range quorum {
+		most = max(most, failures[p])
+	}
+	return most
+}
+
+// quorums yields the quorums of the given parties in lexicographic order.
+func (k *Key) quorums(parties []int) iter.Seq[[]int] {
+	parties = slices.Sorted(slices.Values(parties))
+	return func(yield func([]int) bool) {
+		var next func(have, from []int) bool
+		next = func(have, from []int) bool {
+			if len(have) == k.Threshold+1 {
+				return yield(have)
+			}
+			for i, p := range from {
+				if !next(append(slices.Clone(have), p), from[i+1:]) {
+					return false
+				}
+			}
+			return true
+		}
+		next(nil, parties)
+	}
 }
 
 // maskSpent is the code of parties that disagree about their stock: the next attempt proposes other
@@ -426,31 +446,19 @@ func (c *Client) askParty(ctx context.Context, party int, r *Request, q *decrypt
 	if r.Attester != "" {
 		h.Provenance = &thresholdv1.Provenance{Attester: r.Attester, Circuit: r.Circuit, Signature: r.Signature}
 	}
-	err = stream.Send(&thresholdv1.DecryptRequest{Header: h})
-	for rest := r.encoded; err == nil && len(rest) > 0; {
-		n := min(len(rest), 1<<20)
-		err = stream.Send(&thresholdv1.DecryptRequest{Ciphertexts: rest[:n]})
-		rest = rest[n:]
-	}
-	if err == nil {
-		err = stream.CloseSend()
-	}
-	if err != nil && !errors.Is(err, io.EOF) { // after io.EOF Recv returns the cause
+	send := transfer.To(stream)
+	send.Send(&thresholdv1.DecryptRequest{Header: h})
+	send.Bytes(r.encoded, func(b []byte) *thresholdv1.DecryptRequest {
+		return &thresholdv1.DecryptRequest{Ciphertexts: b}
+	})
+	if err := send.Close(); err != nil {
 		return nil, err
 	}
-	var answer []byte
-	for {
-		m, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return answer, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if answer = append(answer, m.GetChunk()...); len(answer) > most {
-			return nil, &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("an answer of more than %d bytes", most)}
-		}
+	answer, err := transfer.Collect(stream.Recv, most)
+	if err == nil && len(answer) > most {
+		err = &lodge.Error{Code: lodge.Internal, What: fmt.Sprintf("an answer of more than %d bytes", most)}
 	}
+	return answer, err
 }
 
 // combine returns the plaintexts of unsealed answers.

@@ -2,9 +2,7 @@ package threshold
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 
+	"github.com/lodge-mpc/lodge/clients/go/internal/jsonfile"
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 )
@@ -183,7 +182,7 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 	if err != nil {
 		return 0, lodge.Errorf(lodge.Invalid, "", "the file of ciphertexts is invalid: %v", err)
 	}
-	line, err := json.Marshal(h)
+	lines, err := jsonfile.Header(fileMagic, h)
 	if err != nil {
 		return 0, err
 	}
@@ -195,7 +194,7 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 			written += int64(n)
 		}
 	}
-	write(append(append([]byte(fileMagic+"\n"), line...), '\n'))
+	write(lines)
 	if s, _ := bgvOf(f.Params); s != nil {
 		if bad := f.writeBGV(s, h.Level, write); bad != nil {
 			return written, bad
@@ -235,7 +234,7 @@ func ReadFile(r io.Reader) (*File, error) {
 
 func readFile(r *bufio.Reader) (*File, error) {
 	var h fileHeader
-	if err := readHeader(r, fileMagic, &h); err != nil {
+	if err := jsonfile.ReadHeader(r, fileMagic, maxFileHeader, &h); err != nil {
 		return nil, err
 	}
 	if err := h.check(); err != nil {
@@ -253,10 +252,7 @@ func readFile(r *bufio.Reader) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("it has more bytes than its header states")
-	}
-	return f, nil
+	return f, jsonfile.End(r)
 }
 
 // readLWE reads LWE or ring ciphertexts.
@@ -287,45 +283,6 @@ func (f *File) readLWE(r *bufio.Reader, h *fileHeader) error {
 		}
 	}
 	return nil
-}
-
-// readHeader reads the magic line and a line of JSON, which must be in the form that WriteTo
-// writes.
-func readHeader(r *bufio.Reader, magic string, to any) error {
-	first, err := readLine(r, len(magic))
-	if err != nil {
-		return err
-	}
-	if string(first) != magic {
-		return fmt.Errorf("it begins with %q", first)
-	}
-	line, err := readLine(r, maxFileHeader)
-	if err != nil {
-		return err
-	}
-	if err := strictJSON(line, to); err != nil {
-		return err
-	}
-	if again, err := json.Marshal(to); err != nil || !bytes.Equal(again, line) {
-		return errors.New("its header is not in canonical form")
-	}
-	return nil
-}
-
-// readLine reads a line of at most the given number of bytes.
-func readLine(r *bufio.Reader, most int) ([]byte, error) {
-	var text []byte
-	for len(text) <= most {
-		x, err := r.ReadByte()
-		if err != nil {
-			return nil, err
-		}
-		if x == '\n' {
-			return text, nil
-		}
-		text = append(text, x)
-	}
-	return nil, fmt.Errorf("a line of more than %d bytes", most)
 }
 
 // Prepared schemes of the sets used so far.
@@ -411,17 +368,4 @@ func Values(params string, e lwe.Encoding, opened []uint64) ([]uint64, error) {
 		}
 	}
 	return out, nil
-}
-
-// strictJSON decodes one value without unknown members.
-func strictJSON(b []byte, to any) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(to); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more than one value")
-	}
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/tuneinsight/lattigo/v6/core/rlwe"
 
+	"github.com/lodge-mpc/lodge/clients/go/internal/jsonfile"
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/bgv"
 	"github.com/lodge-mpc/lodge/engine/lwe"
@@ -51,7 +51,7 @@ type keyStart struct {
 // readKeyStart reads the part before the chunks, which must match the digest that it names.
 func readKeyStart(r *bufio.Reader) (*keyStart, error) {
 	s := &keyStart{}
-	if err := readHeader(r, keyMagic, &s.keyHeader); err != nil {
+	if err := jsonfile.ReadHeader(r, keyMagic, maxFileHeader, &s.keyHeader); err != nil {
 		return nil, err
 	}
 	s.key = &Key{Epoch: s.Epoch, Params: s.Params, Galois: s.Galois}
@@ -77,15 +77,14 @@ func readKeyStart(r *bufio.Reader) (*keyStart, error) {
 	if s.key.digestOf(s.header, s.digests) != s.key.Digest {
 		return nil, fmt.Errorf("the digests of its chunks do not match keys %.16s", s.Digest)
 	}
-	line, err := json.Marshal(s.keyHeader)
-	s.size = int64(len(keyMagic) + len(line) + 2 + header + 32*len(s.digests))
+	b, err := s.bytes()
+	s.size = int64(len(b))
 	return s, err
 }
 
 // bytes returns the part before the chunks.
 func (s *keyStart) bytes() ([]byte, error) {
-	line, err := json.Marshal(s.keyHeader)
-	b := append(append([]byte(keyMagic+"\n"), line...), '\n')
+	b, err := jsonfile.Header(keyMagic, s.keyHeader)
 	b = append(b, s.header...)
 	for _, d := range s.digests {
 		b = append(b, d[:]...)
@@ -146,8 +145,8 @@ func readKeys(r *bufio.Reader) (*KeyFile, error) {
 			}
 		}
 	}
-	if _, err := r.ReadByte(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("it has more bytes than its header states")
+	if err := jsonfile.End(r); err != nil {
+		return nil, err
 	}
 	switch in := in.(type) {
 	case *lwe.Receiver:

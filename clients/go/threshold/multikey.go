@@ -106,21 +106,7 @@ func chooseOwners(k *Key, r *Request, failures map[int]int, empty map[string]boo
 				Next: "retry when it is up"}
 		}
 	}
-	var best *Masks
-	least := 0
-	for i, m := range k.Masks {
-		failed := 0
-		for _, p := range m.Quorum {
-			failed = max(failed, failures[p])
-		}
-		within := !slices.ContainsFunc(owners, func(p int) bool { return !slices.Contains(m.Quorum, p) })
-		better := best == nil || len(m.Quorum) < len(best.Quorum) ||
-			len(m.Quorum) == len(best.Quorum) && (failed < least || failed == least && m.Free > best.Free)
-		if within && m.Form == r.form() && m.Free > 0 && !empty[fmt.Sprint(m.Quorum)] && better {
-			best, least = &k.Masks[i], failed
-		}
-	}
-	if best != nil {
+	if best := k.bestMasks(r.form(), owners, failures, empty); best != nil {
 		return best.Quorum, nil
 	}
 	for _, p := range slices.Sorted(slices.Values(k.Up)) {

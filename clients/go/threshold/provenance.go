@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 
+	"github.com/lodge-mpc/lodge/clients/go/internal/jsonfile"
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 )
 
@@ -65,12 +66,7 @@ func (p *Provenance) Put(list []*Request) error {
 
 // WriteTo writes the provenance as JSON.
 func (p *Provenance) WriteTo(w io.Writer) (int64, error) {
-	b, err := json.MarshalIndent(provenanceRecord{provenanceFormat, *p}, "", "  ")
-	if err != nil {
-		return 0, err
-	}
-	n, err := w.Write(append(b, '\n'))
-	return int64(n), err
+	return jsonfile.Write(w, provenanceRecord{provenanceFormat, *p})
 }
 
 // ReadProvenance reads the output of WriteTo.

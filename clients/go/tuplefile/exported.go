@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/lodge-mpc/lodge/clients/go/internal/jsonfile"
 )
 
 // ExportedName is a file in a directory whose shares have been exported elsewhere; it prevents a
@@ -54,15 +56,11 @@ func NoteExport(dir, to string) error {
 }
 
 func writeFirst(path string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(data, '\n'))
+	_, err = jsonfile.Write(f, v)
 	return errors.Join(err, f.Sync(), f.Close())
 }
 

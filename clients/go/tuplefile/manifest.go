@@ -1,9 +1,7 @@
 package tuplefile
 
 import (
-	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lodge-mpc/lodge/clients/go/internal/jsonfile"
 	"github.com/lodge-mpc/lodge/engine/kind"
 )
 
@@ -223,14 +222,9 @@ func decimal(s string) bool {
 // data.
 func ParseManifest(data []byte) (Manifest, error) {
 	var m Manifest
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	// The decoder's errors can quote the input, which holds a key share.
-	if err := dec.Decode(&m); err != nil {
-		return Manifest{}, fmt.Errorf("%w: not the expected JSON object", ErrManifest)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return Manifest{}, fmt.Errorf("%w: data after the JSON object", ErrManifest)
+	// Errors of the JSON can quote the input, which holds a key share.
+	if err := jsonfile.Decode(data, &m); err != nil {
+		return Manifest{}, fmt.Errorf("%w: not exactly one JSON object of the expected form", ErrManifest)
 	}
 	if err := m.check(true); err != nil {
 		return Manifest{}, err

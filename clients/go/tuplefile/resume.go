@@ -2,9 +2,7 @@ package tuplefile
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+
+	"github.com/lodge-mpc/lodge/clients/go/internal/jsonfile"
 )
 
 // PartialName is a file in a directory with incomplete data: it holds the manifest, and how much
@@ -66,9 +66,7 @@ func readPartial(dir string) (p partial, err error) {
 	if err != nil {
 		return p, err
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if len(data) > maxManifestBytes || d.Decode(&p) != nil || p.Bytes < 0 { // the decoder's error can quote a key share
+	if len(data) > maxManifestBytes || jsonfile.Decode(data, &p) != nil || p.Bytes < 0 { // the decoder's error can quote a key share
 		return p, fmt.Errorf("%w: %s is damaged; remove the directory", ErrManifest, filepath.Join(dir, PartialName))
 	}
 	return p, nil

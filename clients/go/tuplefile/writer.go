@@ -4,12 +4,13 @@ import (
 	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
 	"os"
 	"path/filepath"
+
+	"github.com/lodge-mpc/lodge/clients/go/internal/jsonfile"
 )
 
 // Writer writes one party's share directory. The data is streamed; the manifest appears last, and
@@ -98,15 +99,11 @@ func WriteManifest(dir string, m Manifest) error {
 
 // writeJSON atomically writes a file of dir, readable by its owner only.
 func writeJSON(dir, name string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
 	f, err := os.CreateTemp(dir, ".manifest-*") // mode 0600
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(data, '\n'))
+	_, err = jsonfile.Write(f, v)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}

@@ -2,10 +2,10 @@
 // parties (docs/reference/export-format.md), [Dirs] adds up the shares, checks the properties on
 // which an online phase relies, and returns a [Report]:
 //
-//   - the parties agree on what they exported, and every party is there once;
+//   - the parties agree on what they exported, and every party is present exactly once;
 //   - the modulus is the prime that the named parameter set and field stand for;
 //   - every element is canonical, and every file has the length and the SHA-256 that its manifest states;
-//   - c = a*b, or C = A*B, for every triple; a square, an inverse or a bit is one;
+//   - c = a*b, or C = A*B, for every triple; squares, inverses and bits have their relations too;
 //   - every value's MAC is alpha times the value, alpha being the sum of the parties' MAC-key shares, and not zero;
 //   - the value of an input mask that its owner has in clear is the sum of the shares;
 //   - no factor is zero, and none occurs twice; bits are not all the same.

@@ -73,6 +73,11 @@ type Cheat struct {
 	// Wire is the end over a network, where parties check signatures and wait for late messages, if
 	// it differs.
 	Wire *Ends
+	// Early reports whether an honest party may refuse the message over a network before it has
+	// come to the message's round. Then it depends on the time of arrival whether the session
+	// counts as a failed check: the party may not have opened its combinations yet, or may not have
+	// found yet that they pass.
+	Early bool
 	// Fault is the fault on the links; nil if the party cheats inside its protocol code.
 	Fault *Fault
 	// Replays reports whether the cheat repeats messages of the same party from an earlier session.

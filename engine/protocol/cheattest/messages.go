@@ -169,12 +169,13 @@ func ofMessages() (list []*Cheat) {
 			})
 		large := blamed(round.CheckSize)
 		large.Counts = m.counts()
-		add("extend", "adds a byte to its "+m.Name, large, []int{10},
+		c = add("extend", "adds a byte to its "+m.Name, large, []int{10},
 			func(_ *Env, _ round.Party, frames [][]byte) [][]byte {
 				last := &frames[len(frames)-1]
 				*last = append(*last, 0)
 				return frames
 			})
+		c.Early = m.Name == "triple/products" || m.Name == verdict.Name
 		add("withhold", "never sends its "+m.Name, m.late(), nil,
 			func(*Env, round.Party, [][]byte) [][]byte { return nil })
 	}

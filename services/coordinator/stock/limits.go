@@ -8,6 +8,7 @@ import (
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
@@ -306,7 +307,7 @@ func (s *Service) refused(why *refusal) error {
 	if why == nil {
 		return nil
 	}
-	s.metrics.ReservationRefused(why.limit)
+	s.metrics.Count(metrics.ReservationsRefused, 1, why.limit)
 	return why.Error
 }
 

@@ -82,7 +82,9 @@ func (s *Service) measure() {
 		}
 		list = append(list, *level)
 	}
-	s.metrics.OpenReservations(s.limits.open())
+	for client, n := range s.limits.open() {
+		s.metrics.Set(metrics.ReservationsOpen, float64(n), client)
+	}
 	s.metrics.Stock(list, slices.Collect(maps.Values(quorums))...)
 }
 

@@ -18,6 +18,7 @@ import (
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
@@ -44,7 +45,10 @@ func (s *Service) Reserve(ctx context.Context, q *stockv1.ReserveRequest) (*stoc
 	if err != nil {
 		outcome = string(rpc.FromError(err).Code)
 	}
-	s.metrics.Reservation(outcome, time.Since(began), q.GetWait())
+	s.metrics.Count(metrics.Reservations, 1, outcome)
+	if !q.GetWait() {
+		s.metrics.Observe(metrics.ReservationTime, time.Since(began))
+	}
 	return r, err
 }
 
@@ -359,8 +363,8 @@ func (s *Service) abandon(r *tuplesv1.Reservation, key string, answered <-chan s
 	}()
 }
 
-// stops reports whether the coordinator has begun to stop. It returns true before calls end because
-// of that.
+// stops reports whether the coordinator has begun to stop. It already returns true when the first
+// call ends for this reason.
 func (s *Service) stops() bool {
 	life := s.life.Load()
 	return life != nil && (*life).Err() != nil

@@ -6,6 +6,8 @@ import (
 	"math"
 	"syscall"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/store/disk"
 )
 
 // An entry about a delivery must be durable before the first byte is sent, and is written after the
@@ -99,7 +101,14 @@ func (l *Log) reserve(n int64) error {
 	return nil
 }
 
-// noSpace returns the error for a file system without space.
-func noSpace(dir string) error {
-	return fmt.Errorf("audit: no space for the next entries in %s: %w", dir, syscall.ENOSPC)
+// free returns an error unless the file system has at least n free bytes.
+func free(dir string, n uint64) error {
+	s, err := disk.SpaceOf(dir)
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	if s.Free < n {
+		return fmt.Errorf("audit: no space for the next entries in %s: %w", dir, syscall.ENOSPC)
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"errors"
-	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -21,16 +20,4 @@ func allocate(f *os.File, offset, n int64) error {
 			return err
 		}
 	}
-}
-
-// free returns an error unless the file system has at least n free bytes.
-func free(dir string, n uint64) error {
-	var s unix.Statfs_t
-	if err := unix.Statfs(dir, &s); err != nil {
-		return fmt.Errorf("audit: %w", err)
-	}
-	if s.Bavail*uint64(s.Bsize) < n {
-		return noSpace(dir)
-	}
-	return nil
 }

@@ -18,9 +18,7 @@ type Callers struct {
 }
 
 // Limits converts the limits for package rpc.
-func (c Callers) Limits() rpc.Limits {
-	return rpc.Limits{Connections: c.Connections, ConnectionsPerClient: c.ConnectionsPerClient, Calls: c.Calls, CallsPerClient: c.CallsPerClient}
-}
+func (c Callers) Limits() rpc.Limits { return rpc.Limits(c) }
 
 func (c *check) callers(l Callers) {
 	if err := l.Limits().Valid(); err != nil {

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/lodge-mpc/lodge/engine/kind"
@@ -13,9 +14,9 @@ import (
 
 // OIDC names the issuer of the bearer tokens that clients may present instead of a certificate.
 type OIDC struct {
-	Issuer   string `yaml:"issuer"`       // https URL of the token issuer, exactly as tokens name it
-	Audience string `yaml:"audience"`     // audience that tokens must name; use a different one for every process
-	CA       string `yaml:"ca,omitempty"` // authorities of the issuer's certificate; default those of the system
+	Issuer   string `yaml:"issuer"`                     // https URL of the token issuer, exactly as tokens name it
+	Audience string `yaml:"audience"`                   // audience that tokens must name; use a different one for every process
+	CA       string `yaml:"ca,omitempty" check:"path?"` // authorities of the issuer's certificate; default those of the system
 }
 
 // Tokens returns a verifier of the issuer's tokens, or nil if no issuer is configured.
@@ -111,7 +112,7 @@ func (c *Client) add(d *rpc.Directory) error {
 }
 
 // oidc validates the issuer and the clients that use it.
-func (c *check) oidc(dir string, o *OIDC, cs []Client) {
+func (c *check) oidc(o *OIDC, cs []Client) {
 	if o == nil {
 		for i, cl := range cs {
 			if cl.OIDCSubject != "" {
@@ -126,7 +127,6 @@ func (c *check) oidc(dir string, o *OIDC, cs []Client) {
 	if o.Audience == "" {
 		c.failf("oidc.audience: missing; write the audience that tokens for this process name")
 	}
-	c.path(dir, "oidc.ca", &o.CA, true)
 }
 
 func (c *check) clients(cs []Client, allowed ...string) {
@@ -143,11 +143,11 @@ func (c *check) clients(cs []Client, allowed ...string) {
 			c.name(key+".tenants", t)
 		}
 		for _, p := range cl.Permissions {
-			if !contains(allowed, p) {
+			if !slices.Contains(allowed, p) {
 				c.failf("%s.permissions: %q is not one of %s", key, p, strings.Join(allowed, ", "))
 			}
 		}
-		c.bounds(key, cl, contains(allowed, PermFetch))
+		c.bounds(key, cl, slices.Contains(allowed, PermFetch))
 	}
 }
 
@@ -176,7 +176,7 @@ func (c *check) bounds(key string, cl Client, draws bool) {
 		c.failf("%s.quota: set this limit in the parties' files", key)
 	}
 	for _, k := range cl.Kinds {
-		if !contains(TupleKinds, k) {
+		if !slices.Contains(TupleKinds, k) {
 			c.failf("%s.kinds: %q is not one of %s", key, k, strings.Join(TupleKinds, ", "))
 		}
 	}
@@ -185,7 +185,7 @@ func (c *check) bounds(key string, cl Client, draws bool) {
 			c.failf("%s.quota: empty; write tuples_per_day, bytes_per_day or both", key)
 		}
 		for k := range cl.Quota.TuplesPerDay {
-			if !contains(TupleKinds, k) {
+			if !slices.Contains(TupleKinds, k) {
 				c.failf("%s.quota.tuples_per_day: %q is not one of %s", key, k, strings.Join(TupleKinds, ", "))
 			}
 		}

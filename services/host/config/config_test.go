@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -120,7 +121,7 @@ func TestFieldsAreThoseOfTheSets(t *testing.T) {
 	for _, set := range params.Sets() {
 		for _, f := range set.Fields {
 			known[f.Name] = true
-			if !contains(Fields, f.Name) {
+			if !slices.Contains(Fields, f.Name) {
 				t.Errorf("no policy can allow field %s of %s", f.Name, set.Name)
 			}
 		}
@@ -157,7 +158,7 @@ func TestPartyRefusals(t *testing.T) {
 		{"decryption rate", "purposes: [triples]", "purposes: [decryption]", "decryptions_per_hour"},
 		{"two documents", "name: alice", "name: alice\n---\nname: bob", ""},
 		{"duration", "name: alice", "name: alice\nlimits: {idle: 30}", "write for example 30s"},
-		{"window", "name: alice", "name: alice\nlimits: {window: 1MiB}", "the size of a frame"},
+		{"window", "name: alice", "name: alice\nlimits: {window: 1MiB}", "limits.window: 1MiB; must be at least 4MiB"},
 		{"client is a peer", "spiffe://lodge/client/alice-mpc", "spiffe://lodge/party/bob", "names both"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,9 +1,8 @@
 package config
 
 import (
-	"path/filepath"
+	"fmt"
 	"slices"
-	"time"
 
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
@@ -14,12 +13,12 @@ import (
 type Evaluators struct {
 	// Check says when a result of an evaluator is used: compare, recompute or trust; default
 	// compare.
-	Check     string      `yaml:"check,omitempty"`
+	Check     string      `yaml:"check,omitempty" default:"compare" oneof:"compare,recompute,trust"`
 	Processes []Evaluator `yaml:"processes,omitempty"`
 	// Stall is how long an evaluation may make no progress; default 15s.
-	Stall Duration `yaml:"stall,omitempty"`
+	Stall Duration `yaml:"stall,omitempty" default:"15s"`
 	// TLS overrides tls for connections to evaluators, file by file.
-	TLS TLS `yaml:"tls,omitempty"`
+	TLS TLS `yaml:"tls,omitempty" check:"-"`
 }
 
 // Evaluator is one evaluator. Several processes with one identity may share its address.
@@ -38,20 +37,11 @@ const (
 	Trust     = "trust"     // always use a result
 )
 
-const (
-	defaultStall = Duration(15 * time.Second)
-	// MaxEvaluators is the largest number of evaluators that a party may name.
-	MaxEvaluators = 64
-)
+// MaxEvaluators is the largest number of evaluators that a party may name.
+const MaxEvaluators = 64
 
-// fill sets defaults and validates the values.
-func (e *Evaluators) fill(c *check, dir string, own TLS) {
-	if e.Check == "" {
-		e.Check = Compare
-	}
-	if e.Stall == 0 {
-		e.Stall = defaultStall
-	}
+// validate sets the paths of TLS files, and validates the processes.
+func (e *Evaluators) validate(c *check, own TLS) {
 	for _, p := range []struct {
 		key       string
 		path, own *string
@@ -62,15 +52,10 @@ func (e *Evaluators) fill(c *check, dir string, own TLS) {
 			*p.path = *p.own // already relative to the party's directory
 			continue
 		}
-		c.path(dir, "evaluators.tls."+p.key, p.path, true)
+		c.path("evaluators.tls."+p.key, p.path)
 	}
 	if e.TLS.ClientCA != "" {
 		c.failf("evaluators.tls.client_ca: evaluators never call the party; leave it out")
-	}
-	switch e.Check {
-	case Compare, Recompute, Trust:
-	default:
-		c.failf("evaluators.check: %q; must be %s, %s or %s", e.Check, Compare, Recompute, Trust)
 	}
 	if len(e.Processes) > MaxEvaluators {
 		c.failf("evaluators.processes: %d entries; at most %d, with any number of processes behind each", len(e.Processes), MaxEvaluators)
@@ -84,7 +69,7 @@ func (e *Evaluators) fill(c *check, dir string, own TLS) {
 		if !ValidName(p.Name) || names[p.Name] {
 			fail("name", "%q occurs twice or is invalid; use 1 to 64 of a-z, 0-9, '-', starting with a letter", p.Name)
 		}
-		if c.address("evaluators.processes.address", p.Address, false); addresses[p.Address] {
+		if c.address("evaluators.processes.address", p.Address); addresses[p.Address] {
 			fail("address", "%q occurs twice", p.Address)
 		}
 		if !ValidName(p.Domain) {
@@ -134,86 +119,61 @@ func (e *Evaluators) apart(c *check, f *PartyFile) {
 
 // EvaluatorFile is an evaluator's configuration.
 type EvaluatorFile struct {
-	Name          string `yaml:"name"`                     // name in the party's configuration
-	Listen        string `yaml:"listen"`                   // host:port of the gRPC server
-	MetricsListen string `yaml:"metrics_listen,omitempty"` // host:port of Prometheus metrics, plaintext
-	HealthListen  string `yaml:"health_listen,omitempty"`  // host:port of the health check, plaintext
+	Name          string `yaml:"name" check:"name"`                         // name in the party's configuration
+	Listen        string `yaml:"listen" check:"address"`                    // host:port of the gRPC server
+	MetricsListen string `yaml:"metrics_listen,omitempty" check:"address?"` // host:port of Prometheus metrics, plaintext
+	HealthListen  string `yaml:"health_listen,omitempty" check:"address?"`  // host:port of the health check, plaintext
 	TLS           TLS    `yaml:"tls"`
 	// Party is the only party that is served.
 	Party Owner `yaml:"party"`
 	// Params are the parameter sets that the evaluator computes with.
 	Params []ParamsPin `yaml:"params"`
 	// MaxKeysMemory limits the stored evaluation keys; default 1GiB.
-	MaxKeysMemory Bytes `yaml:"max_keys_memory,omitempty"`
+	MaxKeysMemory Bytes `yaml:"max_keys_memory,omitempty" default:"1GiB"`
 	// MaxMemory limits the estimated memory of evaluations, in addition to keys; default 4GiB.
-	MaxMemory Bytes `yaml:"max_memory,omitempty"`
+	MaxMemory Bytes `yaml:"max_memory,omitempty" default:"4GiB"`
 	// MaxConcurrent limits concurrent evaluations; default the number of processors plus one.
-	MaxConcurrent int `yaml:"max_concurrent,omitempty"`
+	MaxConcurrent int `yaml:"max_concurrent,omitempty" range:"0..256"`
 	// AllowInsecureParams accepts parameter sets that are too small to hide anything. For tests.
 	AllowInsecureParams bool `yaml:"allow_insecure_params,omitempty"`
 	Reflection          bool `yaml:"reflection,omitempty"` // serve gRPC reflection
 	// StopAfter is how long running work may continue when the process is told to stop; default
 	// 20s.
-	StopAfter Duration `yaml:"stop_after,omitempty"`
+	StopAfter Duration `yaml:"stop_after,omitempty" default:"20s"`
 	// LogLevel is debug, info, warn or error; default info.
-	LogLevel string `yaml:"log_level,omitempty"`
+	LogLevel string `yaml:"log_level,omitempty" default:"info" oneof:"debug,info,warn,error"`
 
 	Settings []Setting `yaml:"-"` // settings that override the file's values
 }
 
 // Owner is the party that an evaluator serves.
 type Owner struct {
-	Name     string `yaml:"name"`     // name of the party
-	Identity string `yaml:"identity"` // identity in the party's certificate
+	Name     string `yaml:"name" check:"name"` // name of the party
+	Identity string `yaml:"identity"`          // identity in the party's certificate
 }
-
-const (
-	defaultKeysMemory       = Bytes(1 << 30)
-	defaultEvaluationMemory = Bytes(4 << 30)
-	maxEvaluations          = 256
-)
 
 // LoadEvaluator reads and validates an evaluator's file. Settings of the environment override the
 // file, and set (KEY=VALUE) overrides both.
 func LoadEvaluator(path string, set ...string) (*EvaluatorFile, error) {
 	f := new(EvaluatorFile)
-	var err error
-	if f.Settings, err = decodeSet(path, f, set); err != nil {
+	c, err := load(path, f, set, &f.Settings)
+	if err != nil {
 		return nil, err
 	}
-	c, dir := new(check), filepath.Dir(path)
-	c.name("name", f.Name)
-	c.address("listen", f.Listen, false)
-	c.address("metrics_listen", f.MetricsListen, true)
-	c.address("health_listen", f.HealthListen, true)
-	c.tls(dir, &f.TLS)
 	if f.TLS.ClientCA != "" {
 		c.failf("tls.client_ca: an evaluator has no clients; leave it out")
 	}
-	c.name("party.name", f.Party.Name)
 	if f.Party.Identity == "" {
 		c.failf("party.identity: missing; write the URI or DNS name of the party's certificate")
 	}
 	c.params(f.Params)
-	c.stopAfter(&f.StopAfter)
-	c.logLevel(&f.LogLevel)
-	if f.MaxKeysMemory == 0 {
-		f.MaxKeysMemory = defaultKeysMemory
-	}
-	if f.MaxMemory == 0 {
-		f.MaxMemory = defaultEvaluationMemory
-	}
-	if f.MaxConcurrent < 0 || f.MaxConcurrent > maxEvaluations {
-		c.failf("max_concurrent: %d; must be 1 to %d concurrent evaluations", f.MaxConcurrent, maxEvaluations)
-	}
 	if err := c.err(path); err != nil {
 		return nil, err
 	}
-	_, err = f.Directory()
-	if err != nil {
-		c.failf("%w", err)
+	if _, err := f.Directory(); err != nil {
+		return nil, fmt.Errorf("config: %s: %w", path, err)
 	}
-	return f, c.err(path)
+	return f, nil
 }
 
 // Directory returns the only caller of the evaluator: its party.

@@ -10,23 +10,19 @@ type Linear struct {
 	// ProductsPerHour limits the products that each client starts in any hour; default 100. An
 	// attack on unproved inputs needs thousands of products with one matrix, and a lower rate gives
 	// its owner time to see them in the audit log.
-	ProductsPerHour int `yaml:"products_per_hour,omitempty"`
+	ProductsPerHour int `yaml:"products_per_hour,omitempty" default:"100" range:"1.."`
 	// Wait is how long one end of a product on shares waits for the other client; default 2m.
-	Wait Duration `yaml:"wait,omitempty"`
+	Wait Duration `yaml:"wait,omitempty" default:"2m"`
 	// LogDistanceBudget is log2 of the statistical distance that products on shares may spend
 	// between two clients, over all keys and matrices, -40 to -10; default -30.
-	LogDistanceBudget float64 `yaml:"log_distance_budget,omitempty"`
+	LogDistanceBudget float64 `yaml:"log_distance_budget,omitempty" default:"-30"`
 	// RequireProofs is obsolete: true is the default, and false is refused.
 	RequireProofs *bool `yaml:"require_proofs,omitempty"`
 }
 
-const (
-	defaultProductsPerHour   = 100
-	defaultLogDistanceBudget = -30
-	// A budget must allow one product of the largest distance that a plan may have, and still give
-	// a guarantee.
-	leastLogDistanceBudget, mostLogDistanceBudget = -40, -10
-)
+// A budget must allow one product of the largest distance that a plan may have, and still give a
+// guarantee.
+const leastLogDistanceBudget, mostLogDistanceBudget = -40, -10
 
 // WaitTime returns Wait as a time.Duration.
 func (l *Linear) WaitTime() time.Duration { return time.Duration(l.Wait) }
@@ -34,20 +30,8 @@ func (l *Linear) WaitTime() time.Duration { return time.Duration(l.Wait) }
 // DistanceBudget returns the budget of statistical distance, 2^LogDistanceBudget.
 func (l *Linear) DistanceBudget() float64 { return math.Exp2(l.LogDistanceBudget) }
 
-// fill sets defaults and validates the values.
-func (l *Linear) fill(c *check) {
-	if l.ProductsPerHour == 0 {
-		l.ProductsPerHour = defaultProductsPerHour
-	}
-	if l.Wait == 0 {
-		l.Wait = Duration(2 * time.Minute)
-	}
-	if l.LogDistanceBudget == 0 {
-		l.LogDistanceBudget = defaultLogDistanceBudget
-	}
-	if l.ProductsPerHour < 0 {
-		c.failf("linear.products_per_hour: %d is negative", l.ProductsPerHour)
-	}
+// validate validates the budget of distance and the obsolete key.
+func (l *Linear) validate(c *check) {
 	//lodge:check config/distance-budget [run=TestLinear] a budget of statistical distance that means nothing is accepted
 	if !(l.LogDistanceBudget >= leastLogDistanceBudget && l.LogDistanceBudget <= mostLogDistanceBudget) {
 		c.failf("linear.log_distance_budget: %v; must be from %d to %d; -30 allows a distance of 2^-30", l.LogDistanceBudget, leastLogDistanceBudget, mostLogDistanceBudget)

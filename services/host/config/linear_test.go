@@ -23,7 +23,7 @@ func TestLinear(t *testing.T) {
 		t.Errorf("%v, %v, %+v", f.AllowPassiveLinear, f.AllowUnprovedLinear, f.Linear)
 	}
 	for bad, why := range map[string]string{
-		"products_per_hour: -1": "negative", "wait: -1s": "not a positive time span", "set: P13-40": "config.Linear",
+		"products_per_hour: -1": "must be at least 1", "wait: -1s": "not a positive time span", "set: P13-40": "config.Linear",
 		"log_distance_budget: -41": "from -40 to -10", "log_distance_budget: -9": "from -40 to -10", "log_distance_budget: .nan": "from -40 to -10",
 		"require_proofs: false": "allow_unproved_linear: true",
 	} {

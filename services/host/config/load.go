@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
@@ -73,16 +74,14 @@ func (b Bytes) MarshalYAML() (any, error) {
 
 // TLS names a process's TLS files.
 type TLS struct {
-	Certificate string `yaml:"certificate"`         // certificate file, PEM
-	Key         string `yaml:"key"`                 // private key file, PEM, readable by its owner only
-	CA          string `yaml:"ca"`                  // authorities of peers' certificates
-	ClientCA    string `yaml:"client_ca,omitempty"` // authorities of clients' certificates; default ca
+	Certificate string `yaml:"certificate" check:"path"`          // certificate file, PEM
+	Key         string `yaml:"key" check:"path"`                  // private key file, PEM, readable by its owner only
+	CA          string `yaml:"ca" check:"path"`                   // authorities of peers' certificates
+	ClientCA    string `yaml:"client_ca,omitempty" check:"path?"` // authorities of clients' certificates; default ca
 }
 
 // Files converts the files for package rpc.
-func (t TLS) Files() rpc.Files {
-	return rpc.Files{Certificate: t.Certificate, Key: t.Key, CA: t.CA, ClientCA: t.ClientCA}
-}
+func (t TLS) Files() rpc.Files { return rpc.Files(t) }
 
 // Permissions of clients.
 const (
@@ -153,7 +152,23 @@ func decodeBytes(b []byte, out any) error {
 }
 
 // check collects all errors in a file.
-type check struct{ errs []error }
+type check struct {
+	dir  string // of the file
+	errs []error
+}
+
+// load reads a file with its settings. The check has the faults of values that the tags of their
+// fields show.
+func load(path string, file any, set []string, into *[]Setting) (*check, error) {
+	list, err := decodeSet(path, file, set)
+	if err != nil {
+		return nil, err
+	}
+	*into = list
+	c := &check{dir: filepath.Dir(path)}
+	c.fill("", reflect.ValueOf(file).Elem())
+	return c, nil
+}
 
 func (c *check) failf(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf(format, args...))
@@ -166,27 +181,17 @@ func (c *check) err(path string) error {
 	return fmt.Errorf("config: %s: %w", path, errors.Join(c.errs...))
 }
 
-// path makes a file path absolute. An empty path is an error unless it is optional.
-func (c *check) path(dir, key string, p *string, optional bool) {
+// path makes a file path absolute.
+func (c *check) path(key string, p *string) {
 	switch {
-	case *p == "" && !optional:
+	case *p == "":
 		c.failf("%s: missing; name a file", key)
-	case *p != "" && !filepath.IsAbs(*p):
-		*p = filepath.Join(dir, *p)
+	case !filepath.IsAbs(*p):
+		*p = filepath.Join(c.dir, *p)
 	}
 }
 
-func (c *check) tls(dir string, t *TLS) {
-	c.path(dir, "tls.certificate", &t.Certificate, false)
-	c.path(dir, "tls.key", &t.Key, false)
-	c.path(dir, "tls.ca", &t.CA, false)
-	c.path(dir, "tls.client_ca", &t.ClientCA, true)
-}
-
-func (c *check) address(key, a string, optional bool) {
-	if a == "" && optional {
-		return
-	}
+func (c *check) address(key, a string) {
 	if _, port, err := net.SplitHostPort(a); err != nil || port == "" {
 		c.failf("%s: %q is not host:port", key, a)
 	}
@@ -230,13 +235,4 @@ func ValidID(id string) bool {
 		}
 	}
 	return len(id) > 0 && len(id) <= 64
-}
-
-func contains(list []string, s string) bool {
-	for _, l := range list {
-		if l == s {
-			return true
-		}
-	}
-	return false
 }

@@ -2,33 +2,32 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ed25519"
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/lodge-mpc/lodge/engine/kind"
-	"github.com/lodge-mpc/lodge/services/host/logs"
 	"github.com/lodge-mpc/lodge/services/host/pki"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // PartyFile is a party's configuration.
 type PartyFile struct {
-	Name          string `yaml:"name"`                     // name of the party in the roster
-	RosterFile    string `yaml:"roster"`                   // roster file, the same at every process
-	Listen        string `yaml:"listen"`                   // host:port of the gRPC server
-	MetricsListen string `yaml:"metrics_listen,omitempty"` // host:port of Prometheus metrics, plaintext
-	HealthListen  string `yaml:"health_listen,omitempty"`  // host:port of the health check, plaintext
+	Name          string `yaml:"name" check:"name"`                         // name of the party in the roster
+	RosterFile    string `yaml:"roster" check:"path"`                       // roster file, the same at every process
+	Listen        string `yaml:"listen" check:"address"`                    // host:port of the gRPC server
+	MetricsListen string `yaml:"metrics_listen,omitempty" check:"address?"` // host:port of Prometheus metrics, plaintext
+	HealthListen  string `yaml:"health_listen,omitempty" check:"address?"`  // host:port of the health check, plaintext
 	TLS           TLS    `yaml:"tls"`
 	OIDC          *OIDC  `yaml:"oidc,omitempty"`
-	SigningKey    string `yaml:"signing_key"` // file with the party's Ed25519 key, PEM
+	SigningKey    string `yaml:"signing_key" check:"path"` // file with the party's Ed25519 key, PEM
 	Vault         Vault  `yaml:"vault"`
 	// AuditDir stores the audit log; default "audit", next to this file.
-	AuditDir string   `yaml:"audit_dir,omitempty"`
+	AuditDir string   `yaml:"audit_dir,omitempty" default:"audit" check:"path"`
 	Clients  []Client `yaml:"clients"`
 	Policy   Policy   `yaml:"policy"`
 	Limits   Limits   `yaml:"limits,omitempty"`
@@ -59,9 +58,9 @@ type PartyFile struct {
 	Reflection          bool `yaml:"reflection,omitempty"` // serve gRPC reflection
 	// StopAfter is how long running work may continue when the process is told to stop; default
 	// 20s.
-	StopAfter Duration `yaml:"stop_after,omitempty"`
+	StopAfter Duration `yaml:"stop_after,omitempty" default:"20s"`
 	// LogLevel is debug, info, warn or error; default info.
-	LogLevel string  `yaml:"log_level,omitempty"`
+	LogLevel string  `yaml:"log_level,omitempty" default:"info" oneof:"debug,info,warn,error"`
 	Tracing  Tracing `yaml:"tracing,omitempty"`
 	Disk     Disk    `yaml:"disk,omitempty"`
 
@@ -73,21 +72,11 @@ type PartyFile struct {
 // Vault configures the storage of secrets: the embedded store in a directory, or a schema of a
 // PostgreSQL database.
 type Vault struct {
-	Dir string `yaml:"dir,omitempty"` // directory of the embedded store
+	Dir string `yaml:"dir,omitempty" check:"path?"` // directory of the embedded store
 	// PostgresDSNFile is a file with the connection string of a PostgreSQL store, readable by its
 	// owner only; instead of vault.dir.
-	PostgresDSNFile string `yaml:"postgres_dsn_file,omitempty"`
-	KeyFile         string `yaml:"key_file"` // file with the store's key: 32 bytes in hex, readable by its owner only
-}
-
-// path validates the storage location: exactly one of dir and postgres_dsn_file.
-func (v *Vault) path(c *check, dir string) {
-	if (v.Dir == "") == (v.PostgresDSNFile == "") {
-		c.failf("vault: name either dir for the embedded store or postgres_dsn_file")
-	}
-	c.path(dir, "vault.dir", &v.Dir, true)
-	c.path(dir, "vault.postgres_dsn_file", &v.PostgresDSNFile, true)
-	c.path(dir, "vault.key_file", &v.KeyFile, false)
+	PostgresDSNFile string `yaml:"postgres_dsn_file,omitempty" check:"path?"`
+	KeyFile         string `yaml:"key_file" check:"path"` // file with the store's key: 32 bytes in hex, readable by its owner only
 }
 
 // ParamsPin pins a parameter set by its hash.
@@ -135,13 +124,14 @@ type Policy struct {
 type Limits struct {
 	// Idle is how long a peer may make no progress; default 1m, so that a network cut of half that
 	// time costs no session.
-	Idle Duration `yaml:"idle,omitempty"`
+	Idle Duration `yaml:"idle,omitempty" default:"1m"`
 	// Compute is how long a peer may compute before the first byte of a round; default 2m.
-	Compute Duration `yaml:"compute,omitempty"`
+	Compute Duration `yaml:"compute,omitempty" default:"2m"`
 	// MinRate is the lowest rate of a sending peer in bytes per second; default 64KiB.
-	MinRate Bytes `yaml:"min_rate,omitempty"`
-	// Window is the data in flight to one peer in one session; default 16MiB.
-	Window Bytes `yaml:"window,omitempty"`
+	MinRate Bytes `yaml:"min_rate,omitempty" default:"64KiB"`
+	// Window is the data in flight to one peer in one session, at least 4MiB, the size of a frame;
+	// default 16MiB.
+	Window Bytes `yaml:"window,omitempty" default:"16MiB" range:"4MiB.."`
 }
 
 // Kinds and Purposes that a policy can name, and the Fields of all parameter sets.
@@ -155,39 +145,24 @@ var (
 // the file, and set (KEY=VALUE) overrides both.
 func LoadParty(path string, set ...string) (*PartyFile, error) {
 	f := new(PartyFile)
-	var err error
-	if f.Settings, err = decodeSet(path, f, set); err != nil {
+	c, err := load(path, f, set, &f.Settings)
+	if err != nil {
 		return nil, err
 	}
-	c, dir := new(check), filepath.Dir(path)
-	c.name("name", f.Name)
-	c.path(dir, "roster", &f.RosterFile, false)
-	c.address("listen", f.Listen, false)
-	c.address("metrics_listen", f.MetricsListen, true)
-	c.address("health_listen", f.HealthListen, true)
-	c.tls(dir, &f.TLS)
-	c.path(dir, "signing_key", &f.SigningKey, false)
-	f.Vault.path(c, dir)
-	if f.AuditDir == "" {
-		f.AuditDir = "audit"
+	if (f.Vault.Dir == "") == (f.Vault.PostgresDSNFile == "") {
+		c.failf("vault: name either dir for the embedded store or postgres_dsn_file")
 	}
-	c.path(dir, "audit_dir", &f.AuditDir, false)
+	if f.Multikey.Dir == "" {
+		f.Multikey.Dir = filepath.Join(cmp.Or(f.Vault.Dir, f.AuditDir), "multikey")
+	}
 	c.clients(f.Clients, PermStatus, PermFetch, PermMACKey, PermProve, PermDecrypt, PermApprove, PermEncrypt, PermEvaluate, PermLinear, PermRetire, PermAccusations, PermOperate)
 	f.Policy.validate(c)
 	f.Threshold.validate(c, f.Clients)
-	f.Linear.fill(c)
-	c.oidc(dir, f.OIDC, f.Clients)
-	f.Limits.defaults()
+	f.Linear.validate(c)
+	c.oidc(f.OIDC, f.Clients)
 	c.callers(f.Callers)
-	c.stopAfter(&f.StopAfter)
-	c.logLevel(&f.LogLevel)
-	c.tracing(dir, &f.Tracing)
-	f.Accusations.fill(c)
-	f.Evaluators.fill(c, dir, f.TLS)
-	f.Multikey.fill(c, dir, f)
-	if f.Limits.Window < 4<<20 {
-		c.failf("limits.window: %d; must be at least 4MiB, the size of a frame", f.Limits.Window)
-	}
+	c.tracing(&f.Tracing)
+	f.Evaluators.validate(c, f.TLS)
 	if err := c.err(path); err != nil {
 		return nil, err
 	}
@@ -213,7 +188,7 @@ func (p *Policy) validate(c *check) {
 			c.failf("policy.%s: empty; list what the party allows", key)
 		}
 		for _, g := range got {
-			if allowed != nil && !contains(allowed, g) {
+			if allowed != nil && !slices.Contains(allowed, g) {
 				c.failf("policy.%s: %q is not one of %s", key, g, strings.Join(allowed, ", "))
 			}
 		}
@@ -238,8 +213,8 @@ func (p *Policy) validate(c *check) {
 	positive("max_memory", p.MaxMemory > 0)
 	shaped := kind.Names(kind.Kind.Shaped)
 	positive("max_dim (with kinds "+strings.Join(shaped, " and ")+")",
-		p.MaxDim > 0 || !slices.ContainsFunc(shaped, func(k string) bool { return contains(p.Kinds, k) }))
-	positive("decryptions_per_hour (with purpose decryption)", p.DecryptionsPerHour > 0 || !contains(p.Purposes, "decryption"))
+		p.MaxDim > 0 || !slices.ContainsFunc(shaped, func(k string) bool { return slices.Contains(p.Kinds, k) }))
+	positive("decryptions_per_hour (with purpose decryption)", p.DecryptionsPerHour > 0 || !slices.Contains(p.Purposes, "decryption"))
 }
 
 func (c *check) params(pins []ParamsPin) {
@@ -255,43 +230,6 @@ func (c *check) params(pins []ParamsPin) {
 		if b, err := hex.DecodeString(p.Hash); err != nil || len(b) != 32 {
 			c.failf("params[%d].hash: not 64 hexadecimal digits; `lodge params show %s` prints it", i, p.Name)
 		}
-	}
-}
-
-func (l *Limits) defaults() {
-	if l.Idle == 0 {
-		l.Idle = Duration(time.Minute)
-	}
-	if l.Compute == 0 {
-		l.Compute = Duration(2 * time.Minute)
-	}
-	if l.MinRate == 0 {
-		l.MinRate = 64 << 10
-	}
-	if l.Window == 0 {
-		l.Window = 16 << 20
-	}
-}
-
-// defaultStopAfter plus the 10 s of shutting down is the 30 s after which most tools kill a
-// process.
-const defaultStopAfter = Duration(20 * time.Second)
-
-func (c *check) stopAfter(d *Duration) {
-	if *d == 0 {
-		*d = defaultStopAfter
-	}
-	if *d < 0 {
-		c.failf("stop_after: %s; write how long running work may continue when the process is told to stop, such as 20s", time.Duration(*d))
-	}
-}
-
-func (c *check) logLevel(level *string) {
-	if *level == "" {
-		*level = "info"
-	}
-	if _, err := logs.ParseLevel(*level); err != nil {
-		c.failf("log_level: %v", err)
 	}
 }
 

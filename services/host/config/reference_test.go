@@ -75,7 +75,7 @@ func describe(field, comment string) string {
 func referenceRows(file any, comments map[string]string) (rows []referenceRow) {
 	var walk func(t reflect.Type, at string)
 	walk = func(t reflect.Type, at string) {
-		for f := range structFields(t) {
+		for f := range t.Fields() {
 			name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 			if name == "-" || name == "" {
 				continue

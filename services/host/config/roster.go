@@ -71,7 +71,7 @@ func (r *Roster) validate(c *check) {
 			c.failf("%s.name: %q is reserved for the coordinator", key, p.Name)
 		}
 		once(key+".name", "name", p.Name)
-		c.address(key+".address", p.Address, false)
+		c.address(key+".address", p.Address)
 		if p.Identity == "" {
 			c.failf("%s.identity: missing; write the URI or DNS name of the party's certificate", key)
 		}
@@ -85,7 +85,7 @@ func (r *Roster) validate(c *check) {
 		c.failf("coordinator.identity: missing; write the URI or DNS name of the coordinator's certificate")
 	}
 	once("coordinator.identity", "identity", r.Coordinator.Identity)
-	c.address("coordinator.address", r.Coordinator.Address, false)
+	c.address("coordinator.address", r.Coordinator.Address)
 	r.Multikey.validate(c)
 }
 

@@ -40,9 +40,9 @@ func Keys(file any) []Key {
 	var list []Key
 	var walk func(t reflect.Type, at []string)
 	walk = func(t reflect.Type, at []string) {
-		for f := range structFields(t) {
-			name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-			if name == "-" || name == "" {
+		for f := range t.Fields() {
+			name := yamlName(f)
+			if name == "" {
 				continue
 			}
 			path, ft := append(slices.Clone(at), name), f.Type
@@ -66,16 +66,6 @@ type Key struct {
 	Name     string `json:"key"`
 	Variable string `json:"variable"`
 	Type     string `json:"type"`
-}
-
-func structFields(t reflect.Type) func(func(reflect.StructField) bool) {
-	return func(yield func(reflect.StructField) bool) {
-		for i := range t.NumField() {
-			if !yield(t.Field(i)) {
-				return
-			}
-		}
-	}
 }
 
 // typeName returns the name of a type for the documentation.

@@ -10,19 +10,18 @@ import (
 type Tracing struct {
 	Endpoint string `yaml:"endpoint"` // host:port of a collector that speaks OTLP over gRPC; without it there are no traces
 	// CA has the authorities of the collector's certificate; default those of the system.
-	CA        string `yaml:"ca,omitempty"`
+	CA        string `yaml:"ca,omitempty" check:"path?"`
 	Plaintext bool   `yaml:"plaintext,omitempty"` // connect without TLS
 	// Sample is the fraction of jobs that is traced; default 1. Processes with the same fraction
 	// trace the same jobs.
 	Sample float64 `yaml:"sample,omitempty"`
 }
 
-func (c *check) tracing(dir string, t *Tracing) {
+func (c *check) tracing(t *Tracing) {
 	if *t == (Tracing{}) {
 		return
 	}
-	c.address("tracing.endpoint", t.Endpoint, false)
-	c.path(dir, "tracing.ca", &t.CA, true)
+	c.address("tracing.endpoint", t.Endpoint)
 	if t.Plaintext && t.CA != "" {
 		c.failf("tracing: name either ca or plaintext")
 	}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,195 +16,133 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/lodge-mpc/lodge/services/host/health"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // Metrics holds the metrics of one process. Methods are safe for concurrent use; on a nil *Metrics
 // they do nothing.
 type Metrics struct {
+	process  Process
 	registry *prometheus.Registry
-	list     []Info
-
-	roundDuration *prometheus.HistogramVec
-	roundCompute  *prometheus.HistogramVec
-	sessions      *prometheus.CounterVec
-	running       *prometheus.GaugeVec
-	sessionTime   *prometheus.HistogramVec
-	sessionLast   *prometheus.GaugeVec
-	rpcDuration   *prometheus.HistogramVec
-	rpcStreams    *prometheus.GaugeVec
-	rpcConns      *prometheus.GaugeVec
-	rpcRefused    *prometheus.CounterVec
-	tuples        *prometheus.CounterVec
-	delivered     *prometheus.CounterVec
-	decryptions   *prometheus.CounterVec
-	threshold     *prometheus.CounterVec
-	oracles       *oracles
-	jobsEnded     *prometheus.CounterVec
-	products      *prometheus.CounterVec
-	answers       *prometheus.CounterVec
-	distances     *prometheus.GaugeVec
-
-	peers           *peers
-	checks          *checks
-	conduct         *conduct
-	evaluators      *evaluators
-	multikeys       *multikeys
-	store           *store
-	jobs            *jobs
-	stock           *stock
-	reservations    *prometheus.CounterVec
-	reservationTime *prometheus.HistogramVec
-
-	reservationsRefused *prometheus.CounterVec
-	reservationsOpen    *prometheus.GaugeVec
+	vectors  map[*definition]prometheus.Collector // of the process's metrics
+	stock    atomic.Pointer[stock]
 }
 
 // New returns the metrics of a process. The version goes into lodge_build_info.
 func New(version string, process Process) *Metrics {
-	r := &register{process: process, registry: prometheus.NewRegistry()}
-	r.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	r.gauge(All, "lodge_build_info", "1, labelled by version.", "version").WithLabelValues(version).Set(1)
-	m := &Metrics{
-		registry:      r.registry,
-		roundDuration: r.histogram(Party, "lodge_round_duration_seconds", "Wall time of a round, including waiting.", "protocol", "round"),
-		roundCompute:  r.histogram(Party, "lodge_round_compute_seconds", "Time of a round's own step, including waiting for its turn to compute products.", "protocol", "round"),
-		sessions:      r.counter(Party, "lodge_sessions_total", "Sessions that ended.", "protocol", "outcome"),
-		running:       r.gauge(Party, "lodge_sessions_running", "Running sessions.", "protocol"),
-		sessionTime:   r.histogram(Party, "lodge_session_duration_seconds", "Wall time of a session.", "protocol", "outcome"),
-		sessionLast: r.gauge(Party, "lodge_session_last_success_timestamp_seconds",
-			"Time when a session last had a result, in Unix time, since this process began.", "protocol"),
-		rpcDuration: r.histogram(All, "lodge_rpc_duration_seconds", "Time of a served call.", "method", "role", "code"),
-		rpcStreams:  r.gauge(All, "lodge_rpc_streams", "Open streams of callers.", "role"),
-		rpcConns:    r.gauge(All, "lodge_rpc_connections", "Open connections of callers with a known identity.", "role"),
-		rpcRefused: r.counter(All, "lodge_rpc_refused_total",
-			"Calls and connections that exceeded the limits on callers: `calls`, `connections`, `handshakes`, `strangers`, `slow` or `message`.", "reason"),
-		tuples:      r.counter(Party, "lodge_tuples_stored_total", "Tuples that were activated.", "kind", "field"),
-		delivered:   r.counter(Party, "lodge_tuples_delivered_total", "Tuples whose shares were delivered to a client.", "kind", "field"),
-		decryptions: r.counter(Party, "lodge_decryptions_total", "Decryption requests of clients.", "outcome"),
-		threshold:   r.counter(Party, "lodge_threshold_messages_total", "Messages that this party has decrypted with a quorum, without repeats.", "form"),
-		oracles:     newOracles(r),
-		products:    r.counter(Party, "lodge_linear_products_total", "Products of `outsourced` matrices, a `vector` or a `batch` that clients requested: `ok`, or an error code.", "product", "outcome"),
-		answers:     r.counter(Party, "lodge_linear_answers_total", "Encrypted answers that were computed for such products.", "product"),
-		distances:   r.gauge(Party, "lodge_linear_distance_spent_ratio", "Fraction of the statistical-distance budget that products on shares have spent on the matrices of client `with` towards `client`, from 0 to 1.", "client", "with"),
-		jobsEnded:   r.counter(Coordinator, "lodge_jobs_ended_total", "Jobs that ended.", "kind", "state"),
-
-		peers:               newPeers(r),
-		checks:              newChecks(r),
-		conduct:             newConduct(r),
-		evaluators:          newEvaluators(r),
-		multikeys:           newMultikeys(r),
-		store:               newStore(r),
-		jobs:                newJobs(r),
-		stock:               newStock(r),
-		reservations:        r.counter(Coordinator, "lodge_reservations_total", "Attempts to reserve tuples, by outcome: `reserved` or an error code.", "outcome"),
-		reservationsRefused: r.counter(Coordinator, "lodge_reservations_refused_total", "Attempts to reserve tuples that were refused because of a limit of the client.", "limit"),
-		reservationsOpen:    r.gauge(Coordinator, "lodge_reservations_open", "Open reservations that not all parties have delivered, by the client that made them.", "owner"),
-		reservationTime: r.histogram(Coordinator, "lodge_reservation_seconds",
-			"Time of an attempt to reserve that did not wait for stock."),
+	m := &Metrics{process: process, registry: prometheus.NewRegistry(), vectors: map[*definition]prometheus.Collector{}}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, d := range table {
+		if v := d.vector(); v != nil && d.Of&process != 0 {
+			m.vectors[d] = v
+			m.registry.MustRegister(v)
+		}
 	}
-	for _, reason := range []string{"calls", "connections", "handshakes", "strangers", "slow", "message"} {
-		m.rpcRefused.WithLabelValues(reason)
+	m.Set(buildInfo, 1, version)
+	m.begin()
+	if process&Coordinator != 0 {
+		m.stock.Store(&stock{})
+		m.Read(stockMetrics, func(set SetLevel) { m.stock.Load().read(set) })
 	}
-	for _, outcome := range []string{"reserved", "out_of_stock", "unavailable", "internal"} {
-		m.reservations.WithLabelValues(outcome) // Prometheus does not see an increase of a counter that starts at 1
-	}
-	m.reservationTime.WithLabelValues()
-	for _, limit := range []string{"open", "tuples", "share", "lease", "rate"} {
-		m.reservationsRefused.WithLabelValues(limit)
-	}
-	r.note(All, "gauge", "lodge_certificate_expiry_timestamp_seconds", "Expiry of the certificate that this process serves, in Unix time.")
-	m.list = r.list
 	return m
-}
-
-// Round observes one round: its wall time and the time of its own step.
-func (m *Metrics) Round(at Place, wall, compute time.Duration) {
-	if m == nil {
-		return
-	}
-	m.roundDuration.WithLabelValues(at.Protocol, at.Round).Observe(wall.Seconds())
-	m.roundCompute.WithLabelValues(at.Protocol, at.Round).Observe(compute.Seconds())
 }
 
 // SessionStarted counts a session as running. The caller must call the returned function when the
 // session ends.
 func (m *Metrics) SessionStarted(protocol string) func(outcome string) {
-	if m == nil {
-		return func(string) {}
-	}
 	start := time.Now()
-	m.running.WithLabelValues(protocol).Inc()
+	m.Add(running, 1, protocol)
 	return func(outcome string) {
-		m.running.WithLabelValues(protocol).Dec()
-		m.sessions.WithLabelValues(protocol, outcome).Inc()
-		m.sessionTime.WithLabelValues(protocol, outcome).Observe(time.Since(start).Seconds())
+		m.Add(running, -1, protocol)
+		m.Count(sessions, 1, protocol, outcome)
+		m.Observe(sessionTime, time.Since(start), protocol, outcome)
 		if outcome == "ok" {
-			m.sessionLast.WithLabelValues(protocol).SetToCurrentTime()
+			m.Set(sessionLast, float64(time.Now().UnixNano())/1e9, protocol)
 		}
 	}
 }
 
-// Call observes a served call.
-func (m *Metrics) Call(method, role, code string, took time.Duration) {
-	if m != nil {
-		m.rpcDuration.WithLabelValues(method, role, code).Observe(took.Seconds())
+// Peers initialises the series of peers to 0.
+func (m *Metrics) Peers(names ...string) {
+	for _, name := range names {
+		m.Add(PeerUp, 0, name)
+		m.Count(PeerResumes, 0, name)
+		for _, class := range checkClasses {
+			m.Count(blames, 0, name, class)
+		}
 	}
 }
 
-// Streams adds n to the open streams of callers of a role.
-func (m *Metrics) Streams(role string, n int) {
-	if m != nil {
-		m.rpcStreams.WithLabelValues(role).Add(float64(n))
+// Blamed counts a session that ended with a peer named, by the check that it failed.
+func (m *Metrics) Blamed(peer, check string) { m.Count(blames, 1, peer, classOf(check)) }
+
+// Classes of checks that can name a peer.
+const (
+	classForm       = "form" // violations of the message format: length, order, number
+	classSignature  = "signature"
+	classEcho       = "echo"
+	classCommitment = "commitment"
+	classProof      = "proof"
+	classOther      = "other"
+)
+
+var checkClasses = []string{classForm, classSignature, classEcho, classCommitment, classProof, classOther}
+
+// classOf returns the class of a check, by its name.
+func classOf(check string) string {
+	switch check {
+	case "shape", "size", "duplicate":
+		return classForm
+	case classSignature, classEcho, classCommitment:
+		return check
+	}
+	if strings.HasPrefix(check, "popk-") || strings.HasPrefix(check, "keygen-") {
+		return classProof
+	}
+	return classOther
+}
+
+// Kinds of proofs that are counted.
+const (
+	ProofPlaintexts = "plaintexts" // a peer's proof of plaintext knowledge
+	ProofKeys       = "keys"       // a peer's proof that its shares of keys are well formed
+	ProofClient     = "client"     // a client's proof
+)
+
+// Proofs counts n proofs that were verified.
+func (m *Metrics) Proofs(proof string, ok bool, n int) {
+	outcome := "ok"
+	if !ok {
+		outcome = "refused"
+	}
+	if n > 0 {
+		m.Count(proofs, n, proof, outcome)
 	}
 }
 
-// Connections adds n to the open connections of callers of a role.
-func (m *Metrics) Connections(role string, n int) {
-	if m != nil {
-		m.rpcConns.WithLabelValues(role).Add(float64(n))
-	}
+// Disk sets the space on the file system of a volume, in bytes, and whether the process refuses new
+// work because of it.
+func (m *Metrics) Disk(volume string, free, size, least uint64, low bool) {
+	m.Set(diskFree, float64(free), volume)
+	m.Set(diskSize, float64(size), volume)
+	m.Set(diskLeast, float64(least), volume)
+	m.SetIf(diskLow, low, volume)
 }
 
-// Refused counts a call or a connection that exceeded the limits on callers.
-func (m *Metrics) Refused(reason string) {
-	if m != nil {
-		m.rpcRefused.WithLabelValues(reason).Inc()
+// Server makes the server with these options count its calls, streams, connections and refusals.
+func (m *Metrics) Server(o rpc.Options) rpc.Options {
+	o.Observe = func(method string, role rpc.Role, code string, took time.Duration) {
+		m.Observe(rpcDuration, took, method, string(role), code)
 	}
+	o.Streams = func(role rpc.Role, n int) { m.Add(rpcStreams, n, string(role)) }
+	o.Connected = func(role rpc.Role, n int) { m.Add(rpcConns, n, string(role)) }
+	o.Refused = func(reason string) { m.Count(rpcRefused, 1, reason) }
+	return o
 }
 
-// Stored counts tuples that were activated.
-func (m *Metrics) Stored(kind, field string, n uint64) {
-	if m != nil {
-		m.tuples.WithLabelValues(kind, field).Add(float64(n))
-	}
-}
-
-// Delivered counts tuples that were delivered to a client for the first time.
-func (m *Metrics) Delivered(kind, field string, n uint64) {
-	if m != nil {
-		m.delivered.WithLabelValues(kind, field).Add(float64(n))
-	}
-}
-
-// Decryption counts a client's request by outcome: "answered", "repeated" or an error code.
-func (m *Metrics) Decryption(outcome string) {
-	if m != nil {
-		m.decryptions.WithLabelValues(outcome).Inc()
-	}
-}
-
-// ThresholdMessages counts messages that were decrypted with a quorum.
-func (m *Metrics) ThresholdMessages(form string, n int) {
-	if m != nil {
-		m.threshold.WithLabelValues(form).Add(float64(n))
-	}
-}
-
-// Certificate registers the gauge of the expiry of the served certificate.
+// Certificate shows the expiry of the served certificate.
 func (m *Metrics) Certificate(notAfter func() time.Time) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "lodge_certificate_expiry_timestamp_seconds", Help: "Expiry of the certificate that this process serves, in Unix time.",
-	}, func() float64 { return float64(notAfter().Unix()) }))
+	m.Read([]Level{certificate}, func(set SetLevel) { set(certificate, float64(notAfter().Unix())) })
 }
 
 // Registry returns the registry, for further collectors of the process.

@@ -2,59 +2,71 @@ package metrics
 
 import (
 	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
+	"io/fs"
 	"math"
 	"net"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 func TestServe(t *testing.T) {
 	m := New("v1", Both)
-	at := Place{"triples", "open"}
-	m.Round(at, time.Second, time.Millisecond)
-	m.Sent(at, "bob", 10)
-	m.Received(at, "bob", 20)
-	m.Resumed("bob")
+	m.Observe(RoundDuration, time.Second, "triples", "open")
+	m.Observe(RoundCompute, time.Millisecond, "triples", "open")
+	m.Count(PeerBytes, 10, "triples", "open", "bob", "sent")
+	m.Count(PeerBytes, 20, "triples", "open", "bob", "received")
+	m.Count(PeerResumes, 1, "bob")
 	end := m.SessionStarted("triples")
-	m.Call("/x/Y", "peer", "ok", time.Second)
-	m.Stored("scalar", "p128", 5)
-	m.Delivered("scalar", "p128", 5)
-	m.Decryption("answered")
-	m.JobsFrom(func() JobLevels {
-		return JobLevels{Open: map[JobLabels]int{{"pending", "queue"}: 2}, Last: map[string]time.Time{"keys": time.Unix(5, 0)}, Idle: time.Minute}
-	}, []string{"keys"}, []string{"failed"})
+	m.Count(TuplesStored, 5, "scalar", "p128")
+	m.Count(TuplesDelivered, 5, "scalar", "p128")
+	m.Count(Decryptions, 1, "answered")
+	m.Count(JobsEnded, 0, "keys", "failed")
+	m.Read([]Level{JobsOpen, JobLast, JobIdle}, func(set SetLevel) {
+		set(JobsOpen, 2, "pending", "queue")
+		set(JobLast, 5, "keys")
+		set(JobIdle, 60)
+	})
 	m.Peers("bob", "carol")
-	m.Reached("bob", true, time.Millisecond)
+	m.SetIf(PeerUp, true, "bob")
+	m.Observe(PeerTrip, time.Millisecond, "bob")
 	m.Blamed("bob", "popk-bound")
 	m.Proofs(ProofPlaintexts, true, 2)
-	m.MACCheckFailed(true)
-	m.Store(true, false)
-	m.StoreSize(9, map[string]int{"batch": 3})
+	m.Count(MACCheckFailures, 1, "online")
+	m.SetIf(StoreQuarantined, true)
+	m.SetAll(StoreRecords, map[string]int{"mask": 2})
+	m.SetAll(StoreRecords, map[string]int{"batch": 3})
 	m.Disk("store", 1, 2, 3, true)
-	m.AuditFault(true)
-	m.Streams("peer", 1)
-	m.Connections("client", 3)
-	m.Refused("slow")
-	m.MultikeyFetched("ok")
-	m.MultikeyPublished(2)
-	m.MultikeyEvaluated("ok", 100)
-	m.MultikeyOngoing(MultikeyLevels{Waiting: 2, Running: 1, Bytes: 1000, ResultBytes: 500, Rotation: 0.02})
-	m.MultikeyOwn(2, 1)
-	m.MultikeyTook(2 * time.Second)
-	m.MultikeyDecrypted(4, 6)
-	m.AnyCiphertextsRules(1)
-	m.AnyCiphertexts(3)
-	m.MultikeyDecrypted(3, 0) // adds no series
-	m.UnnamedChecks("mac")
-	m.JobEnded("scalar", "COMPLETED")
-	m.Reservation("reserved", 2*time.Second, false)
-	m.Reservation("out_of_stock", time.Second, true)
-	m.ReservationRefused("share")
-	m.OpenReservations(map[string]int{"alice": 4})
+	server := m.Server(rpc.Options{Reflection: true})
+	server.Observe("/x/Y", rpc.Peer, "ok", time.Second)
+	server.Streams(rpc.Peer, 1)
+	server.Connected(rpc.Client, 3)
+	server.Refused("slow")
+	if !server.Reflection {
+		t.Error("the server's other options are lost")
+	}
+	m.Set(MultikeyOngoing, 2, "waiting")
+	m.Count(MultikeyEvaluations, 1, "ok")
+	m.Set(MultikeyOwn, 1, "retired")
+	m.Observe(MultikeyTime, 2*time.Second)
+	m.Count(MultikeyDecrypted, 6, "4")
+	m.Certificate(func() time.Time { return time.Unix(7, 0) })
+	m.Count(Reservations, 1, "out_of_stock")
+	m.Observe(ReservationTime, 2*time.Second)
+	m.Count(ReservationsRefused, 1, "share")
+	m.Set(ReservationsOpen, 4, "alice")
+	m.Count(UnnamedFailures, 0, "mac")
+	m.Set(EvaluatorExcluded, 1, "e")
+	m.Observe(EvaluatorServed, time.Second, "ok") // of another process
 	m.Stock([]StockLevel{{StockLabels: StockLabels{"old", "scalar", "p128", "S14"}, Available: 1}})
 	m.Stock([]StockLevel{
 		{StockLabels: StockLabels{"dev", "scalar", "p128", "S14"}, Available: 7, Lost: 2, Low: 14, High: 20, Ratio: 0.5, TimeToEmpty: 90 * time.Second},
@@ -123,8 +135,10 @@ func TestServe(t *testing.T) {
 		`lodge_multikey_own_keys{state="retired"} 1`,
 		`lodge_multikey_evaluations{state="waiting"} 2`,
 		`lodge_multikey_evaluation_seconds_sum 2`,
-		`lodge_multikey_results_bytes 500`,
-		`lodge_multikey_rotation_seconds 0.02`,
+		`lodge_certificate_expiry_timestamp_seconds 7`,
+		`lodge_rpc_duration_seconds_sum{code="ok",method="/x/Y",role="peer"} 1`,
+		`lodge_evidence_lost_total 0`,
+		`lodge_accusations 0`,
 		`lodge_multikey_decrypted_total{keys="4"} 6`,
 		`go_goroutines`,
 	} {
@@ -132,8 +146,10 @@ func TestServe(t *testing.T) {
 			t.Errorf("no %s", want)
 		}
 	}
-	if strings.Contains(text, `keys="3"`) {
-		t.Error("decrypting no messages adds a series")
+	for _, absent := range []string{`lodge_store_records{kind="mask"}`, `lodge_evaluator_served_seconds`, `lodge_multikey_rotation_seconds 0`} {
+		if strings.Contains(text, absent) {
+			t.Errorf("%s is shown", absent)
+		}
 	}
 	if strings.Contains(text, `tenant="old"`) {
 		t.Error("a stock that no longer exists is shown")
@@ -155,37 +171,93 @@ func TestServe(t *testing.T) {
 
 func TestNil(t *testing.T) {
 	var m *Metrics
-	m.Round(Place{}, 0, 0)
-	m.Sent(Place{}, "", 1)
-	m.Received(Place{}, "", 1)
-	m.Resumed("")
+	m.Count(PeerBytes, 1, "", "", "", "")
+	m.Set(PeerUp, 1, "")
+	m.SetIf(PeerUp, true, "")
+	m.SetAll(StoreRecords, map[string]int{"batch": 1})
+	m.Add(running, 1, "")
+	m.Observe(RoundDuration, 0, "", "")
+	m.Read([]Level{JobIdle}, nil)
 	m.SessionStarted("")("ok")
-	m.Call("", "", "", 0)
-	m.Stored("", "", 1)
-	m.Delivered("", "", 1)
-	m.Decryption("")
-	m.JobsFrom(nil, nil, nil)
 	m.Peers("")
-	m.Reached("", true, 1)
 	m.Blamed("", "")
 	m.Proofs("", true, 1)
-	m.MACCheckFailed(false)
-	m.EvidenceLost()
-	m.Store(true, true)
-	m.StoreSize(1, nil)
 	m.Disk("", 1, 1, 0, false)
-	m.Streams("", 1)
-	m.UnnamedChecks("")
-	m.MultikeyOwn(1, 1)
-	m.MultikeyFetched("")
-	m.MultikeyPublished(1)
-	m.MultikeyEvaluated("", 1)
-	m.MultikeyTook(1)
-	m.MultikeyOngoing(MultikeyLevels{})
-	m.MultikeyDecrypted(1, 1)
-	m.JobEnded("", "")
 	m.Stock(nil)
-	m.Reservation("", 0, true)
+	m.Server(rpc.Options{}).Observe("", "", "", 0)
+}
+
+// TestLabels checks the number of labels of every call outside this package that names a metric,
+// because a wrong number panics only when the call runs.
+func TestLabels(t *testing.T) {
+	before := map[string]int{"Count": 2, "Set": 2, "SetIf": 2, "Add": 2, "Observe": 2, "set": 2, "SetAll": 1} // arguments before the labels
+	labels, files := names(t), 0
+	err := filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			x, ok := call.Args[0].(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if of, ok := x.X.(*ast.Ident); !ok || of.Name != "metrics" {
+				return true
+			}
+			want, ok := labels[x.Sel.Name]
+			if !ok {
+				return true
+			}
+			name := ""
+			switch f := call.Fun.(type) {
+			case *ast.SelectorExpr:
+				name = f.Sel.Name
+			case *ast.Ident:
+				name = f.Name
+			}
+			files++
+			if got := len(call.Args) - before[name]; before[name] == 0 || got != want && !call.Ellipsis.IsValid() {
+				t.Errorf("%s: %s of %s with %d labels, want %d", path, name, x.Sel.Name, got, want)
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil || files < 50 {
+		t.Error(files, err)
+	}
+}
+
+// names returns the number of labels of each exported metric of the table.
+func names(t *testing.T) map[string]int {
+	f, err := parser.ParseFile(token.NewFileSet(), "table.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byMetric, found := map[string]int{}, map[string]int{}
+	for _, d := range table {
+		byMetric[d.Name] = len(d.Labels)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == 1 {
+			ast.Inspect(v.Values[0], func(n ast.Node) bool {
+				if lit, ok := n.(*ast.BasicLit); ok && strings.HasPrefix(lit.Value, `"lodge_`) {
+					found[v.Names[0].Name] = byMetric[strings.Trim(lit.Value, `"`)]
+				}
+				return true
+			})
+		}
+		return true
+	})
+	return found
 }
 
 // Clients that hold connections do not prevent scraping, and can hold only few.

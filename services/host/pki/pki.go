@@ -89,35 +89,74 @@ func (a *Authority) Issue(l Leaf) (cert, key []byte, err error) {
 	}
 	t.KeyUsage = x509.KeyUsageDigitalSignature
 	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	if strings.Contains(l.Identity, "://") {
-		u, err := url.Parse(l.Identity)
-		if err != nil {
-			return nil, nil, fmt.Errorf("pki: identity: %w", err)
-		}
-		t.URIs = []*url.URL{u}
-	} else {
-		t.DNSNames = []string{l.Identity}
+	n, err := namesOf(l.Identity, l.Hosts)
+	if err != nil {
+		return nil, nil, err
 	}
-	for _, h := range l.Hosts {
-		if ip := net.ParseIP(h); ip != nil {
-			t.IPAddresses = append(t.IPAddresses, ip)
-		} else {
-			t.DNSNames = append(t.DNSNames, h)
-		}
-	}
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	t.URIs, t.DNSNames, t.IPAddresses = n.uris, n.dns, n.ips
+	k, key, err := newKey()
 	if err != nil {
 		return nil, nil, err
 	}
 	der, err := x509.CreateCertificate(rand.Reader, t, a.cert, k.Public(), a.key)
+	return encode("CERTIFICATE", der), key, err
+}
+
+// names are the names in a certificate.
+type names struct {
+	uris []*url.URL
+	dns  []string
+	ips  []net.IP
+}
+
+// namesOf returns the names of a certificate with an identity and hosts.
+func namesOf(identity string, hosts []string) (n names, err error) {
+	if strings.Contains(identity, "://") {
+		u, err := url.Parse(identity)
+		if err != nil {
+			return n, fmt.Errorf("pki: identity: %w", err)
+		}
+		n.uris = []*url.URL{u}
+	} else {
+		n.dns = []string{identity}
+	}
+	for _, h := range hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			n.ips = append(n.ips, ip)
+		} else if h != identity {
+			n.dns = append(n.dns, h)
+		}
+	}
+	return n, nil
+}
+
+// newKey makes the key of a certificate, and returns it also as PEM.
+func newKey() (*ecdsa.PrivateKey, []byte, error) {
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
 	}
-	kder, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		return nil, nil, err
+	der, err := x509.MarshalPKCS8PrivateKey(k)
+	return k, encode("PRIVATE KEY", der), err
+}
+
+// ParseCertificates parses one or more certificates in PEM, and nothing else. Its errors continue a
+// sentence about the file.
+func ParseCertificates(text []byte) (list []*x509.Certificate, err error) {
+	for b, rest := pem.Decode(text); b != nil; b, rest = pem.Decode(rest) {
+		if b.Type != "CERTIFICATE" {
+			return nil, fmt.Errorf("holds a %s, not only certificates", b.Type)
+		}
+		c, err := x509.ParseCertificate(b.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, c)
 	}
-	return encode("CERTIFICATE", der), encode("PRIVATE KEY", kder), nil
+	if len(list) == 0 {
+		return nil, errors.New("holds no certificate")
+	}
+	return list, nil
 }
 
 func encode(kind string, der []byte) []byte {
@@ -194,33 +233,15 @@ func parseSigningKey(b []byte) (ed25519.PrivateKey, error) {
 func NewRequest(identity string, hosts []string) (request, key []byte, err error) {
 	var t x509.CertificateRequest
 	t.Subject.CommonName = identity
-	if strings.Contains(identity, "://") {
-		u, err := url.Parse(identity)
-		if err != nil {
-			return nil, nil, fmt.Errorf("pki: identity: %w", err)
-		}
-		t.URIs = []*url.URL{u}
-	} else {
-		t.DNSNames = []string{identity}
+	n, err := namesOf(identity, hosts)
+	if err != nil {
+		return nil, nil, err
 	}
-	for _, h := range hosts {
-		if ip := net.ParseIP(h); ip != nil {
-			t.IPAddresses = append(t.IPAddresses, ip)
-		} else if h != identity {
-			t.DNSNames = append(t.DNSNames, h)
-		}
-	}
-	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	t.URIs, t.DNSNames, t.IPAddresses = n.uris, n.dns, n.ips
+	k, key, err := newKey()
 	if err != nil {
 		return nil, nil, err
 	}
 	der, err := x509.CreateCertificateRequest(rand.Reader, &t, k)
-	if err != nil {
-		return nil, nil, err
-	}
-	kder, err := x509.MarshalPKCS8PrivateKey(k)
-	if err != nil {
-		return nil, nil, err
-	}
-	return encode("CERTIFICATE REQUEST", der), encode("PRIVATE KEY", kder), nil
+	return encode("CERTIFICATE REQUEST", der), key, err
 }

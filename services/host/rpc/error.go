@@ -19,7 +19,7 @@ import (
 // Code is the stable machine-readable name of an error at the RPC boundary.
 type Code string
 
-// The codes. grpcCodes has the gRPC status code of each.
+// The codes. codesOf has the gRPC status code of each.
 const (
 	Unauthenticated Code = "unauthenticated"      // no usable certificate or token
 	Forbidden       Code = "forbidden"            // this identity may not call this
@@ -61,46 +61,36 @@ const (
 	Internal        Code = "internal"             // a fault of this process
 )
 
-var grpcCodes = map[Code]codes.Code{
-	Unauthenticated: codes.Unauthenticated,
-	Forbidden:       codes.PermissionDenied,
-	Invalid:         codes.InvalidArgument,
-	TooLarge:        codes.ResourceExhausted,
-	PolicyRefused:   codes.FailedPrecondition,
-	RateLimited:     codes.ResourceExhausted,
-	OverQuota:       codes.ResourceExhausted,
-	Busy:            codes.ResourceExhausted,
-	PinMismatch:     codes.FailedPrecondition,
-	PassiveKeygen:   codes.FailedPrecondition,
-	KeyPurpose:      codes.FailedPrecondition,
-	NotFound:        codes.NotFound,
-	Conflict:        codes.FailedPrecondition,
-	Delivered:       codes.FailedPrecondition,
-	Taken:           codes.FailedPrecondition,
-	Expired:         codes.FailedPrecondition,
-	OutOfStock:      codes.ResourceExhausted,
-	DiskLow:         codes.ResourceExhausted,
-	CheckFailed:     codes.DataLoss,
-	Quarantined:     codes.FailedPrecondition,
-	Stopped:         codes.FailedPrecondition,
-	Excluded:        codes.FailedPrecondition,
-	WrongQuorum:     codes.FailedPrecondition,
-	Foreign:         codes.InvalidArgument,
-	BadCiphertext:   codes.InvalidArgument,
-	UnknownKey:      codes.NotFound,
-	RetiredKey:      codes.FailedPrecondition,
-	WrongOwner:      codes.InvalidArgument,
-	BadProof:        codes.InvalidArgument,
-	MaskSpent:       codes.Aborted,
-	ApprovalNeeded:  codes.FailedPrecondition,
-	Burnt:           codes.FailedPrecondition,
-	Erased:          codes.FailedPrecondition,
-	SessionOver:     codes.FailedPrecondition,
-	Unavailable:     codes.Unavailable,
-	TimedOut:        codes.DeadlineExceeded,
-	Cancelled:       codes.Canceled,
-	Internal:        codes.Internal,
+// codesOf lists the codes by the gRPC status code that carries them. The first of a list is also
+// the code of gRPC's own errors, except that gRPC itself has no reason for DataLoss and Aborted.
+var codesOf = map[codes.Code][]Code{
+	codes.Unauthenticated:   {Unauthenticated},
+	codes.PermissionDenied:  {Forbidden},
+	codes.InvalidArgument:   {Invalid, Foreign, BadCiphertext, WrongOwner, BadProof},
+	codes.ResourceExhausted: {TooLarge, RateLimited, OverQuota, Busy, OutOfStock, DiskLow},
+	codes.NotFound:          {NotFound, UnknownKey},
+	codes.FailedPrecondition: {
+		Conflict, PolicyRefused, PinMismatch, PassiveKeygen, KeyPurpose, Delivered, Taken, Expired, Quarantined, Stopped,
+		Excluded, WrongQuorum, RetiredKey, ApprovalNeeded, Burnt, Erased, SessionOver,
+	},
+	codes.DataLoss:         {CheckFailed},
+	codes.Aborted:          {MaskSpent},
+	codes.Unavailable:      {Unavailable},
+	codes.DeadlineExceeded: {TimedOut},
+	codes.Canceled:         {Cancelled},
+	codes.Internal:         {Internal},
 }
+
+// grpcCodes has the gRPC status code of each code.
+var grpcCodes = func() map[Code]codes.Code {
+	m := map[Code]codes.Code{}
+	for status, list := range codesOf {
+		for _, c := range list {
+			m[c] = status
+		}
+	}
+	return m
+}()
 
 // Error is the only error type at the RPC boundary, and survives the wire. Code is for programs,
 // What and Next are for people. An Error never contains a secret.
@@ -155,8 +145,7 @@ func FromError(err error) *Error {
 	if err == nil {
 		return nil
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
 	switch {
@@ -169,7 +158,7 @@ func FromError(err error) *Error {
 	if !ok {
 		return &Error{Code: Internal, What: err.Error()}
 	}
-	e = &Error{Code: fromGRPC(s.Code()), What: s.Message()}
+	e := &Error{Code: fromGRPC(s.Code()), What: s.Message()}
 	for _, d := range s.Details() {
 		switch d := d.(type) {
 		case *statusv1.ErrorDetail:
@@ -203,25 +192,8 @@ func clip(text string) string {
 
 // fromGRPC returns the code for an error of gRPC itself.
 func fromGRPC(c codes.Code) Code {
-	switch c {
-	case codes.Unauthenticated:
-		return Unauthenticated
-	case codes.PermissionDenied:
-		return Forbidden
-	case codes.InvalidArgument:
-		return Invalid
-	case codes.ResourceExhausted:
-		return TooLarge
-	case codes.NotFound:
-		return NotFound
-	case codes.FailedPrecondition:
-		return Conflict
-	case codes.Unavailable:
-		return Unavailable
-	case codes.DeadlineExceeded:
-		return TimedOut
-	case codes.Canceled:
-		return Cancelled
+	if list := codesOf[c]; len(list) > 0 && c != codes.DataLoss && c != codes.Aborted {
+		return list[0]
 	}
 	return Internal
 }

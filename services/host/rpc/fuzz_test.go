@@ -25,15 +25,15 @@ func FuzzRoots(f *testing.F) {
 	f.Add(a.PEM()[:len(a.PEM())/2])
 	f.Add([]byte(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := parseRoots(b)
+		certs, err := pki.ParseCertificates(b)
 		if err != nil {
 			return
 		}
-		if len(r.certs) == 0 {
+		if len(certs) == 0 {
 			t.Fatal("no certificate is enough")
 		}
-		for _, c := range r.certs {
-			if !r.contains(c) {
+		for _, c := range certs {
+			if !roots(certs).contains(c) {
 				t.Error("a root is not among the roots")
 			}
 		}

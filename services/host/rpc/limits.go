@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -20,14 +21,6 @@ type Limits struct {
 	Calls, CallsPerClient int
 }
 
-// Default limits.
-const (
-	defaultConnections          = 512
-	defaultConnectionsPerClient = 64
-	defaultCalls                = 512
-	defaultCallsPerClient       = 64
-)
-
 // Limits of members. A member needs a stream for each session, and another for its exchange in it.
 const (
 	memberConnections = 64
@@ -40,16 +33,10 @@ const (
 const clientStreams = 32
 
 func (l Limits) filled() Limits {
-	fill := func(v *int, standard int) {
-		if *v == 0 {
-			*v = standard
-		}
+	return Limits{
+		Connections: cmp.Or(l.Connections, 512), ConnectionsPerClient: cmp.Or(l.ConnectionsPerClient, 64),
+		Calls: cmp.Or(l.Calls, 512), CallsPerClient: cmp.Or(l.CallsPerClient, 64),
 	}
-	fill(&l.Connections, defaultConnections)
-	fill(&l.ConnectionsPerClient, defaultConnectionsPerClient)
-	fill(&l.Calls, defaultCalls)
-	fill(&l.CallsPerClient, defaultCallsPerClient)
-	return l
 }
 
 // Valid returns an error if a limit is negative or a client may have more than all clients

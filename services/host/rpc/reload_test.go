@@ -50,11 +50,11 @@ func (r *renewable) issue(ca *pki.Authority, l pki.Leaf, withKey bool) *x509.Cer
 	if withKey {
 		r.put(r.files.Key, key)
 	}
-	parsed, err := parseRoots(cert)
+	parsed, err := pki.ParseCertificates(cert)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return parsed.certs[0]
+	return parsed[0]
 }
 
 func (r *renewable) load() *Credentials {

@@ -220,16 +220,11 @@ func (b *bounded) SendMsg(m any) error {
 	if b.stall == 0 {
 		return b.ServerStream.SendMsg(m)
 	}
-	sent := make(chan error, 1)
-	go func() { sent <- b.ServerStream.SendMsg(m) }()
 	over := time.NewTimer(b.stall)
 	defer over.Stop()
-	select {
-	case err := <-sent:
-		return err
-	case <-over.C:
-		return Errorf(TimedOut, "read the stream continuously", "the caller received nothing for %s", b.stall)
-	}
+	late := Errorf(TimedOut, "read the stream continuously", "the caller received nothing for %s", b.stall)
+	_, err := Within(over, late, func() (any, error) { return nil, b.ServerStream.SendMsg(m) })
+	return err
 }
 
 // RecvMsg reads the caller's next message.

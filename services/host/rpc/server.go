@@ -4,10 +4,10 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -146,15 +146,10 @@ func NewServer(o Options) (*Server, error) {
 
 // fill sets defaults.
 func (o *Options) fill() {
-	if o.UnaryTimeout == 0 {
-		o.UnaryTimeout = 30 * time.Second
-	}
-	if o.RequestTimeout == 0 {
-		o.RequestTimeout = 10 * time.Second
-	}
-	if o.StallTimeout == 0 {
-		o.StallTimeout = 30 * time.Second
-	}
+	o.UnaryTimeout = cmp.Or(o.UnaryTimeout, 30*time.Second)
+	o.RequestTimeout = cmp.Or(o.RequestTimeout, 10*time.Second)
+	o.StallTimeout = cmp.Or(o.StallTimeout, 30*time.Second)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if o.Streams == nil {
 		o.Streams = func(Role, int) {}
 	}
@@ -163,9 +158,6 @@ func (o *Options) fill() {
 	}
 	if o.Connected == nil {
 		o.Connected = func(Role, int) {}
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	o.Limits = o.Limits.filled()
 	const health, small = "/grpc.health.v1.Health/", 1 << 10

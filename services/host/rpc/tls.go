@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +12,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/lodge-mpc/lodge/services/host/pki"
 )
 
 // Files are the paths of a process's TLS files, all PEM.
@@ -32,47 +33,20 @@ type Credentials struct {
 // material is the content of the files at one time.
 type material struct {
 	certificate *tls.Certificate // nil without a certificate
-	members     *roots
-	clients     *roots
+	members     roots
+	clients     roots
 	sum         [32]byte // digest of the files
 }
 
-// roots is a set of trust anchors with a membership test.
-type roots struct {
-	certs []*x509.Certificate
-	sums  map[[32]byte]bool
-}
+// roots is a set of trust anchors.
+type roots []*x509.Certificate
 
-func parseRoots(pemBytes []byte) (*roots, error) {
-	r := &roots{sums: map[[32]byte]bool{}}
-	for {
-		var b *pem.Block
-		b, pemBytes = pem.Decode(pemBytes)
-		if b == nil {
-			break
-		}
-		if b.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("holds a %s, not only certificates", b.Type)
-		}
-		c, err := x509.ParseCertificate(b.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		r.certs = append(r.certs, c)
-		r.sums[sha256.Sum256(c.Raw)] = true
-	}
-	if len(r.certs) == 0 {
-		return nil, errors.New("holds no certificate")
-	}
-	return r, nil
-}
+func (r roots) contains(c *x509.Certificate) bool { return slices.ContainsFunc(r, c.Equal) }
 
-func (r *roots) contains(c *x509.Certificate) bool { return r.sums[sha256.Sum256(c.Raw)] }
-
-func pool(rs ...*roots) *x509.CertPool {
+func pool(rs ...roots) *x509.CertPool {
 	p := x509.NewCertPool()
 	for _, r := range rs {
-		for _, c := range r.certs {
+		for _, c := range r {
 			p.AddCert(c)
 		}
 	}
@@ -114,12 +88,12 @@ func (f Files) load() (*material, error) {
 		}
 		m.certificate = &cert
 	}
-	authority := func(path string) (*roots, error) {
+	authority := func(path string) (roots, error) {
 		b, err := read(path)
 		if err != nil {
 			return nil, fmt.Errorf("rpc: authority: %w", err)
 		}
-		r, err := parseRoots(b)
+		r, err := pki.ParseCertificates(b)
 		if err != nil {
 			return nil, fmt.Errorf("rpc: authority %s: %w", path, err)
 		}

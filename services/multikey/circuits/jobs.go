@@ -13,6 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/multikey/circuit"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
@@ -120,7 +121,8 @@ func (s *Service) finish(j *job, state multikeyv1.EvaluationState, err *rpc.Erro
 	if err != nil {
 		outcome = string(err.Code)
 	}
-	s.Metrics.MultikeyEvaluated(outcome, bootstraps)
+	s.Metrics.Count(metrics.MultikeyEvaluations, 1, outcome)
+	s.Metrics.Count(metrics.MultikeyBootstraps, bootstraps)
 	j.state, j.err, j.ended = state, err, s.Now()
 	go j.in.release() // release takes the lock
 	j.in = nil
@@ -239,7 +241,7 @@ func (s *Service) evaluate(ctx context.Context, j *job, in *intake) (*result, er
 	}
 	took := time.Since(began)
 	s.learn(in, took.Seconds())
-	s.Metrics.MultikeyTook(took)
+	s.Metrics.Observe(metrics.MultikeyTime, took)
 	s.Log.Info("evaluation ended", "client", j.client, "gates", in.cost.Gates, "bootstraps", in.cost.Total(), "seconds", took.Seconds())
 	return newResult(in.scheme, out), nil
 }

@@ -116,16 +116,15 @@ func (s *Service) stir() {
 
 // tell updates the metrics. The caller must hold the lock.
 func (s *Service) tell() {
-	l := metrics.MultikeyLevels{Bytes: s.memory, ResultBytes: s.results.used, Rotation: s.rotation}
+	found := map[multikeyv1.EvaluationState]int{}
 	for _, j := range s.jobs {
-		switch j.state {
-		case waiting:
-			l.Waiting++
-		case running:
-			l.Running++
-		}
+		found[j.state]++
 	}
-	s.Metrics.MultikeyOngoing(l)
+	s.Metrics.Set(metrics.MultikeyOngoing, float64(found[waiting]), "waiting")
+	s.Metrics.Set(metrics.MultikeyOngoing, float64(found[running]), "running")
+	s.Metrics.Set(metrics.MultikeyBytes, float64(s.memory))
+	s.Metrics.Set(metrics.MultikeyResults, float64(s.results.used))
+	s.Metrics.Set(metrics.MultikeyRotation, s.rotation)
 }
 
 // refused converts an error of the engine to an *rpc.Error.

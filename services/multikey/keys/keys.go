@@ -1,7 +1,7 @@
 // Package keys serves a party's own multi-key keys: it makes and destroys them, and encrypts under
-// them for the party's own clients. Secret keys stay in the vault. Only encryptions leave the
-// party, and the openings that package threshold computes together with the other owners of a
-// ciphertext's keys.
+// them for the party's own clients. Secret keys stay in the vault. The party gives out public
+// keys, encryptions, and the openings that package threshold computes together with the other
+// owners of a ciphertext's keys.
 package keys
 
 import (
@@ -106,7 +106,8 @@ func (s *Store) measure() {
 			active++
 		}
 	}
-	s.Metrics.MultikeyOwn(active, len(all)-active)
+	s.Metrics.Set(metrics.MultikeyOwn, float64(active), "active")
+	s.Metrics.Set(metrics.MultikeyOwn, float64(len(all)-active), "retired")
 }
 
 // Wait returns when no keys are being made.

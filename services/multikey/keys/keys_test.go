@@ -3,7 +3,6 @@ package keys_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -134,7 +133,7 @@ func TestEncrypt(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.stop[0]()
-	own := w.stored(0)
+	own, v := w.stored(0)
 	secret, err := own.Secret(mk.KeyID(made.GetKey()))
 	if err != nil {
 		t.Fatal(err)
@@ -144,28 +143,40 @@ func TestEncrypt(t *testing.T) {
 			t.Fatalf("bit %d is %v, %v", i, got, err)
 		}
 	}
-	p, err := own.Published(1)
+	public, err := v.OpenMultikeyPublic(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
+	defer public.Close()
+	header := make([]byte, mk.HeaderSize)
+	if _, err := io.ReadFull(public, header); err != nil {
+		t.Fatal(err)
+	}
 	record, err := multikey.VerifyRecord(made.GetRecord())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := multikey.OwnerSeed(w.net.Roster.SigningKeys()[0], record.Salt); record.Weak() || mk.HeaderSeed(p.Header) != want {
+	if want := multikey.OwnerSeed(w.net.Roster.SigningKeys()[0], record.Salt); record.Weak() || mk.HeaderSeed(header) != want {
 		t.Errorf("the keys do not name their owner: %+v", record)
 	}
-	in, err := scheme(t).Receive(made.GetOwner(), p.Header)
+	in, err := scheme(t).Receive(made.GetOwner(), header)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := 0; ; i++ {
-		chunk, err := p.Next()
-		if errors.Is(err, io.EOF) {
-			break
+	var digests [][32]byte
+	for range scheme(t).Chunks() {
+		var d [32]byte
+		if _, err := io.ReadFull(public, d[:]); err != nil {
+			t.Fatal(err)
 		}
-		if err != nil {
+		digests = append(digests, d)
+	}
+	if id := mk.IDOf(header, digests); id != mk.KeyID(made.GetKey()) {
+		t.Errorf("the header and the digests are of keys %x", id)
+	}
+	for i := range digests {
+		chunk := make([]byte, scheme(t).ChunkSize(i))
+		if _, err := io.ReadFull(public, chunk); err != nil {
 			t.Fatal(err)
 		}
 		if err := in.Put(i, chunk); err != nil {
@@ -178,7 +189,7 @@ func TestEncrypt(t *testing.T) {
 }
 
 // stored opens the store of a party that is not running.
-func (w *world) stored(party int) *keys.Store {
+func (w *world) stored(party int) (*keys.Store, *vault.Vault) {
 	w.Helper()
 	f, err := config.LoadParty(w.net.Parties[party])
 	if err != nil {
@@ -193,7 +204,7 @@ func (w *world) stored(party int) *keys.Store {
 		w.Fatal(err)
 	}
 	w.Cleanup(func() { v.Close() })
-	return keys.New(keys.Config{Vault: v, Context: pinned(w, config.StandardSeed), Party: party})
+	return keys.New(keys.Config{Vault: v, Context: pinned(w, config.StandardSeed), Party: party}), v
 }
 
 func TestRefusals(t *testing.T) {

@@ -168,75 +168,13 @@ func writePublic(w io.Writer, keys *mk.Keys, chunks int) error {
 	return out.Flush()
 }
 
-// Public reads the public part of keys.
-type Public struct {
-	Header       []byte
-	ChunkDigests [][32]byte
-
-	context *multikey.Context
-	in      io.ReadCloser
-	buffer  *bufio.Reader
-	next    int
-}
-
-// Published opens the public part of a version that is in use. The caller must close it. The error
-// is an *rpc.Error.
-func (s *Store) Published(version uint64) (*Public, error) {
-	k, err := s.Vault.MultikeyKey(version)
-	if err != nil {
-		return nil, vaulterr.RPC(err, s.name(version))
-	}
-	if err := s.Usable(&k); err != nil {
-		return nil, err
-	}
-	in, err := s.Vault.OpenMultikeyPublic(version)
-	if err != nil {
-		return nil, vaulterr.RPC(err, s.name(version))
-	}
-	p := &Public{
-		Header: make([]byte, mk.HeaderSize), ChunkDigests: make([][32]byte, s.Context.Chunks()),
-		context: s.Context, in: in, buffer: bufio.NewReaderSize(in, 1<<20),
-	}
-	err = readFull(p.buffer, p.Header)
-	for i := range p.ChunkDigests {
-		if err == nil {
-			err = readFull(p.buffer, p.ChunkDigests[i][:])
-		}
-	}
-	if err == nil && mk.IDOf(p.Header, p.ChunkDigests) != k.Key {
-		err = vaulterr.ErrCorrupt
-	}
-	if err != nil {
-		in.Close()
-		return nil, err
-	}
-	return p, nil
-}
-
-// Next returns the next chunk, and io.EOF after the last.
-func (p *Public) Next() ([]byte, error) {
-	if p.next >= len(p.ChunkDigests) {
-		return nil, io.EOF
-	}
-	chunk := make([]byte, p.context.ChunkSize(p.next))
-	p.next++
-	return chunk, readFull(p.buffer, chunk)
-}
-
-// Close releases the reader.
-func (p *Public) Close() error { return p.in.Close() }
-
-func readFull(in io.Reader, b []byte) error {
+// readAll reads exactly len(b) bytes, and returns an error if more follow.
+func readAll(in io.Reader, b []byte) error {
 	_, err := io.ReadFull(in, b)
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return vaulterr.ErrCorrupt
 	}
-	return err
-}
-
-// readAll reads exactly len(b) bytes, and returns an error if more follow.
-func readAll(in io.Reader, b []byte) error {
-	if err := readFull(in, b); err != nil {
+	if err != nil {
 		return err
 	}
 	var more [1]byte

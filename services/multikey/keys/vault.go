@@ -15,7 +15,6 @@ type Vault interface {
 	MultikeyKey(version uint64) (k vaultkeys.MultikeyKey, err error)
 	MultikeyKeys() ([]vaultkeys.MultikeyKey, error)
 	NewMultikey(known uint64) (*vaultkeys.MultikeyWriter, error)
-	OpenMultikeyPublic(version uint64) (io.ReadCloser, error)
 	OpenMultikeySecret(version uint64) (io.ReadCloser, error)
 	RetireMultikey(version uint64, reason string, revocation []byte) error
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
@@ -227,7 +228,7 @@ func (r *Registry) ended(ctx context.Context, e *Entry, err error) {
 	if err != nil && ctx.Err() != nil {
 		return
 	}
-	r.Metrics.MultikeyFetched(outcome(err))
+	r.Metrics.Count(metrics.MultikeyFetches, 1, outcome(err))
 	if err != nil {
 		err = fmt.Errorf("version %d: %w", e.Version, err)
 	}
@@ -261,7 +262,7 @@ func (r *Registry) count() {
 			n++
 		}
 	}
-	r.Metrics.MultikeyPublished(n)
+	r.Metrics.Set(metrics.MultikeyPublished, float64(n))
 }
 
 // fetch fetches keys from their owner, and missing chunks from the other parties.

@@ -76,7 +76,7 @@ type request struct {
 func (s *Service) DecryptShare(stream decryptionv1.DecryptionService_DecryptShareServer) error {
 	err := s.decryptShare(stream)
 	if err != nil {
-		s.Sessions.Metrics.Decryption(string(rpc.FromError(err).Code))
+		s.Sessions.Metrics.Count(metrics.Decryptions, 1, string(rpc.FromError(err).Code))
 	}
 	return err
 }
@@ -227,7 +227,7 @@ func (s *Service) answer(ctx context.Context, q *request) (key ledger.LedgerKey,
 	if !first {
 		entry.Note = "repeated"
 	}
-	s.Sessions.Metrics.Decryption(entry.Note)
+	s.Sessions.Metrics.Count(metrics.Decryptions, 1, entry.Note)
 	if _, err := s.Audit.Append(entry); err != nil {
 		return key, nil, err
 	}

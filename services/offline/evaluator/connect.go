@@ -9,6 +9,7 @@ import (
 	"time"
 
 	evaluatorv1 "github.com/lodge-mpc/lodge/proto/lodge/evaluator/v1"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
@@ -106,7 +107,7 @@ func (p *Pool) set(x *process, addresses []string) error {
 		}
 		x.instances = append(x.instances, &instance{
 			of: x, address: a, conn: conn, client: evaluatorv1.NewEvaluatorServiceClient(conn), stall: p.o.Stall,
-			count: func(direction string, n int) { p.o.Metrics.EvaluatorBytes(x.Name, direction, n) },
+			count: func(direction string, n int) { p.o.Metrics.Count(metrics.EvaluatorBytes, n, x.Name, direction) },
 		})
 	}
 	return nil
@@ -160,7 +161,7 @@ func (p *Pool) look(ctx context.Context, x *process) {
 			count++
 		}
 	}
-	p.o.Metrics.EvaluatorUp(x.Name, count)
+	p.o.Metrics.Set(metrics.EvaluatorUp, float64(count), x.Name)
 	p.wake() // a pause may have ended
 }
 

@@ -71,7 +71,9 @@ func New(o Options) *Pool {
 	p := &Pool{o: o, changed: make(chan struct{}), own: newWorkers(max(1, o.Workers)), sending: make(chan struct{}, uploadsTogether)}
 	for _, e := range o.Processes {
 		p.processes = append(p.processes, &process{Evaluator: e})
-		o.Metrics.Evaluator(e.Name)
+		o.Metrics.Set(metrics.EvaluatorUp, 0, e.Name)
+		o.Metrics.Set(metrics.EvaluatorExcluded, 0, e.Name)
+		o.Metrics.Count(metrics.EvaluatorMismatches, 0, e.Name)
 	}
 	return p
 }
@@ -97,7 +99,7 @@ func (p *Pool) For(u Under) evaluation.Evaluator {
 		return nil
 	}
 	if !p.able(anybody) {
-		p.o.Metrics.EvaluatedLocally("nobody")
+		p.o.Metrics.Count(metrics.EvaluatorLocal, 1, "nobody")
 		return nil
 	}
 	return p.bind(u)
@@ -204,7 +206,7 @@ func (p *Pool) hold(a answer, right [32]byte) {
 }
 
 func (p *Pool) mismatch(from *process) {
-	p.o.Metrics.EvaluatorMismatch(from.Name)
+	p.o.Metrics.Count(metrics.EvaluatorMismatches, 1, from.Name)
 	p.exclude(from, "its results differ from this party's")
 }
 
@@ -231,7 +233,7 @@ func (p *Pool) compute(ctx context.Context, j *job, reason string) ([]*gbfv.Ciph
 		return nil, err
 	}
 	defer leave()
-	p.o.Metrics.EvaluatedLocally(reason)
+	p.o.Metrics.Count(metrics.EvaluatorLocal, 1, reason)
 	u := j.under
 	return j.task.Run(ctx, gbfv.NewEvaluator(u.Scheme, u.Keys.Keys(u.Scheme)), u.Operand, n)
 }
@@ -246,7 +248,7 @@ func (p *Pool) exclude(x *process, reason string) {
 	if !first {
 		return
 	}
-	p.o.Metrics.EvaluatorExcluded(x.Name)
+	p.o.Metrics.Set(metrics.EvaluatorExcluded, 1, x.Name)
 	p.o.Log.Error("an evaluator is wrong and is excluded until this party restarts", "evaluator", x.Name,
 		"address", x.Address, "identity", x.Identity, "domain", x.Domain, "reason", reason)
 	if p.o.Excluded != nil {

@@ -42,16 +42,10 @@ func Run(ctx context.Context, f *config.EvaluatorFile, version string, log *slog
 	m := metrics.New(version, metrics.Evaluator)
 	m.Certificate(credentials.NotAfter)
 	service := NewService(f, version, m)
-	m.EvaluatorLoad(service.load)
-	server, err := rpc.NewServer(rpc.Options{
+	m.Read([]metrics.Level{metrics.EvaluatorKeys, metrics.EvaluatorRunning, metrics.EvaluatorRunningBytes}, service.load)
+	server, err := rpc.NewServer(m.Server(rpc.Options{
 		Credentials: credentials, Directory: directory, Rules: Rules, Log: log, Reflection: f.Reflection, Inner: inner,
-		Observe: func(method string, role rpc.Role, code string, took time.Duration) {
-			m.Call(method, string(role), code, took)
-		},
-		Streams:   func(role rpc.Role, n int) { m.Streams(string(role), n) },
-		Refused:   m.Refused,
-		Connected: func(role rpc.Role, n int) { m.Connections(string(role), n) },
-	})
+	}))
 	if err != nil {
 		return err
 	}
@@ -132,7 +126,9 @@ func lookup(name string) (hash [32]byte, insecure bool, err error) {
 }
 
 // load returns the memory of the keys, and the number and memory of the running evaluations.
-func (s *Service) load() (keys int64, running int, bytes int64) {
-	running, bytes = s.budget.load()
-	return s.cache.bytes(), running, bytes
+func (s *Service) load(set metrics.SetLevel) {
+	running, bytes := s.budget.load()
+	set(metrics.EvaluatorKeys, float64(s.cache.bytes()))
+	set(metrics.EvaluatorRunning, float64(running))
+	set(metrics.EvaluatorRunningBytes, float64(bytes))
 }

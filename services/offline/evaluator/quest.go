@@ -8,6 +8,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
@@ -92,7 +93,10 @@ func (q *quest[T]) answer(ctx context.Context) *answerOf[T] {
 		case outcome == "cancelled": // the evaluator reports the cancellation, which only means that it is unavailable
 			outcome = string(rpc.Unavailable)
 		}
-		p.o.Metrics.EvaluatorRequest(i.of.Name, outcome, time.Since(began))
+		p.o.Metrics.Count(metrics.EvaluatorRequests, 1, i.of.Name, outcome)
+		if outcome == "ok" {
+			p.o.Metrics.Observe(metrics.EvaluatorTime, time.Since(began), i.of.Name)
+		}
 		p.release(i, outcome)
 		switch {
 		case err == nil:

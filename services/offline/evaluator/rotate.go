@@ -7,6 +7,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	evaluatorv1 "github.com/lodge-mpc/lodge/proto/lodge/evaluator/v1"
 	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
@@ -106,7 +107,7 @@ func (s *Service) rotations(q *evaluatorv1.RotateRequest) (r *multikey.Rotator, 
 // Rotate implements the service.
 func (s *Service) Rotate(q *evaluatorv1.RotateRequest, stream evaluatorv1.EvaluatorService_RotateServer) (err error) {
 	began := time.Now()
-	defer func() { s.metrics.Evaluated(outcomeOf(err), time.Since(began)) }()
+	defer func() { s.metrics.Observe(metrics.EvaluatorServed, time.Since(began), outcomeOf(err)) }()
 	r, list, err := s.rotations(q)
 	if err != nil {
 		return err

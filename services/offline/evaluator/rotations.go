@@ -13,6 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/parallel"
 	evaluatorv1 "github.com/lodge-mpc/lodge/proto/lodge/evaluator/v1"
 	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
@@ -44,7 +45,7 @@ func (p *Pool) Rotate(g *Gates) multikey.Rotate {
 	}
 	g.pool, g.hash, g.kind = p, g.Scheme.Hash(), g.Scheme.Kind()
 	if _, ok := g.may(); !ok {
-		p.o.Metrics.EvaluatedLocally("nobody")
+		p.o.Metrics.Count(metrics.EvaluatorLocal, 1, "nobody")
 		return nil
 	}
 	return g.rotate
@@ -233,7 +234,7 @@ func (g *Gates) compute(ctx context.Context, b *batch, reason string) ([]multike
 		return nil, err
 	}
 	defer leave()
-	g.pool.o.Metrics.EvaluatedLocally(reason)
+	g.pool.o.Metrics.Count(metrics.EvaluatorLocal, 1, reason)
 	return g.Own(ctx, n, b.list)
 }
 

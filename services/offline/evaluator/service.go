@@ -271,7 +271,7 @@ func readMACKey(s *gbfv.Scheme, frames func() ([]byte, error)) (any, round.Diges
 // Evaluate implements the service.
 func (s *Service) Evaluate(stream evaluatorv1.EvaluatorService_EvaluateServer) (err error) {
 	began := time.Now()
-	defer func() { s.metrics.Evaluated(outcomeOf(err), time.Since(began)) }()
+	defer func() { s.metrics.Observe(metrics.EvaluatorServed, time.Since(began), outcomeOf(err)) }()
 	first, err := next(stream.Recv)
 	if err != nil {
 		return invalid(err)

@@ -57,7 +57,7 @@ func New(v Vault, workers int, passive bool) *Ring {
 	return &Ring{vault: v, workers: workers, passive: passive, loaded: map[uint64]*loaded{}, schemes: map[string]*gbfv.Scheme{}}
 }
 
-// Scheme gives the scheme of a set and a field, and refuses sets of too little statistical
+// Scheme returns the scheme of a set and a field, or an error if the set has too little statistical
 // security. Callers that do not depend on the field pass an empty one.
 func (r *Ring) Scheme(set, field string) (*gbfv.Scheme, error) {
 	r.mu.Lock()

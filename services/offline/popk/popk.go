@@ -1,7 +1,7 @@
-// Package popk serves proofs of plaintext knowledge at one party: it encrypts and proves values for
-// the party's own clients, verifies ciphertexts that clients bring, and runs the joint proof of all
-// parties as a separate session, which shows that the parties of a roster can prove to each other;
-// its ciphertexts are dropped, only their hash is reported.
+// Package popk serves proofs of plaintext knowledge at one party. It encrypts values for the
+// party's own clients and proves them, and verifies ciphertexts that clients upload. It also runs
+// the joint proof of all parties as a separate session, which tests that the parties of a roster
+// can prove to each other. That session drops its ciphertexts and reports only their hash.
 package popk
 
 import (
@@ -105,8 +105,8 @@ func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader, usable func
 	}, nil
 }
 
-// Prove implements the service: values are canonical field elements, slot by slot, ciphertext by
-// ciphertext.
+// Prove encrypts and proves a client's values. The client sends canonical field elements in the
+// order of the slots: all slots of the first ciphertext, then those of the next.
 func (s *Service) Prove(stream popkv1.PopkService_ProveServer) error {
 	var c *protocol.ClientConfig
 	var values []byte

@@ -17,6 +17,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	"github.com/lodge-mpc/lodge/services/host/audit"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/offline/evaluator"
@@ -265,7 +266,7 @@ func Locked(v Vault, b stock.Batch, of *session.Registry) *session.Stored {
 			return vaulterr.RPC(v.ActivateBatch(b.ID), "batch "+b.ID)
 		},
 		Discard:    func(reason string) error { return v.RevokeBatch(b.ID, reason) },
-		OnActivate: func() { of.Metrics.Stored(b.Kind, b.Field, b.Count) },
+		OnActivate: func() { of.Metrics.Count(metrics.TuplesStored, int(b.Count), b.Kind, b.Field) },
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/audit"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
@@ -74,7 +75,7 @@ func (s *Service) Fetch(r *tuplesv1.FetchRequest, stream tuplesv1.TuplesService_
 		return vaulterr.RPC(err, what)
 	}
 	if first {
-		s.Metrics.Delivered(x.Class.Kind, x.Class.Field, x.Count())
+		s.Metrics.Count(metrics.TuplesDelivered, int(x.Count()), x.Class.Kind, x.Class.Field)
 	}
 	if err := s.settle(ctx, p, &x, first); err != nil {
 		return err

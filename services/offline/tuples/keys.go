@@ -8,6 +8,7 @@ import (
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/store/vault/keys"
 	"github.com/lodge-mpc/lodge/services/store/vault/stock"
@@ -127,7 +128,7 @@ func (s *Service) ReportFailedCheck(ctx context.Context, r *tuplesv1.ReportFaile
 	if err != nil {
 		return nil, vaulterr.RPC(err, "MAC key "+k.ID)
 	}
-	s.Metrics.MACCheckFailed(true)
+	s.Metrics.Count(metrics.MACCheckFailures, 1, "online")
 	s.Log.Warn("a client reports a failed online check: MAC key burnt", "mac_key", k.ID, "client", p.Name, "batches", n)
 	e := entry(audit.MACKeyBurnt, p, k.Tenant, "mac_key/"+k.ID)
 	if e.Note = r.GetReason(); e.Note == "" {

@@ -2,14 +2,10 @@ package devnet
 
 import (
 	"crypto/ed25519"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/pki"
 )
 
 // Attester is the name of the attester in the parties' configurations of a development cluster. In
@@ -25,39 +21,19 @@ func (c *Cluster) AttesterKeyFile() string { return filepath.Join(c.Dir, "client
 
 // AttesterKey loads the attester's private key.
 func (c *Cluster) AttesterKey() (ed25519.PrivateKey, error) {
-	b, err := os.ReadFile(c.AttesterKeyFile())
-	if err != nil {
-		return nil, err
-	}
-	block, _ := pem.Decode(b)
-	if block == nil {
-		return nil, fmt.Errorf("devnet: %s has no private key", c.AttesterKeyFile())
-	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("devnet: %s: %w", c.AttesterKeyFile(), err)
-	}
-	private, ok := key.(ed25519.PrivateKey)
-	if !ok {
-		return nil, errors.New("devnet: the attester's key is not an Ed25519 key")
-	}
-	return private, nil
+	return pki.LoadSigningKey(c.AttesterKeyFile())
 }
 
 // newAttester writes a key pair for the attester.
 func (w *writer) newAttester() {
 	w.do(func() error {
-		public, private, err := ed25519.GenerateKey(nil)
+		private, public, err := pki.NewSigningKey()
 		if err != nil {
 			return err
 		}
-		der, err := x509.MarshalPKCS8PrivateKey(private)
-		if err != nil {
-			return err
-		}
-		w.file(filepath.Join("clients", attesterKey), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-		w.attester = public
-		return nil
+		w.file(filepath.Join("clients", attesterKey), private)
+		w.attester, err = pki.ParsePublic(public)
+		return err
 	})
 }
 

@@ -117,6 +117,18 @@ func (e *examination) fail(subject, check, next, format string, args ...any) {
 	e.found(Fail, subject, check, next, format, args...)
 }
 
+// grade reports a measurement: a failure if bad, a warning if only poor.
+func (e *examination) grade(subject, check, next, text string, bad, poor bool) {
+	s := OK
+	switch {
+	case bad:
+		s = Fail
+	case poor:
+		s = Warn
+	}
+	e.found(s, subject, check, next, "%s", text)
+}
+
 // Connect returns the roster and the credentials with which this process calls the others. The
 // credentials are nil if the process's files are not valid, which Examine reports, and for an
 // evaluator, which calls no other process.

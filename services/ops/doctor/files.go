@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/pki"
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/host/secretfile"
@@ -218,18 +218,13 @@ func authorities(path string) (*x509.CertPool, []*x509.Certificate, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	pool := x509.NewCertPool()
-	var list []*x509.Certificate
-	for block, rest := pem.Decode(b); block != nil; block, rest = pem.Decode(rest) {
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", path, err)
-		}
-		pool.AddCert(c)
-		list = append(list, c)
+	list, err := pki.ParseCertificates(b)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s %w", path, err)
 	}
-	if len(list) == 0 {
-		return nil, nil, fmt.Errorf("%s holds no certificate", path)
+	pool := x509.NewCertPool()
+	for _, c := range list {
+		pool.AddCert(c)
 	}
 	return pool, list, nil
 }
@@ -284,28 +279,18 @@ func (e *examination) disk(p *Process) {
 	}
 	e.room(p.Name, d)
 	rate, err := writeSpeed(dir)
-	switch {
-	case err != nil:
+	if err != nil {
 		e.fail(p.Name, "disk-speed", "let this user write to "+dir, "%s", oneLine(err))
-	case rate < slowDisk:
-		e.warn(p.Name, "disk-speed", "put the vault on a faster disk: every reservation and delivery waits for it", "%s a second with sync", size(rate))
-	default:
-		e.ok(p.Name, "disk-speed", "%s a second with sync", size(rate))
+		return
 	}
+	e.grade(p.Name, "disk-speed", "put the vault on a faster disk: every reservation and delivery waits for it", size(rate)+" a second with sync", false, rate < slowDisk)
 }
 
 // room reports whether a disk has enough free space.
 func (e *examination) room(subject string, d disk.Space) {
 	const next = "free space, or move the vault"
 	text := fmt.Sprintf("%s free of %s for the vault", size(float64(d.Free)), size(float64(d.Total)))
-	switch {
-	case d.Free < noBytes:
-		e.fail(subject, "disk", next, "%s", text)
-	case d.Free < fewBytes || d.Free < d.Total/50:
-		e.warn(subject, "disk", next, "%s", text)
-	default:
-		e.ok(subject, "disk", "%s", text)
-	}
+	e.grade(subject, "disk", next, text, d.Free < noBytes, d.Free < fewBytes || d.Free < d.Total/50)
 }
 
 // writeSpeed writes and removes a file, and returns the rate in bytes per second.
@@ -451,9 +436,5 @@ func (e *examination) memory() {
 		return
 	}
 	text := fmt.Sprintf("%s may use %s, but this machine has %s", strings.Join(who, " and "), size(float64(sum)), size(float64(has)))
-	if uint64(sum) > has/10*9 {
-		e.warn("machine", "memory", "lower it, or add memory: a session may be killed", "%s", text)
-		return
-	}
-	e.ok("machine", "memory", "%s", text)
+	e.grade("machine", "memory", "lower it, or add memory: a session may be killed", text, false, uint64(sum) > has/10*9)
 }

@@ -120,14 +120,8 @@ func (e *examination) servedPins(a *Answer) {
 func (e *examination) clock(subject string, ahead, by time.Duration) {
 	const next = "synchronise the clocks"
 	text := fmt.Sprintf("%s ahead, ± %s", ahead.Round(10*time.Microsecond), by.Round(10*time.Microsecond))
-	switch off := max(0, ahead.Abs()-by); {
-	case off > clockFail:
-		e.fail(subject, "clock", next, "%s", text)
-	case off > clockWarn:
-		e.warn(subject, "clock", next, "%s", text)
-	default:
-		e.ok(subject, "clock", "%s", text)
-	}
+	off := max(0, ahead.Abs()-by)
+	e.grade(subject, "clock", next, text, off > clockFail, off > clockWarn)
 }
 
 // conduct reports a party's record of cheats and failures.

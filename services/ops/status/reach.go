@@ -32,7 +32,10 @@ func Reach(ctx context.Context, peers []Link, m *metrics.Metrics) {
 				if ctx.Err() != nil {
 					return
 				}
-				m.Reached(p.Name, up, trip)
+				m.SetIf(metrics.PeerUp, up, p.Name)
+				if trip > 0 {
+					m.Observe(metrics.PeerTrip, trip, p.Name)
+				}
 				select {
 				case <-tick.C:
 				case <-ctx.Done():

@@ -90,7 +90,9 @@ func Open(c Config) (*Book, error) {
 	//lodge:check accusations/offer/one [swap=receiving: make(chan struct{}, 1)=>receiving:
 	//  make(chan struct{}, 100)] [run=TestOffer] many files are verified at a time
 	b := &Book{Config: c, roster: c.Roster.Hash(), wake: make(chan struct{}, 1), receiving: make(chan struct{}, 1)}
-	c.Metrics.UnnamedChecks(checks...)
+	for _, check := range checks {
+		c.Metrics.Count(metrics.UnnamedFailures, 0, check)
+	}
 	for range c.Roster.Parties {
 		b.limits = append(b.limits, newLimits())
 	}
@@ -162,7 +164,10 @@ func (b *Book) read() error {
 	if err != nil {
 		return err
 	}
-	b.Metrics.Conduct(proven, len(out), failures, c.Stopped != nil)
+	b.Metrics.Set(metrics.Accusations, float64(proven))
+	b.Metrics.Set(metrics.Excluded, float64(len(out)))
+	b.Metrics.Set(metrics.Unnamed, float64(failures))
+	b.Metrics.SetIf(metrics.Stopped, c.Stopped != nil)
 	return nil
 }
 
@@ -302,7 +307,7 @@ func (b *Book) note(u conduct.Unnamed) error {
 	text := fmt.Sprintf("check %s, suspects %s: %s", u.Check, strings.Join(u.Suspects, " "), u.Reason)
 	b.audit(audit.Entry{Event: audit.Unnamed, Objects: []string{"session/" + u.Job}, Note: text})
 	b.Log.Warn("a session failed because of a cheat, but the cheating party is unknown", "session", u.Job, "check", u.Check, "suspects", u.Suspects)
-	b.Metrics.UnnamedFailure(u.Check)
+	b.Metrics.Count(metrics.UnnamedFailures, 1, u.Check)
 	if err := b.stopped(c); err != nil && before.Stopped == nil {
 		b.audit(audit.Entry{Event: audit.Stopped, Note: rpc.FromError(err).What})
 		b.Log.Error(rpc.FromError(err).What)

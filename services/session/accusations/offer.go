@@ -14,6 +14,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	accusationsv1 "github.com/lodge-mpc/lodge/proto/lodge/accusations/v1"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/evidence"
 	"github.com/lodge-mpc/lodge/services/store/vault/conduct"
@@ -103,7 +104,7 @@ func (s *Service) Offer(stream accusationsv1.AccusationsService_OfferServer) err
 	case known:
 		outcome = "known"
 	}
-	s.Book.Metrics.Offer(outcome)
+	s.Book.Metrics.Count(metrics.Offers, 1, outcome)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -132,12 +133,7 @@ func (r *Recorder) of(p round.Party, index uint32) (list []*broadcast) {
 			list = append(list, b)
 		}
 	}
-	slices.SortFunc(list, func(a, b *broadcast) int {
-		if a.envelope.Name < b.envelope.Name {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b *broadcast) int { return strings.Compare(a.envelope.Name, b.envelope.Name) })
 	return list
 }
 
@@ -153,11 +149,11 @@ func (r *Recorder) find(p round.Party, name string) (last *broadcast) {
 
 // commitment returns the commitment that an opening opens, or nil.
 func (r *Recorder) commitment(open *broadcast) *broadcast {
-	n := len(open.envelope.Name) - len(round.OpenName(""))
-	if n < 0 || open.envelope.Name[n:] != round.OpenName("") {
+	step, ok := strings.CutSuffix(open.envelope.Name, round.OpenName(""))
+	if !ok {
 		return nil
 	}
-	return r.find(open.envelope.From, round.CommitName(open.envelope.Name[:n]))
+	return r.find(open.envelope.From, round.CommitName(step))
 }
 
 // ofConflict drafts accusations for a report that differs from the broadcast that this party

@@ -10,6 +10,7 @@ package exchange
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -82,24 +83,12 @@ func New(cfg Config) (*Exchange, error) {
 			return nil, fmt.Errorf("exchange: no connection to party %d", i)
 		}
 	}
-	if cfg.Window == 0 {
-		cfg.Window = 16 << 20
-	}
-	if cfg.StartWait == 0 {
-		cfg.StartWait = 5 * time.Second
-	}
-	if cfg.BackoffMax == 0 {
-		cfg.BackoffMax = 2 * time.Second
-	}
-	if cfg.Stall == 0 {
-		cfg.Stall = 2 * time.Minute
-	}
-	if cfg.Lull == 0 || cfg.Lull > cfg.Stall {
-		cfg.Lull = cfg.Stall
-	}
-	if cfg.Farewell == 0 {
-		cfg.Farewell = 2 * time.Second
-	}
+	cfg.Window = cmp.Or(cfg.Window, 16<<20)
+	cfg.StartWait = cmp.Or(cfg.StartWait, 5*time.Second)
+	cfg.BackoffMax = cmp.Or(cfg.BackoffMax, 2*time.Second)
+	cfg.Stall = cmp.Or(cfg.Stall, 2*time.Minute)
+	cfg.Lull = min(cmp.Or(cfg.Lull, cfg.Stall), cfg.Stall)
+	cfg.Farewell = cmp.Or(cfg.Farewell, 2*time.Second)
 	return &Exchange{
 		cfg:      cfg,
 		sessions: map[job.Ref]*Streams{},
@@ -262,31 +251,18 @@ func (x *Exchange) Exchange(st exchangev1.ExchangeService_ExchangeServer) error 
 
 // hello receives the first message of a stream. The peer has StartWait to send it.
 func (x *Exchange) hello(st exchangev1.ExchangeService_ExchangeServer) (*exchangev1.Hello, error) {
-	type first struct {
-		m   *exchangev1.ExchangeRequest
-		err error
-	}
-	came := make(chan first, 1)
-	go func() { // ends with the stream
-		m, err := st.Recv()
-		came <- first{m, err}
-	}()
 	timer := time.NewTimer(x.cfg.StartWait)
 	defer timer.Stop()
-	select {
-	case f := <-came:
-		if f.err != nil {
-			return nil, f.err
-		}
-		//lodge:check exchange/hello/first [run=TestAStream|TestStrangers] a stream need not begin
-		//  with a hello
-		if f.m.GetHello() == nil {
-			return nil, rpc.Errorf(rpc.Invalid, "", "a stream begins with a hello")
-		}
-		return f.m.GetHello(), nil
-	case <-timer.C:
-		return nil, rpc.Errorf(rpc.Unavailable, "", "no hello came within %s", x.cfg.StartWait)
+	m, err := rpc.Within(timer, rpc.Errorf(rpc.Unavailable, "", "no hello came within %s", x.cfg.StartWait), st.Recv)
+	if err != nil {
+		return nil, err
 	}
+	//lodge:check exchange/hello/first [run=TestAStream|TestStrangers] a stream need not begin
+	//  with a hello
+	if m.GetHello() == nil {
+		return nil, rpc.Errorf(rpc.Invalid, "", "a stream begins with a hello")
+	}
+	return m.GetHello(), nil
 }
 
 // compare checks a hello against the local pins. A difference ends the session: the parties do not

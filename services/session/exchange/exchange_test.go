@@ -14,7 +14,6 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
-	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/pki"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/internal/testnet"
@@ -70,7 +69,7 @@ func envelope(to round.Party, name string) exchange.Envelope {
 }
 
 func send(ctx context.Context, n *testnet.Net, s *exchange.Streams, to round.Party, name string, b round.Body) error {
-	return s.Send(ctx, metrics.Place{}, 3, round.Message{To: to, Name: name, Body: b}, func(d round.Digest) []byte {
+	return s.Send(ctx, [2]string{}, 3, round.Message{To: to, Name: name, Body: b}, func(d round.Digest) []byte {
 		e := envelope(to, name)
 		e.Digest = d
 		return e.Sign(n.Parties[0].Signer)
@@ -378,7 +377,7 @@ func stalledPeerIsNamed(t *testing.T, c exchange.Config) {
 		}
 	}()
 	body := round.Frames(40, func(int) ([]byte, error) { return make([]byte, 200_000), nil })
-	err := a.Send(ctx, metrics.Place{}, 0, round.Message{To: round.All, Name: "bulk", Body: body}, func(round.Digest) []byte { return make([]byte, 64) })
+	err := a.Send(ctx, [2]string{}, 0, round.Message{To: round.All, Name: "bulk", Body: body}, func(round.Digest) []byte { return make([]byte, 64) })
 	var lost *exchange.LostError
 	if !errors.As(err, &lost) || lost.Peer != 2 || lost.Check != exchange.CheckStalled {
 		t.Fatalf("got %v", err)

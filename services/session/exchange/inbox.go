@@ -11,6 +11,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
@@ -128,7 +129,7 @@ func (s *Streams) attach(from round.Party, incarnation []byte) (generation int, 
 		return 0, 0, rpc.Errorf(rpc.SessionOver, "start a new session", "%s restarted within the session", name)
 	}
 	if b.generation > 0 && s.end == running { // a peer may reconnect for the last acknowledgement
-		s.x.cfg.Metrics.Resumed(name)
+		s.x.cfg.Metrics.Count(metrics.PeerResumes, 1, name)
 	}
 	b.generation++
 	s.notify() // an older stream of this peer leaves

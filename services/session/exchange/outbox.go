@@ -24,7 +24,7 @@ var errStalled = errors.New("exchange: the peer receives nothing")
 // queued is a frame, and the round in which it is sent.
 type queued struct {
 	*exchangev1.Frame
-	at metrics.Place
+	protocol, round string
 }
 
 // outbox holds the frames that one peer has not yet acknowledged. Session.mu guards the
@@ -288,7 +288,7 @@ func (o *outbox) feed(ctx context.Context, st grpc.BidiStreamingClient[exchangev
 		if f.Frame != nil {
 			size := proto.Size(f.Frame)
 			s.sent += int64(size)
-			s.x.cfg.Metrics.Sent(f.at, s.peers[o.peer].Name, size)
+			s.x.cfg.Metrics.Count(metrics.PeerBytes, size, f.protocol, f.round, s.peers[o.peer].Name, "sent")
 		}
 		s.mu.Unlock()
 		switch {

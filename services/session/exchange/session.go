@@ -11,7 +11,6 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
-	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
@@ -163,9 +162,10 @@ func (s *Streams) Receive(ctx context.Context, wanted func(round.Party) bool) (*
 }
 
 // Send puts a message into the windows of its recipients. It builds each frame once, and returns
-// when the last frame is in the windows. sign signs the digest; at labels the metrics. Messages to
-// one recipient arrive in the order of the calls, which must not overlap.
-func (s *Streams) Send(ctx context.Context, at metrics.Place, index uint32, m round.Message, sign func(round.Digest) []byte) error {
+// when the last frame is in the windows. sign signs the digest; at has the protocol and the round,
+// for the metrics. Messages to one recipient arrive in the order of the calls, which must not
+// overlap.
+func (s *Streams) Send(ctx context.Context, at [2]string, index uint32, m round.Message, sign func(round.Digest) []byte) error {
 	var to []*outbox
 	for p, o := range s.out {
 		if round.Party(p) != s.self && (m.To == round.All || m.To == round.Party(p)) {
@@ -212,7 +212,7 @@ func (s *Streams) Send(ctx context.Context, at metrics.Place, index uint32, m ro
 			}
 		}
 		for _, o := range to {
-			if err := o.put(queued{frame(), at}); err != nil {
+			if err := o.put(queued{frame(), at[0], at[1]}); err != nil {
 				return err
 			}
 		}

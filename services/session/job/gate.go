@@ -26,8 +26,8 @@ type Terms struct {
 	Proved func(params string) bool
 	// Insecure reports whether a parameter set is for tests only.
 	Insecure func(params string) bool
-	// NewKeys returns an error if new keys of a parameter set are refused. Resharing makes none.
-	// nil: no set is refused.
+	// NewKeys returns an error if the party refuses to make new keys of a parameter set; resharing
+	// makes no new keys. A nil NewKeys refuses no set.
 	NewKeys func(params string) error
 	Now     func() time.Time // nil: time.Now
 }

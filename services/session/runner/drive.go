@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/session/exchange"
 )
 
@@ -30,7 +31,8 @@ func drive[R any](ctx context.Context, d *driver, s round.Session, t round.Trans
 		if err != nil {
 			return result, err
 		}
-		d.o.Metrics.Round(d.place(), time.Since(begin), compute)
+		d.o.Metrics.Observe(metrics.RoundDuration, time.Since(begin), d.o.Terms.Protocol, d.label)
+		d.o.Metrics.Observe(metrics.RoundCompute, compute, d.o.Terms.Protocol, d.label)
 		d.o.Trace.Round(d.label, d.index, begin, compute)
 		d.log.Debug("round", "session", hex.EncodeToString(s.ID[:]), "round", d.label, "index", d.index,
 			"seconds", time.Since(begin).Seconds(), "own_seconds", compute.Seconds())
@@ -85,7 +87,7 @@ func turn[R any](ctx context.Context, d *driver, m *round.Machine[R]) (compute t
 func (d *driver) outgoing(out []round.Outgoing, transcript round.Digest) []post {
 	posts := make([]post, len(out))
 	for i, m := range out {
-		posts[i] = post{at: d.place(), message: m.Message, envelope: d.envelope(d.offset+m.Round, m.Name, d.o.Self, m.To, transcript)}
+		posts[i] = post{label: d.label, message: m.Message, envelope: d.envelope(d.offset+m.Round, m.Name, d.o.Self, m.To, transcript)}
 		if b, ok := m.Body.(round.Hashed); ok && m.To == round.All {
 			posts[i].envelope.Digest = b.Digest()
 			posts[i].signature = posts[i].envelope.Sign(d.o.Signer)
@@ -159,7 +161,7 @@ func collect[R any](ctx context.Context, d *driver, m *round.Machine[R]) error {
 func (d *driver) receive(ctx context.Context, wanted func(round.Party) bool) (*exchange.Frame, error) {
 	f, err := d.o.Session.Receive(ctx, wanted)
 	if err == nil {
-		d.o.Metrics.Received(d.place(), d.o.Names[f.From], f.Size())
+		d.o.Metrics.Count(metrics.PeerBytes, f.Size(), d.o.Terms.Protocol, d.label, d.o.Names[f.From], "received")
 	}
 	return f, err
 }

@@ -8,11 +8,6 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/metrics"
 )
 
-// place returns the labels of the present round in metrics.
-func (d *driver) place() metrics.Place {
-	return metrics.Place{Protocol: d.o.Terms.Protocol, Round: d.label}
-}
-
 // proofsAmong counts the peers' proofs among the messages of a round; a successful step has
 // verified them. A proof of plaintext knowledge ends with its response, and keygen has one message
 // with all proofs about a peer's shares.
@@ -44,7 +39,7 @@ func (o Options) count(f *Failure) {
 		}
 	case Aborted:
 		if f.Check == maccheck.CheckMAC || f.Check == maccheck.CheckZero || f.Check == maccheck.CheckSacrifice {
-			o.Metrics.MACCheckFailed(false)
+			o.Metrics.Count(metrics.MACCheckFailures, 1, "offline")
 		}
 	}
 }

@@ -7,14 +7,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
-	"github.com/lodge-mpc/lodge/services/host/metrics"
 	"github.com/lodge-mpc/lodge/services/session/exchange"
 )
 
 // post is a message with everything that its signature covers, except the digest if it is not known
 // yet.
 type post struct {
-	at        metrics.Place // the round in which it is sent
+	label     string // of the round in which it is sent
 	message   round.Message
 	envelope  exchange.Envelope
 	signature []byte // of a broadcast
@@ -127,7 +126,7 @@ func (d *driver) sendBatch(ctx context.Context, b []post) error {
 }
 
 func (d *driver) send(ctx context.Context, p post) error {
-	return d.o.Session.Send(ctx, p.at, p.envelope.Round, p.message, func(digest round.Digest) []byte {
+	return d.o.Session.Send(ctx, [2]string{d.o.Terms.Protocol, p.label}, p.envelope.Round, p.message, func(digest round.Digest) []byte {
 		if p.signature != nil { // a broadcast is signed once, or this party would sign two versions
 			return p.signature
 		}

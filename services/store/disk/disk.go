@@ -30,8 +30,8 @@ const (
 	Data  = "data"  // of the coordinator
 )
 
-// State of a volume. MinFree is how many bytes must be free; once Low, a quarter more must be until
-// it is not.
+// State is the state of a volume. Low becomes true when fewer than MinFree bytes are free, and
+// false again when MinFree and a quarter more are free.
 type State struct {
 	Volume
 	Space

@@ -21,7 +21,7 @@ import (
 )
 
 // errUnsound is the error of `lodge store check` if it read everything and found a fault.
-var errUnsound = rpc.Errorf(cli.CheckFailed, "see docs/operations/operate.md, or restore a backup", "the store is damaged")
+var errUnsound = rpc.Errorf(cli.CheckFailed, "see docs/operations/disaster-recovery.md, or restore a backup", "the store is damaged")
 
 // lookAgain is the interval at which --wait checks whether the party has stopped.
 const lookAgain = 200 * time.Millisecond

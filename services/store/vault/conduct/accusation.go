@@ -51,8 +51,9 @@ type EvidenceRoom struct {
 	PerCulprit int    // accusations of one signing key
 }
 
-// Evidence is a file on its way into a vault: write it, Commit, look at it with Open, and Accuse
-// with it. It is erased with Abort, or at the next start, unless it is recorded by then.
+// Evidence is a file that is not recorded in the vault yet. The caller writes it, calls Commit,
+// verifies it with Open, and records it with Accuse. Abort erases a file that is not recorded, and
+// so does the next start.
 type Evidence struct {
 	v        *Archive
 	w        *seal.ObjectWriter

@@ -94,8 +94,8 @@ func (v *Keys) SameKeys(tx store.Tx, e *Epoch) ([]*Epoch, error) {
 	return out, err
 }
 
-// FloodingLimit is how many ciphertexts this party answers for with flooding under an epoch, those
-// included that it has answered for.
+// FloodingLimit returns the number of ciphertexts that this party may answer with flooding under an
+// epoch, including those that it has already answered.
 func (v *Keys) FloodingLimit(id uint64) (limit uint64, err error) {
 	err = v.Backend.View(func(tx store.Tx) error {
 		e, err := seal.Get[Epoch](v.Store, tx, EpochKey(id))

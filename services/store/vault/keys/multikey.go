@@ -191,8 +191,8 @@ func (v *Keys) openMultikey(version uint64, object func(*MultikeyKey) string) (i
 	return v.OpenObject(object(&k))
 }
 
-// RetireMultikey erases the keys of a version permanently, and keeps the signed revocation. Keys
-// that are retired stay as they are.
+// RetireMultikey erases the keys of a version permanently and stores the signed revocation. It does
+// nothing if the keys are already retired.
 func (v *Keys) RetireMultikey(version uint64, reason string, revocation []byte) error {
 	var objects []string
 	err := v.Advance(func(tx store.Tx) error {

@@ -44,8 +44,8 @@ func (id *Identity) First(peer int) uint64 {
 	return id.Floor
 }
 
-// Started moves on the start that peers are told who have acknowledged the last, and reports
-// whether there is one.
+// Started sets First to the present generation for each peer that has acknowledged the store since
+// the start that it was told. It reports whether there is such a peer.
 func (id *Identity) Started() (moved bool) {
 	for _, p := range id.Peers {
 		if p.Since {
@@ -55,7 +55,7 @@ func (id *Identity) Started() (moved bool) {
 	return moved
 }
 
-// NewIdentity is that of a store that begins now.
+// NewIdentity returns the identity of a new store, with a random id.
 func (v *Store) NewIdentity() *Identity {
 	id := &Identity{ID: make([]byte, IDLen), Created: v.Clock().UTC(), Generation: 1, Floor: 1, Lineage: v.Backend.Lineage()}
 	rand.Read(id.ID)

@@ -355,8 +355,7 @@ func (v *Stock) activateMACKey(tx store.Tx, id string) error {
 	return seal.Put(v.Store, tx, keys.MACPrefix+k.ID, k)
 }
 
-// RevokeBatch erases a batch; a MAC key that was made for it and never became
-// active goes with it.
+// RevokeBatch erases a batch, and the MAC key that was made for it unless that key became active.
 func (v *Stock) RevokeBatch(id, reason string) error {
 	var objects []string
 	err := v.Advance(func(tx store.Tx) error {

@@ -136,8 +136,9 @@ func (b *Backup) records(tx store.Tx) (info BackupInfo, blobs []string, err erro
 	return info, c.kept(), err
 }
 
-// kept are the blobs of a backup, once others have their tombstones: of epochs for decryption, of
-// the party's own keys, of answers, and evidence.
+// kept returns the names of the blobs that the backup contains: those of epochs and multi-key keys
+// that are not retired, of answers, and of evidence. It must be called after the tombstones are
+// set.
 func (c *contents) kept() (names []string) {
 	for _, e := range c.epochs {
 		if e.State != keys.EpochRetired {
