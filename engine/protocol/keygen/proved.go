@@ -57,8 +57,7 @@ func relin(ctx context.Context, p *party) (round.Transition[Result], error) {
 	}
 	frames, primes := make([][]byte, len(list)), p.Scheme.Q.Primes()
 	err := parallel.Try(ctx, p.Workers, len(list), func(i int) error {
-		x := p.share(list[i])
-		round.Expose(p.Session, "keygen/share", &sharing{list[i], x})
+		x := p.shown(list[i], p.share(list[i]))
 		o.byFrom[p.Session.Self][i].Copy(x)
 		frames[i] = codec.AppendPoly(nil, x.C, primes)
 		return nil
@@ -118,7 +117,6 @@ func commit(ctx context.Context, p *party, polys [][]ring.Poly) (round.Transitio
 	if err != nil {
 		return none, err
 	}
-	round.Expose(p.Session, "keygen/prover", x)
 	digests, err := x.commit(ctx)
 	if err != nil {
 		return none, err

@@ -114,7 +114,7 @@ func TestCiphertextsAreSentAndAdded(t *testing.T) {
 		c0, c1 := packed(s, ct)
 		frames = append(frames, c0, c1)
 	}
-	if sum, err := round.DigestOf("name", bodyOf(frames)); err != nil || c.digest("name") != sum {
+	if sum, err := round.DigestOf("name", round.FrameList(frames)); err != nil || c.digest("name") != sum {
 		t.Errorf("another digest, %v", err)
 	}
 	get := func(i int) {

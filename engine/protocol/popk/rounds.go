@@ -50,19 +50,20 @@ func commit(ctx context.Context, c Config) (round.Transition[Result], error) {
 // prepare samples, encrypts and returns the statement.
 func prepare(ctx context.Context, c Config) (p *prover, all *ciphertexts, statement []byte, err error) {
 	p = &prover{scheme: c.Scheme, sizes: c.sizes(), key: c.Key, source: c.Source, message: c.Message, workers: c.Workers}
-	c.Session.Secrets.Own(p)
 	if err = p.sample(ctx); err != nil {
+		p.Wipe()
 		return nil, nil, nil, err
 	}
-	round.Expose(c.Session, c.Step+"/witness", p)
+	round.Own(c.Session, c.Step+"/witness", p)
 	own := make([]*gbfv.Ciphertext, p.sizes.U)
 	masks, err := p.encrypt(ctx, func(i int, ct *gbfv.Ciphertext) { own[i] = ct })
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	round.Expose(c.Session, c.Step+"/encrypted", own)
 	all = newCiphertexts(c.Scheme, own)
-	all.sum = all.digest(c.ciphertextsName())
+	all.sum = round.Bind(c.Session, c.Step+"/encrypted", own, func([]*gbfv.Ciphertext) round.Digest {
+		return all.digest(c.ciphertextsName())
+	})
 	return p, all, append(all.sum[:], masks...), nil
 }
 

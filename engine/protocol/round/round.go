@@ -132,16 +132,15 @@ func (b whole) Frame(i int) ([]byte, error) {
 	return b[i*MaxFrame : min((i+1)*MaxFrame, len(b))], nil
 }
 
-// Encoded returns a Body with the bytes that encode makes of v. The machine encodes it once, when
-// it enters the transition.
+// Encoded returns a Body with the bytes that encode makes of v. It encodes v once: when the machine
+// enters the transition, or earlier if its frames are needed.
 func Encoded[T any](v T, encode func(T) []byte) Body {
-	return encoded[T]{v, func(v T) (Body, error) { return Bytes(encode(v)), nil }}
+	return &encoded[T]{v: v, encode: func(v T) (Body, error) { return Bytes(encode(v)), nil }}
 }
 
-// EncodedFrames returns a Body with the frames that encode makes of v. The machine encodes it once,
-// when it enters the transition.
+// EncodedFrames returns a Body with the frames that encode makes of v, once, as Encoded does.
 func EncodedFrames[T any](v T, encode func(T) ([][]byte, error)) Body {
-	return encoded[T]{v, func(v T) (Body, error) {
+	return &encoded[T]{v: v, encode: func(v T) (Body, error) {
 		list, err := encode(v)
 		return FrameList(list), err
 	}}
@@ -149,14 +148,26 @@ func EncodedFrames[T any](v T, encode func(T) ([][]byte, error)) Body {
 
 type encoded[T any] struct {
 	v      T
-	encode func(T) (Body, error)
+	encode func(T) (Body, error) // nil after it has run
+	made   Body
+	err    error
 }
 
-func (e encoded[T]) expose(s Session, name string) { Expose(s, name, e.v) }
+func (e *encoded[T]) expose(s Session, name string, again bool) {
+	if !again {
+		Expose(s, name, e.v)
+	}
+}
 
-func (e encoded[T]) body() (Body, error) { return e.encode(e.v) }
+func (e *encoded[T]) body() (Body, error) {
+	if e.encode != nil {
+		e.made, e.err = e.encode(e.v)
+		e.encode = nil
+	}
+	return e.made, e.err
+}
 
-func (e encoded[T]) Frames() int {
+func (e *encoded[T]) Frames() int {
 	b, err := e.body()
 	if err != nil {
 		return 1 // Frame returns the error
@@ -164,7 +175,7 @@ func (e encoded[T]) Frames() int {
 	return b.Frames()
 }
 
-func (e encoded[T]) Frame(i int) ([]byte, error) {
+func (e *encoded[T]) Frame(i int) ([]byte, error) {
 	b, err := e.body()
 	if err != nil {
 		return nil, err
@@ -189,7 +200,11 @@ func FrameList(frames [][]byte) Body { return list(frames) }
 
 type list [][]byte
 
-func (l list) expose(s Session, name string) { Expose(s, name, [][]byte(l)) }
+func (l list) expose(s Session, name string, again bool) {
+	if !again {
+		Expose(s, name, [][]byte(l))
+	}
+}
 
 func (l list) Frames() int                 { return len(l) }
 func (l list) Frame(i int) ([]byte, error) { return l[i], nil }
@@ -207,6 +222,19 @@ type lazy struct {
 
 func (l lazy) Frames() int                 { return l.n }
 func (l lazy) Frame(i int) ([]byte, error) { return l.make(i) }
+
+// FramesOf returns a Body of n frames, which make computes of v on demand. v must not change
+// afterwards.
+func FramesOf[T any](v T, n int, make func(v T, i int) ([]byte, error)) Body {
+	return lazyOf[T]{lazy{n, func(i int) ([]byte, error) { return make(v, i) }}, v}
+}
+
+type lazyOf[T any] struct {
+	lazy
+	v T
+}
+
+func (l lazyOf[T]) expose(s Session, name string, _ bool) { Expose(s, name, l.v) }
 
 // Broadcast returns a message with content b to all other parties.
 func Broadcast(name string, b []byte) Message { return Message{To: All, Name: name, Body: Bytes(b)} }

@@ -295,11 +295,8 @@ func TestPaddingThatIsNotZero(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		w := newNetwork(t, "insecure-8", "p128", n, 16)
 		plan := w.plan(t, Matrix, Shape{4, 3, 4}, 4, 1)
-		h := byzantine.On(byzantine.New(), "triple/message", func(full *bool) { *full = true })
+		h := byzantine.New().Skip(Padding)
 		out := w.run(plan, roundtest.Cheat(round.Party(n-1), h))
-		if h.Fired("triple/message") == 0 {
-			t.Fatal("the cheat did not run")
-		}
 		for p := range n - 1 {
 			var abort *round.Abort
 			if !errors.As(out.Errors[p], &abort) || abort.Check != maccheck.CheckZero {

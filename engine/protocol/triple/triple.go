@@ -86,11 +86,15 @@ func (r *batch) Wipe() {
 	}
 }
 
+// Padding is the name, for Omits, of the zeros in the padding of matrix factors and of the windows of
+// an image. A cheating party that omits them encrypts uniform factors.
+const Padding = "triple/padding"
+
 // Start begins a batch.
 //
-// Hooks of tests, in addition to those of the protocols that it runs: triple/message makes a matrix
-// factor uniform where it must be zero (*bool); triple/material receives the material of the MAC
-// check (*maccheck.Material); triple/images receives this party's shares of images (field.Vec), and
+// Hooks of tests, in addition to those of the protocols that it runs: a party that omits [Padding]
+// makes a matrix factor uniform where it must be zero; triple/material receives the material of the
+// MAC check (*maccheck.Material); triple/images receives this party's shares of images (field.Vec), and
 // triple/window a function that changes the vectors of their windows (*func(int, field.Vec));
 // ddec.Shares receives the decrypted shares; triple/products receives this party's shares of
 // products before they are opened (field.Vec), and triple/sacrifice those of the masked factors
@@ -135,9 +139,7 @@ func Start(c Config) (round.Transition[Result], error) {
 		if err != nil {
 			return round.Transition[Result]{}, err
 		}
-		full := false
-		round.Expose(c.Session, "triple/message", &full)
-		if !full {
+		if !c.Session.Omits(Padding) {
 			proof.Message = message
 		}
 	}
@@ -183,8 +185,9 @@ func (r *batch) proved(ctx context.Context, proved popk.Result) (round.Transitio
 	if r.list, err = r.evaluate(ctx, proved.Ciphertexts); err != nil {
 		return round.Transition[Result]{}, err
 	}
-	round.Expose(r.Session, "triple/compared", r.list)
-	digest := round.Digest(gbfv.Hash(r.list))
+	digest := round.Bind(r.Session, "triple/compared", r.list, func(list []*gbfv.Ciphertext) round.Digest {
+		return gbfv.Hash(list)
+	})
 	send := []round.Message{round.Broadcast(compareName, digest[:])}
 	next := compare{batch: r, digest: digest}
 	if r.Plan.Kind.Owned() {
@@ -243,7 +246,6 @@ func (r *batch) decrypted(_ context.Context, shares ddec.Shares) (round.Transiti
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
-	r.Session.Secrets.Own(&r.material)
 	r.own(r.zeros...)
 	if r.Plan.Sacrifice {
 		r.own(spare.f, spare.g, spare.h)

@@ -225,7 +225,6 @@ func (r *flooding) answer(ctx context.Context) (round.Transition[*Result], error
 	if err != nil {
 		return round.Transition[*Result]{}, err
 	}
-	round.Expose(r.Session, r.name("answers"), r.answers)
 	if r.Recipient == r.Session.Self {
 		return round.Next(round.Round[*Result](&answers{r, f.basis.NewPoly()})), nil
 	}

@@ -3,6 +3,7 @@ package bgvkeys
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/lwe"
@@ -59,12 +60,11 @@ func (d *dealer) draw(ctx context.Context, c *Config) error {
 	return parallel.Try(ctx, c.Workers, len(d.drawn), func(f int) error {
 		e, stream := make([]int64, d.width), d.source.Stream("drawn", uint64(f))
 		defer stream.Wipe()
+		from := errs.Sample
 		if f == 0 {
-			sample.Ternary(e, stream)
-		} else {
-			errs.Sample(e, stream)
+			from = sample.Ternary
 		}
-		round.Expose(d.session, "bgvkeys/drawn", &Drawn{f, e})
+		round.Draw(d.session, fmt.Sprint("bgvkeys/drawn/", f), from, e, stream)
 		d.drawn[f] = make([]int8, d.width)
 		for i, v := range e {
 			if d.drawn[f][i] = int8(v); int64(d.drawn[f][i]) != v {
@@ -74,13 +74,6 @@ func (d *dealer) draw(ctx context.Context, c *Config) error {
 		clear(e)
 		return nil
 	})
-}
-
-// Drawn is the argument of the test hook bgvkeys/drawn: a secret (frame 0) or the error of sample
-// Frame-1.
-type Drawn struct {
-	Frame  int
-	Values []int64
 }
 
 // Wipe erases the seeds, the secret and the errors.
@@ -181,6 +174,7 @@ func (d *dealer) frame(f int, to ...int) [][]byte {
 			continue
 		}
 		shares := d.make(b, f, r, takers...)
+		// The dealer computes a row several times, for the digests that bind it and for the messages.
 		round.Expose(d.session, "bgvkeys/deal", &Deal{f, r.prime, r.high, shares})
 		for i, p := range to {
 			if slices.Contains(takers, p) {

@@ -29,10 +29,11 @@ type transition = round.Transition[Result]
 
 // Start begins a run.
 //
-// Hooks for tests: bgvkeys/drawn receives the sampled values (*Drawn); bgvkeys/deal receives the
+// Hooks for tests: bgvkeys/drawn/0 receives the secret and bgvkeys/drawn/I+1 the error of sample I
+// ([]int64), before they are dealt; bgvkeys/deal receives the
 // dealings, row by row, whenever one is made (*Deal); bgvkeys/polynomial receives a dealer's
 // announcement of its combinations ([][]uint64, by prime) and bgvkeys/complaints its complaints
-// ([]byte); bgvkeys/open receives the shares of a sample before they are opened (*Opened).
+// ([]byte); bgvkeys/opened receives the shares of the samples before they are opened ([]ring.Poly).
 func Start(c Config) (transition, error) {
 	if err := c.check(); err != nil {
 		return transition{}, err

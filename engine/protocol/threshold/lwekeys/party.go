@@ -71,7 +71,7 @@ func (p *party) Wipe() {
 	p.s.Wipe()
 	clear(p.evals)
 	for _, o := range p.openings {
-		o.wipe()
+		o.Wipe()
 	}
 }
 

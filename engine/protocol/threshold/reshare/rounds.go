@@ -47,7 +47,7 @@ func (p *party) Wipe() {
 
 // Start begins a run.
 //
-// Hooks for tests: reshare/secrets receives the values that a dealer shares ([][]uint64, by prime),
+// Hooks for tests: reshare/party receives each *party, with the values that a dealer shares as secrets,
 // and reshare/shares its shares, by new party ([][][]uint64). reshare/polynomial,
 // reshare/difference and reshare/complaints receive the next broadcast ([][]uint64, and []byte).
 func Start(c Config) (transition, error) {
@@ -63,7 +63,11 @@ func Start(c Config) (transition, error) {
 		got: make([][][]uint64, len(c.Old.Parties)), said: make([][][]uint64, len(c.Old.Parties)),
 		differences: make([][][]uint64, len(c.New.Parties)),
 	}
-	c.Session.Secrets.Own(p, c.Source)
+	c.Session.Secrets.Own(c.Source)
+	if p.dealer >= 0 {
+		p.collect()
+	}
+	round.Own(c.Session, "reshare/party", p)
 	var send []round.Message
 	if p.dealer >= 0 {
 		send = p.deal()
@@ -71,8 +75,8 @@ func Start(c Config) (transition, error) {
 	return round.Next(round.Round[Result](dealt{p}), send...), nil
 }
 
-// deal shares this dealer's share and mask, and sends each new party its shares.
-func (p *party) deal() (send []round.Message) {
+// collect takes the values that this dealer shares: its share and a random mask.
+func (p *party) collect() {
 	p.secrets = rows(p.widths())
 	stream := p.Source.Stream("mask")
 	for k, f := range p.fields {
@@ -83,11 +87,14 @@ func (p *party) deal() (send []round.Message) {
 		sample.Uniform(to, f.from.Q, stream)
 	}
 	stream.Wipe()
-	round.Expose(p.Session, "reshare/secrets", p.secrets)
+}
+
+// deal shares this dealer's values, and sends each new party its shares.
+func (p *party) deal() (send []round.Message) {
 	for range p.new.Parties {
 		p.dealt = append(p.dealt, rows(p.widths()))
 	}
-	stream = p.Source.Stream("shares")
+	stream := p.Source.Stream("shares")
 	for k, f := range p.fields {
 		shares := make([][]uint64, len(p.dealt))
 		for j, v := range p.dealt {
