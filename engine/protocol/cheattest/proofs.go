@@ -120,7 +120,7 @@ func ofWitnesses() []*Cheat {
 					x := new(big.Int).Div(new(big.Int).Mul(b1, big.NewInt(21)), new(big.Int).Mul(b, big.NewInt(20))).Int64()
 					lengthen(e, p.Witness(0), x)
 				})
-				byzantine.On(h, "triple/responses", func(list []popk.Response) {
+				byzantine.On(h, "triple/response", func(list []popk.Response) {
 					eachCoefficient(e, list, func(v *big.Int) {
 						if v.CmpAbs(longest) > 0 {
 							v.Mul(longest, big.NewInt(int64(v.Sign())))
