@@ -31,12 +31,7 @@ func completeJobs(o *cli.Operator) []string {
 // jobsCommand returns `lodge jobs`, a client of the coordinator.
 func jobsCommand() *cobra.Command {
 	o := &cli.Operator{}
-	cmd := &cobra.Command{
-		Use:   "jobs",
-		Short: "Submit, list, show, watch and cancel jobs",
-		Long: "Manage the jobs of a coordinator, as a client that it authenticates by certificate or token.\n" +
-			"\n" + cli.Connecting,
-	}
+	cmd := cli.Command("jobs", nil)
 	o.Flags(cmd)
 	cmd.AddCommand(submitCommand(o), listCommand(o), showCommand(o), watchCommand(o), cancelCommand(o))
 	return cmd
@@ -45,35 +40,30 @@ func jobsCommand() *cobra.Command {
 func listCommand(o *cli.Operator) *cobra.Command {
 	var states []string
 	r := &coordinatorv1.ListJobsRequest{}
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List jobs, newest first",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, name := range states {
-				s, ok := jobv1.JobState_value["JOB_STATE_"+strings.ToUpper(name)]
-				if !ok || s == 0 {
-					return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(stateNames(), ", "), "--state %q", name)
-				}
-				r.States = append(r.States, jobv1.JobState(s))
+	cmd := cli.Command("list", func(cmd *cobra.Command, _ []string) error {
+		for _, name := range states {
+			s, ok := jobv1.JobState_value["JOB_STATE_"+strings.ToUpper(name)]
+			if !ok || s == 0 {
+				return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(stateNames(), ", "), "--state %q", name)
 			}
-			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
-				got, err := c.ListJobs(ctx, r)
-				if err != nil {
+			r.States = append(r.States, jobv1.JobState(s))
+		}
+		return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+			got, err := c.ListJobs(ctx, r)
+			if err != nil {
+				return err
+			}
+			return cli.Write(cmd, o.JSON, cli.ListJSON(got), func(w io.Writer) error {
+				if err := cli.PrintJobs(w, got.GetJobs(), time.Now()); err != nil {
 					return err
 				}
-				return cli.Write(cmd, o.JSON, cli.ListJSON(got), func(w io.Writer) error {
-					if err := cli.PrintJobs(w, got.GetJobs(), time.Now()); err != nil {
-						return err
-					}
-					if got.GetNext() != "" {
-						fmt.Fprintf(cmd.ErrOrStderr(), "there are older jobs: lodge jobs list --before %s\n", got.GetNext())
-					}
-					return nil
-				})
+				if got.GetNext() != "" {
+					fmt.Fprintf(cmd.ErrOrStderr(), "there are older jobs: lodge jobs list --before %s\n", got.GetNext())
+				}
+				return nil
 			})
-		},
-	}
+		})
+	})
 	f := cmd.Flags()
 	f.StringSliceVar(&states, "state", nil, "only jobs in this state: "+strings.Join(stateNames(), ", "))
 	f.Uint32Var(&r.Limit, "limit", 20, "largest number of entries, up to 1000")
@@ -94,59 +84,47 @@ func stateNames() []string {
 }
 
 func showCommand(o *cli.Operator) *cobra.Command {
-	return &cobra.Command{
-		Use:               "show ID",
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeJobs(o) }),
-		Short:             "Show the progress or the outcome of a job",
-		Args:              cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
-				r, err := c.GetJob(ctx, &coordinatorv1.GetJobRequest{Id: args[0]})
-				if err != nil {
-					return err
-				}
-				return o.Write(cmd, r.GetJob())
-			})
-		},
-	}
+	return cli.Command("show", func(cmd *cobra.Command, args []string) error {
+		return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+			r, err := c.GetJob(ctx, &coordinatorv1.GetJobRequest{Id: args[0]})
+			if err != nil {
+				return err
+			}
+			return o.Write(cmd, r.GetJob())
+		})
+	}, func() []string { return completeJobs(o) })
 }
 
 func cancelCommand(o *cli.Operator) *cobra.Command {
 	var dryRun bool
 	r := &coordinatorv1.CancelJobRequest{}
-	cmd := &cobra.Command{
-		Use:               "cancel ID",
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeJobs(o) }),
-		Short:             "Cancel a job that has not ended; its partial results are lost",
-		Args:              cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r.Id = args[0]
-			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
-				if dryRun {
-					got, err := c.GetJob(ctx, &coordinatorv1.GetJobRequest{Id: r.GetId()})
-					if err != nil {
-						return err
-					}
-					if s := got.GetJob().GetState(); s >= jobv1.JobState_JOB_STATE_ACTIVATING {
-						return rpc.Errorf(rpc.Conflict, "the job has ended or is about to be completed", "job %s is %s", r.GetId(), cli.StateName(s))
-					}
-					if !o.JSON {
-						fmt.Fprintln(cmd.OutOrStdout(), "this job would be cancelled:")
-					}
-					return o.Write(cmd, got.GetJob())
-				}
-				got, err := c.CancelJob(ctx, r)
+	cmd := cli.Command("cancel", func(cmd *cobra.Command, args []string) error {
+		r.Id = args[0]
+		return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+			if dryRun {
+				got, err := c.GetJob(ctx, &coordinatorv1.GetJobRequest{Id: r.GetId()})
 				if err != nil {
 					return err
 				}
-				if o.JSON {
-					return o.Write(cmd, got.GetJob())
+				if s := got.GetJob().GetState(); s >= jobv1.JobState_JOB_STATE_ACTIVATING {
+					return rpc.Errorf(rpc.Conflict, "the job has ended or is about to be completed", "job %s is %s", r.GetId(), cli.StateName(s))
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "job %s: %s\n", r.GetId(), cancelled(got.GetJob()))
+				if !o.JSON {
+					fmt.Fprintln(cmd.OutOrStdout(), "this job would be cancelled:")
+				}
+				return o.Write(cmd, got.GetJob())
+			}
+			got, err := c.CancelJob(ctx, r)
+			if err != nil {
 				return err
-			})
-		},
-	}
+			}
+			if o.JSON {
+				return o.Write(cmd, got.GetJob())
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "job %s: %s\n", r.GetId(), cancelled(got.GetJob()))
+			return err
+		})
+	}, func() []string { return completeJobs(o) })
 	cmd.Flags().StringVar(&r.Reason, "reason", "", "reason, for later readers")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the job without cancelling it")
 	return cmd
@@ -162,20 +140,14 @@ func cancelled(j *coordinatorv1.Job) string {
 }
 
 func watchCommand(o *cli.Operator) *cobra.Command {
-	return &cobra.Command{
-		Use:               "watch ID",
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeJobs(o) }),
-		Short:             "Show the progress of a job until it ends; fails unless it completes",
-		Args:              cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := o.Dial()
-			if err != nil {
-				return err
-			}
-			defer c.Conn.Close()
-			return watch(o, cmd, c, args[0])
-		},
-	}
+	return cli.Command("watch", func(cmd *cobra.Command, args []string) error {
+		c, err := o.Dial()
+		if err != nil {
+			return err
+		}
+		defer c.Conn.Close()
+		return watch(o, cmd, c, args[0])
+	}, func() []string { return completeJobs(o) })
 }
 
 // watch shows a job until it ends, then its final state. With JSON it writes every change as one

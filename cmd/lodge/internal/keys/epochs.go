@@ -21,19 +21,16 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// epochsCommand returns `lodge epochs`.
-func epochsCommand() *cobra.Command {
+// formerEpochsCommand returns `lodge epochs`, the former name of those commands of `lodge keys` that
+// call one party.
+func formerEpochsCommand() *cobra.Command {
 	o := &cli.Operator{}
-	cmd := &cobra.Command{
-		Use:   "epochs",
-		Short: "List a party's epochs of keys, download their public keys, and retire them",
-		Long: "An epoch is a key pair whose secret the parties share; `lodge keys generate --purpose triples` makes one.\n" +
-			"\n" + cli.Connecting,
-	}
+	cmd := cli.Command("epochs", nil)
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "the party, by name or index")
-	cmd.AddCommand(epochsListCommand(o), epochsPublicKeyCommand(o), epochsRetireCommand(o))
-	return cmd
+	list := cli.Command("list", func(cmd *cobra.Command, _ []string) error { return listEpochs(o, cmd) })
+	cmd.AddCommand(list, publicKeyCommand(o), retireCommand(o))
+	return cli.Former(cmd, "keys")
 }
 
 type epochRecord struct {
@@ -64,30 +61,21 @@ func epochState(e *keygenv1.Epoch) string {
 	return strings.ToLower(strings.TrimPrefix(e.GetState().String(), "EPOCH_STATE_"))
 }
 
-func epochsListCommand(o *cli.Operator) *cobra.Command {
-	return &cobra.Command{
-		Use:   "list --party PARTY",
-		Short: "List the epochs of a party; needs the permission status",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-				r, err := c.Keygen.ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
-				if err != nil {
-					return err
-				}
-				if o.JSON {
-					list := struct {
-						Epochs []epochRecord `json:"epochs"`
-					}{[]epochRecord{}}
-					for _, e := range r.GetEpochs() {
-						list.Epochs = append(list.Epochs, epochJSON(e))
-					}
-					return cli.WriteJSON(cmd.OutOrStdout(), list)
-				}
-				return printEpochs(cmd.OutOrStdout(), r.GetEpochs(), time.Now())
-			})
-		},
-	}
+// listEpochs lists the epochs of one party.
+func listEpochs(o *cli.Operator, cmd *cobra.Command) error {
+	return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+		r, err := c.Keygen.ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+		if err != nil {
+			return err
+		}
+		list := struct {
+			Epochs []epochRecord `json:"epochs"`
+		}{[]epochRecord{}}
+		for _, e := range r.GetEpochs() {
+			list.Epochs = append(list.Epochs, epochJSON(e))
+		}
+		return cli.Write(cmd, o.JSON, list, func(w io.Writer) error { return printEpochs(w, r.GetEpochs(), time.Now()) })
+	})
 }
 
 func printEpochs(w io.Writer, list []*keygenv1.Epoch, now time.Time) error {
@@ -114,26 +102,20 @@ func completeEpochs(o *cli.Operator) []string {
 	})
 }
 
-func epochsPublicKeyCommand(o *cli.Operator) *cobra.Command {
+func publicKeyCommand(o *cli.Operator) *cobra.Command {
 	var out string
-	cmd := &cobra.Command{
-		Use:               "public-key EPOCH --party PARTY --out FILE",
-		Short:             "Write the public key of an epoch to a new file",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeEpochs(o) }),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := cli.EpochArgument(args[0])
-			if err != nil {
-				return err
-			}
-			c, err := o.DialParty()
-			if err != nil {
-				return err
-			}
-			defer c.Conn.Close()
-			return c.Explain(writePublicKey(c, cmd, n, out))
-		},
-	}
+	cmd := cli.Command("public-key", func(cmd *cobra.Command, args []string) error {
+		n, err := cli.EpochArgument(args[0])
+		if err != nil {
+			return err
+		}
+		c, err := o.DialParty()
+		if err != nil {
+			return err
+		}
+		defer c.Conn.Close()
+		return c.Explain(writePublicKey(c, cmd, n, out))
+	}, func() []string { return completeEpochs(o) })
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
@@ -238,41 +220,33 @@ func showEpoch(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.
 			epochState(e), job.PurposeName(e.GetPurpose()), lost)
 		return err
 	}
-	return rpc.Errorf(rpc.NotFound, "`lodge epochs list` lists the epochs", "there is no epoch %d at %s", epoch, c.Name)
+	return rpc.Errorf(rpc.NotFound, "`lodge keys list` lists the epochs", "there is no epoch %d at %s", epoch, c.Name)
 }
 
-func epochsRetireCommand(o *cli.Operator) *cobra.Command {
+func retireCommand(o *cli.Operator) *cobra.Command {
 	ok := &cli.Confirmation{}
 	q := &keygenv1.RetireEpochRequest{}
-	cmd := &cobra.Command{
-		Use:   "retire EPOCH --party PARTY",
-		Short: "Erase an epoch's secrets, its MAC keys and every tuple under them, at one party",
-		Long: "Erase an epoch's secrets, its MAC keys and every tuple under them at a party. This needs the permission retire. The other\n" +
-			"parties' operators do the same at theirs.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeEpochs(o) }),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if q.Epoch, err = cli.EpochArgument(args[0]); err != nil {
+	cmd := cli.Command("retire", func(cmd *cobra.Command, args []string) (err error) {
+		if q.Epoch, err = cli.EpochArgument(args[0]); err != nil {
+			return err
+		}
+		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+			if yes, err := ok.Before(func() error { return showEpoch(o, ctx, cmd, c, q.GetEpoch()) }); !yes {
 				return err
 			}
-			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-				if yes, err := ok.Before(func() error { return showEpoch(o, ctx, cmd, c, q.GetEpoch()) }); !yes {
-					return err
-				}
-				r, err := c.Keygen.RetireEpoch(ctx, q)
-				if err != nil {
-					return err
-				}
-				return cli.Write(cmd, o.JSON, struct {
-					epochRecord
-					Batches uint64 `json:"erased_batches"`
-				}{epochJSON(r.GetEpoch()), r.GetErasedBatches()}, func(w io.Writer) error {
-					_, err = fmt.Fprintf(w, "party %s: epoch %d is retired, and %d batches under it erased\n", o.Party, q.GetEpoch(), r.GetErasedBatches())
-					return err
-				})
+			r, err := c.Keygen.RetireEpoch(ctx, q)
+			if err != nil {
+				return err
+			}
+			return cli.Write(cmd, o.JSON, struct {
+				epochRecord
+				Batches uint64 `json:"erased_batches"`
+			}{epochJSON(r.GetEpoch()), r.GetErasedBatches()}, func(w io.Writer) error {
+				_, err = fmt.Fprintf(w, "party %s: epoch %d is retired, and %d batches under it erased\n", o.Party, q.GetEpoch(), r.GetErasedBatches())
+				return err
 			})
-		},
-	}
+		})
+	}, func() []string { return completeEpochs(o) })
 	cmd.Flags().StringVar(&q.Reason, "reason", "", "reason, for later readers")
 	ok.Flags(cmd)
 	return cmd

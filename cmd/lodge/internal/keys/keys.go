@@ -18,23 +18,16 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// keysCommand returns `lodge keys`, which manages the epochs of a cluster. `lodge epochs` manages
-// those of one party.
+// keysCommand returns `lodge keys`, which manages the epochs of a cluster and of one party.
 func keysCommand() *cobra.Command {
 	o := &cli.Operator{}
-	cmd := &cobra.Command{
-		Use:   "keys",
-		Short: "List, rotate and destroy a cluster's epochs of keys, and make and use threshold keys",
-		Long: "An epoch is a key pair whose secret the parties share; `lodge keys generate --purpose triples` makes the first. `lodge keys\n" +
-			"rotate` replaces an epoch for tuples by a new one, and `lodge keys destroy` erases the secrets of an epoch at every\n" +
-			"party. docs/guides/keys.md describes when to do this.\n" +
-			"\n" +
-			"`lodge keys generate` makes threshold keys, with which any T+1 holders decrypt. `lodge keys masks` makes the masks that\n" +
-			"decryptions use up, and `lodge decrypt` decrypts: docs/guides/threshold.md.\n" +
-			"\n" + cli.Connecting,
-	}
+	cmd := cli.Command("keys", nil)
 	o.Flags(cmd)
-	cmd.AddCommand(keysListCommand(o), keysRotateCommand(o), keysDestroyCommand(o), keysGenerateCommand(o), keysMasksCommand(o),
+	for _, sub := range []*cobra.Command{keysListCommand(o), publicKeyCommand(o), retireCommand(o)} {
+		o.PartyFlag(sub, "the party, by name or index")
+		cmd.AddCommand(sub)
+	}
+	cmd.AddCommand(keysRotateCommand(o), keysDestroyCommand(o), keysGenerateCommand(o), keysMasksCommand(o),
 		keysShowCommand(o), keysFetchCommand(o), keysEncryptCommand(o), keysReshareCommand(o))
 	return cmd
 }
@@ -77,25 +70,23 @@ func rotationState(r *coordinatorv1.Rotation) string {
 }
 
 func keysListCommand(o *cli.Operator) *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List epochs with their states at all parties",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
-				r, err := c.ListEpochs(ctx, &coordinatorv1.ListEpochsRequest{})
-				if err != nil {
-					return err
+	return cli.Command("list", func(cmd *cobra.Command, _ []string) error {
+		if o.Party != "" {
+			return listEpochs(o, cmd)
+		}
+		return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+			r, err := c.ListEpochs(ctx, &coordinatorv1.ListEpochsRequest{})
+			if err != nil {
+				return err
+			}
+			return cli.Write(cmd, o.JSON, keysJSON(r), func(w io.Writer) error {
+				if len(r.GetAway()) > 0 {
+					fmt.Fprintf(cmd.ErrOrStderr(), "unavailable: %s\n", strings.Join(r.GetAway(), ", "))
 				}
-				return cli.Write(cmd, o.JSON, keysJSON(r), func(w io.Writer) error {
-					if len(r.GetAway()) > 0 {
-						fmt.Fprintf(cmd.ErrOrStderr(), "unavailable: %s\n", strings.Join(r.GetAway(), ", "))
-					}
-					return printKeys(w, r.GetEpochs(), time.Now())
-				})
+				return printKeys(w, r.GetEpochs(), time.Now())
 			})
-		},
-	}
+		})
+	})
 }
 
 type KeysListing struct {

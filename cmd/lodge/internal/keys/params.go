@@ -19,62 +19,53 @@ import (
 
 // paramsCommand returns `lodge params`, the registry of parameter sets.
 func paramsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "params",
-		Short: "List parameter sets and their uses",
-		Args:  cobra.NoArgs,
-	}
+	cmd := cli.Command("params", nil)
 	cmd.AddCommand(paramsListCommand(), paramsShowCommand())
 	return cmd
 }
 
 func paramsListCommand() *cobra.Command {
 	var asJSON, all bool
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the parameter sets",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var list []setSummary
-			for _, s := range params.Sets() {
-				if all || !s.Insecure {
-					list = append(list, summarize(s))
-				}
+	cmd := cli.Command("list", func(cmd *cobra.Command, _ []string) error {
+		var list []setSummary
+		for _, s := range params.Sets() {
+			if all || !s.Insecure {
+				list = append(list, summarize(s))
 			}
-			thresholds := thresholdSets(all)
-			if asJSON {
-				both := []any{}
-				for _, s := range list {
-					both = append(both, s)
-				}
-				for _, s := range thresholds {
-					both = append(both, s)
-				}
-				for _, s := range bgvSets(all) {
-					both = append(both, s)
-				}
-				for _, s := range multikeySets(all) {
-					both = append(both, s)
-				}
-				return cli.WriteJSON(cmd.OutOrStdout(), both)
+		}
+		thresholds := thresholdSets(all)
+		if asJSON {
+			both := []any{}
+			for _, s := range list {
+				both = append(both, s)
 			}
-			if err := printSets(cmd.OutOrStdout(), list); err != nil {
-				return err
+			for _, s := range thresholds {
+				both = append(both, s)
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "\n"+cli.SecurityNote+"KEYS says whether parties prove their shares of the keys. If not, key generation is passively secure.\n"+
-				"\n"+
-				"For threshold keys, whose key generation is passively secure:")
-			if err := printThresholdSets(cmd.OutOrStdout(), thresholds); err != nil {
-				return err
+			for _, s := range bgvSets(all) {
+				both = append(both, s)
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "\nFor threshold keys of BGV and BFV, with public keys without rotations:")
-			if err := printBGVSets(cmd.OutOrStdout(), bgvSets(all)); err != nil {
-				return err
+			for _, s := range multikeySets(all) {
+				both = append(both, s)
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "\nFor multi-key ciphertexts of bits, under keys that parties make by themselves:")
-			return printMultikeySets(cmd.OutOrStdout(), multikeySets(all))
-		},
-	}
+			return cli.WriteJSON(cmd.OutOrStdout(), both)
+		}
+		if err := printSets(cmd.OutOrStdout(), list); err != nil {
+			return err
+		}
+		fmt.Fprintln(cmd.OutOrStdout(), "\n"+cli.SecurityNote+"KEYS says whether parties prove their shares of the keys. If not, key generation is passively secure.\n"+
+			"\n"+
+			"For threshold keys, whose key generation is passively secure:")
+		if err := printThresholdSets(cmd.OutOrStdout(), thresholds); err != nil {
+			return err
+		}
+		fmt.Fprintln(cmd.OutOrStdout(), "\nFor threshold keys of BGV and BFV, with public keys without rotations:")
+		if err := printBGVSets(cmd.OutOrStdout(), bgvSets(all)); err != nil {
+			return err
+		}
+		fmt.Fprintln(cmd.OutOrStdout(), "\nFor multi-key ciphertexts of bits, under keys that parties make by themselves:")
+		return printMultikeySets(cmd.OutOrStdout(), multikeySets(all))
+	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "include the insecure sets for tests")
 	return cmd
@@ -84,37 +75,29 @@ func paramsShowCommand() *cobra.Command {
 	var asJSON bool
 	var field string
 	var use params.Use
-	cmd := &cobra.Command{
-		Use:   "show NAME",
-		Short: "Show a set: the supported fields and numbers of parties, or every bound for one use",
-		Long: "Show the supported fields for 2, 3, 5, 8 and 16 parties, for scalar triples and 128 x 128 matrices. With --field, show the\n" +
-			"noise model for one use, term by term. For a set for threshold keys, show noise and failure probabilities.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(cli.AllSetWords),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if set, err := lwe.Lookup(args[0]); err == nil {
-				return showThresholdSet(cmd, set, field, asJSON)
-			}
-			if set, err := bgv.Lookup(args[0]); err == nil {
-				return showBGVSet(cmd, set, field, asJSON)
-			}
-			if set, err := multikey.Lookup(args[0]); err == nil {
-				return showMultikeySet(cmd, set, field, asJSON)
-			}
-			s, err := params.Lookup(args[0])
-			if err != nil {
-				return err
-			}
-			if field != "" {
-				return showUse(cmd.OutOrStdout(), s, field, use, asJSON)
-			}
-			detail, err := describe(s)
-			if err != nil {
-				return err
-			}
-			return cli.Write(cmd, asJSON, detail, func(w io.Writer) error { return printDetail(w, detail) })
-		},
-	}
+	cmd := cli.Command("show", func(cmd *cobra.Command, args []string) error {
+		if set, err := lwe.Lookup(args[0]); err == nil {
+			return showThresholdSet(cmd, set, field, asJSON)
+		}
+		if set, err := bgv.Lookup(args[0]); err == nil {
+			return showBGVSet(cmd, set, field, asJSON)
+		}
+		if set, err := multikey.Lookup(args[0]); err == nil {
+			return showMultikeySet(cmd, set, field, asJSON)
+		}
+		s, err := params.Lookup(args[0])
+		if err != nil {
+			return err
+		}
+		if field != "" {
+			return showUse(cmd.OutOrStdout(), s, field, use, asJSON)
+		}
+		detail, err := describe(s)
+		if err != nil {
+			return err
+		}
+		return cli.Write(cmd, asJSON, detail, func(w io.Writer) error { return printDetail(w, detail) })
+	}, cli.AllSetWords)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	cmd.Flags().StringVar(&field, "field", "", "show the bounds for this field")
 	cli.Complete(cmd, "field", cli.FieldWords)

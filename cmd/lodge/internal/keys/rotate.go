@@ -32,28 +32,16 @@ var oldWays = []string{"drain", "revoke"}
 
 func keysRotateCommand(o *cli.Operator) *cobra.Command {
 	q := &rotating{request: &coordinatorv1.RotateKeysRequest{}}
-	cmd := &cobra.Command{
-		Use:   "rotate EPOCH",
-		Short: "Replace an epoch by a new one: policies move to it, and the old epoch drains",
-		Long: "Replace an epoch. The coordinator makes a new epoch, moves the policies of the stock to it, and makes the parties drain the\n" +
-			"old one, which then makes no new tuples. Its tuples can be reserved until they are used up; --old revoke erases them\n" +
-			"now. --destroy-old also erases the epoch's secrets, which `lodge keys destroy` can do later. Erasing needs --yes, and\n" +
-			"the permission retire at each party.\n" +
-			"\n" +
-			"An epoch can be replaced once. If the command fails, fix the cause and repeat it: it continues.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeKeys(o) }),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if q.request.Epoch, err = cli.EpochArgument(args[0]); err != nil {
-				return err
-			}
-			q.epoch, q.revoke = q.request.Epoch, q.old == "revoke"
-			if !slices.Contains(oldWays, q.old) {
-				return rpc.Errorf(rpc.Invalid, "write "+strings.Join(oldWays, " or "), "--old %q", q.old)
-			}
-			return rotate(o, cmd, q)
-		},
-	}
+	cmd := cli.Command("rotate", func(cmd *cobra.Command, args []string) (err error) {
+		if q.request.Epoch, err = cli.EpochArgument(args[0]); err != nil {
+			return err
+		}
+		q.epoch, q.revoke = q.request.Epoch, q.old == "revoke"
+		if !slices.Contains(oldWays, q.old) {
+			return rpc.Errorf(rpc.Invalid, "write "+strings.Join(oldWays, " or "), "--old %q", q.old)
+		}
+		return rotate(o, cmd, q)
+	}, func() []string { return completeKeys(o) })
 	f := cmd.Flags()
 	f.StringVar(&q.request.Params, "set", "", "parameter set of the new epoch (default: the same)")
 	cli.AcceptFormerFlags(cmd)

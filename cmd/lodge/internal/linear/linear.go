@@ -19,9 +19,6 @@ import (
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
-// filesText describes the supported files.
-const filesText = "Files are in NumPy's format (.npy), or in JSON (.json) with an array of numbers, or of rows of numbers."
-
 // multiplier holds the connection flags of the commands of linear algebra, which call a party as
 // one client.
 type multiplier struct {
@@ -32,13 +29,7 @@ type multiplier struct {
 // linearCommand returns `lodge linear`.
 func linearCommand() *cobra.Command {
 	o := &multiplier{}
-	cmd := &cobra.Command{
-		Use:   "linear",
-		Short: "Multiply encrypted or shared matrices and vectors with the help of a party (which must follow the protocol)",
-		Long: cli.LinearText + "multiply sends two encrypted matrices. vector and batch are the two ends of products on shares: one end has the key, the\n" +
-			"other has the factor in plaintext. split makes shares, and join adds them.\n" +
-			"\n" + filesText,
-	}
+	cmd := cli.Command("linear", nil)
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
 	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
@@ -101,31 +92,26 @@ type linearSet struct {
 }
 
 func (o *multiplier) setsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "sets",
-		Short: "List the parameter sets of linear algebra",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var list []linearSet
-			for _, s := range linear.Sets() {
-				if !s.Insecure {
-					list = append(list, linearSet{s.Name, s.N(), s.LogQ(), s.T, s.HasProof(), fmt.Sprintf("%x", s.Hash())})
-				}
+	return cli.Command("sets", func(cmd *cobra.Command, _ []string) error {
+		var list []linearSet
+		for _, s := range linear.Sets() {
+			if !s.Insecure {
+				list = append(list, linearSet{s.Name, s.N(), s.LogQ(), s.T, s.HasProof(), fmt.Sprintf("%x", s.Hash())})
 			}
-			return cli.Write(cmd, o.json, list, func(w io.Writer) error {
-				t := cli.NewTable(w)
-				fmt.Fprintln(t, "NAME\tDEGREE\tLOG2 Q\tT\tINPUTS\tHASH")
-				for _, s := range list {
-					inputs := "not proved"
-					if s.Proved {
-						inputs = "proved"
-					}
-					fmt.Fprintf(t, "%s\t%d\t%.0f\t%d\t%s\t%.16s\n", s.Name, s.Degree, s.LogQ, s.T, inputs, s.Hash)
+		}
+		return cli.Write(cmd, o.json, list, func(w io.Writer) error {
+			t := cli.NewTable(w)
+			fmt.Fprintln(t, "NAME\tDEGREE\tLOG2 Q\tT\tINPUTS\tHASH")
+			for _, s := range list {
+				inputs := "not proved"
+				if s.Proved {
+					inputs = "proved"
 				}
-				return t.Flush()
-			})
-		},
-	}
+				fmt.Fprintf(t, "%s\t%d\t%.0f\t%d\t%s\t%.16s\n", s.Name, s.Degree, s.LogQ, s.T, inputs, s.Hash)
+			}
+			return t.Flush()
+		})
+	})
 }
 
 // linearReport is the JSON outcome of a product.
@@ -160,56 +146,48 @@ func show(p *terminal.Progress) func(linearclient.Progress) {
 func (o *multiplier) multiplyCommand() *cobra.Command {
 	var out string
 	var maxLeft, maxRight uint64
-	cmd := &cobra.Command{
-		Use:   "multiply LEFT RIGHT",
-		Short: "Multiply two matrices of integers, which the party sees only encrypted",
-		Long: cli.LinearText + "The party learns the shapes, and bounds of the absolute values of the entries: without --max-left and --max-right the\n" +
-			"smallest sufficient 2^k - 1.\n" +
-			"\n" + filesText,
-		Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := newFile(out); err != nil {
-				return err
-			}
-			scheme, err := o.scheme(linear.DefaultProduct)
-			if err != nil {
-				return err
-			}
-			left, leftShape, err := readIntegers(args[0])
-			if err != nil {
-				return err
-			}
-			right, rightShape, err := readIntegers(args[1])
-			if err != nil {
-				return err
-			}
-			if len(leftShape) != 2 || len(rightShape) != 2 || leftShape[1] != rightShape[0] {
-				return cli.Invalid("name matrices of r x k and k x c", "%s is of shape %v and %s of %v", args[0], leftShape, args[1], rightShape)
-			}
-			began, p := time.Now(), cli.ProgressOf(cmd, o.json)
-			defer p.Done()
-			product := &linearclient.Product{
-				Set: scheme.Name, Rows: leftShape[0], Inner: leftShape[1], Cols: rightShape[1], Left: left, Right: right,
-				MaxLeft: maxLeft, MaxRight: maxRight, Progress: show(p),
-			}
-			var got *linearclient.Result
-			if err := o.do(func(c *linearclient.Client) (err error) {
-				got, err = c.Multiply(cmd.Context(), product)
-				return err
-			}); err != nil {
-				return err
-			}
-			p.Done()
-			shape := []int{product.Rows, product.Cols}
-			if err := WriteArray(out, shape, got.Entries); err != nil {
-				return err
-			}
-			return o.print(cmd, &linearReport{
-				Security: "passive", Set: scheme.Name, Shape: shape, Out: out, UpBytes: got.Up, DownBytes: got.Down,
-				LogDistance: got.LogDistance, Attempts: got.Attempts, Seconds: time.Since(began).Seconds(),
-			})
-		},
-	}
+	cmd := cli.Command("multiply", func(cmd *cobra.Command, args []string) error {
+		if err := newFile(out); err != nil {
+			return err
+		}
+		scheme, err := o.scheme(linear.DefaultProduct)
+		if err != nil {
+			return err
+		}
+		left, leftShape, err := readIntegers(args[0])
+		if err != nil {
+			return err
+		}
+		right, rightShape, err := readIntegers(args[1])
+		if err != nil {
+			return err
+		}
+		if len(leftShape) != 2 || len(rightShape) != 2 || leftShape[1] != rightShape[0] {
+			return cli.Invalid("name matrices of r x k and k x c", "%s is of shape %v and %s of %v", args[0], leftShape, args[1], rightShape)
+		}
+		began, p := time.Now(), cli.ProgressOf(cmd, o.json)
+		defer p.Done()
+		product := &linearclient.Product{
+			Set: scheme.Name, Rows: leftShape[0], Inner: leftShape[1], Cols: rightShape[1], Left: left, Right: right,
+			MaxLeft: maxLeft, MaxRight: maxRight, Progress: show(p),
+		}
+		var got *linearclient.Result
+		if err := o.do(func(c *linearclient.Client) (err error) {
+			got, err = c.Multiply(cmd.Context(), product)
+			return err
+		}); err != nil {
+			return err
+		}
+		p.Done()
+		shape := []int{product.Rows, product.Cols}
+		if err := WriteArray(out, shape, got.Entries); err != nil {
+			return err
+		}
+		return o.print(cmd, &linearReport{
+			Security: "passive", Set: scheme.Name, Shape: shape, Out: out, UpBytes: got.Up, DownBytes: got.Down,
+			LogDistance: got.LogDistance, Attempts: got.Attempts, Seconds: time.Since(began).Seconds(),
+		})
+	})
 	f := cmd.Flags()
 	f.StringVar(&out, "out", "", "file of the product to create, .npy or .json")
 	f.Uint64Var(&maxLeft, "max-left", 0, "bound of the absolute values of LEFT, which the party learns")

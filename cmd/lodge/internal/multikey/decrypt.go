@@ -43,22 +43,7 @@ type mkDecryptReport struct {
 
 func mkDecryptCommand() *cobra.Command {
 	o := &mkDecrypting{}
-	cmd := &cobra.Command{
-		Use:   "decrypt FILE",
-		Short: "Decrypt ciphertexts together with the owners of their keys",
-		Long: "Decrypt ciphertexts at all parties whose keys they are under, and write the bits. All owners of the keys must take part.\n" +
-			"Decryption is secure against parties that follow the protocol. Each party checks the request against its own rules,\n" +
-			"which must set allow_multikey, and rejects it unless its operator has set allow_passive_threshold. Masks belong to a\n" +
-			"group, an epoch of a set for multi-key ciphertexts: `lodge keys generate` makes a group, `lodge keys masks` the masks.\n" +
-			"With --recipient the answers are sealed to the recipient's public key, into a file that `lodge decrypt open` reads. If\n" +
-			"parties' rules require approval, see `lodge decrypt approvals`; if they require an attester's signature, see\n" +
-			"`lodge mk attest`.\n" +
-			"\n" +
-			"All parties are called as one client, which must have the same name and the permission decrypt at each of them.\n" +
-			"--client names the client's configuration.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
-	}
+	cmd := cli.Command("decrypt", func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) })
 	f := cmd.Flags()
 	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
 	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
@@ -202,35 +187,26 @@ func readProvenance(file string) (*threshold.Provenance, error) {
 func mkAttestCommand() *cobra.Command {
 	o := &mkDecrypting{}
 	var key, attester, circuit string
-	cmd := &cobra.Command{
-		Use:   "attest FILE --key KEY --attester NAME --circuit TEXT --out WORD",
-		Short: "Sign the provenance of a file of ciphertexts, for `lodge mk decrypt --provenance`",
-		Long: "Sign, as an attester that the parties' policies name, that a circuit made the ciphertexts of a file and that a group may\n" +
-			"decrypt them. The command requests the group and the owners of the keys from the parties, and decrypts nothing. The\n" +
-			"signature is valid for this file only, and parties record the attester and the circuit in their audit logs.\n" +
-			"`lodge decrypt attester` makes a key.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			private, err := cli.ReadAttester(key)
+	cmd := cli.Command("attest", func(cmd *cobra.Command, args []string) error {
+		private, err := cli.ReadAttester(key)
+		if err != nil {
+			return err
+		}
+		defer clear(private)
+		return o.do(args[0], func(c *mkclient.Client, list []*engine.Ciphertext) error {
+			word, err := c.Attest(cmd.Context(), list, o.epoch, attester, circuit, private)
 			if err != nil {
 				return err
 			}
-			defer clear(private)
-			return o.do(args[0], func(c *mkclient.Client, list []*engine.Ciphertext) error {
-				word, err := c.Attest(cmd.Context(), list, o.epoch, attester, circuit, private)
-				if err != nil {
-					return err
-				}
-				if err := cli.WriteNewFile(o.out, 0o644, func(w io.Writer) error { _, err := word.WriteTo(w); return err }); err != nil {
-					return err
-				}
-				return cli.Write(cmd, o.json, word, func(w io.Writer) error {
-					_, err = fmt.Fprintf(w, "%s: signature of %s that %q made %s, under epoch %d\n", o.out, attester, circuit, args[0], word.Epoch)
-					return err
-				})
+			if err := cli.WriteNewFile(o.out, 0o644, func(w io.Writer) error { _, err := word.WriteTo(w); return err }); err != nil {
+				return err
+			}
+			return cli.Write(cmd, o.json, word, func(w io.Writer) error {
+				_, err = fmt.Fprintf(w, "%s: signature of %s that %q made %s, under epoch %d\n", o.out, attester, circuit, args[0], word.Epoch)
+				return err
 			})
-		},
-	}
+		})
+	})
 	f := cmd.Flags()
 	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
 	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")

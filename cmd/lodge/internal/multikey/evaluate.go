@@ -71,18 +71,10 @@ func evaluationState(j *multikeyv1.EvaluationJob) string {
 
 func mkEvaluateCommand(o *cli.Operator) *cobra.Command {
 	q := &evaluating{}
-	cmd := &cobra.Command{
-		Use:   "evaluate NETLIST --in FILE... --out FILE",
-		Short: "Compute a netlist on encrypted bits at a party, into a file of ciphertexts",
-		Long: "Compute a netlist at a party on bits under several parties' keys. The inputs are files of ciphertexts, in order; the new\n" +
-			"file contains the outputs. --estimate shows the cost without computing. The result is unverified: use a party that you\n" +
-			"trust to compute, usually your own.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			q.netlist = args[0]
-			return mkEvaluate(o, cmd, q)
-		},
-	}
+	cmd := cli.Command("evaluate", func(cmd *cobra.Command, args []string) error {
+		q.netlist = args[0]
+		return mkEvaluate(o, cmd, q)
+	})
 	o.PartyFlag(cmd, "the party that computes, by name or index")
 	f := cmd.Flags()
 	f.StringArrayVar(&q.in, "in", nil, "`file` of ciphertexts, as `lodge mk` writes it; repeat the flag for the next inputs")
@@ -174,35 +166,29 @@ func describeCost(c *multikeyv1.EvaluationCost) string {
 }
 
 func mkJobsCommand(o *cli.Operator) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "jobs",
-		Short: "List this client's evaluations at a party",
-		Long:  "List the evaluations that this client has submitted to a party, newest first. A party forgets them when it restarts.",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, _, c, err := mkParty(o)
-			if err != nil {
-				return err
+	cmd := cli.Command("jobs", func(cmd *cobra.Command, _ []string) error {
+		p, _, c, err := mkParty(o)
+		if err != nil {
+			return err
+		}
+		defer c.Conn.Close()
+		jobs, err := p.Jobs(cmd.Context())
+		if err != nil {
+			return cli.FromClient(err)
+		}
+		list := []evaluationRecord{}
+		for _, j := range jobs {
+			list = append(list, evaluationJSON(j))
+		}
+		return cli.Write(cmd, o.JSON, map[string][]evaluationRecord{"evaluations": list}, func(w io.Writer) error {
+			t := cli.NewTable(w)
+			fmt.Fprintln(t, "REQUEST\tSTATE\tGATES\tBOOTSTRAPS\tRESULT")
+			for _, r := range list {
+				fmt.Fprintf(t, "%s\t%s\t%d/%d\t%d\t%s\n", r.Request, r.State, r.Done, r.Cost.Gates, r.Cost.Bootstraps, r.Result)
 			}
-			defer c.Conn.Close()
-			jobs, err := p.Jobs(cmd.Context())
-			if err != nil {
-				return cli.FromClient(err)
-			}
-			list := []evaluationRecord{}
-			for _, j := range jobs {
-				list = append(list, evaluationJSON(j))
-			}
-			return cli.Write(cmd, o.JSON, map[string][]evaluationRecord{"evaluations": list}, func(w io.Writer) error {
-				t := cli.NewTable(w)
-				fmt.Fprintln(t, "REQUEST\tSTATE\tGATES\tBOOTSTRAPS\tRESULT")
-				for _, r := range list {
-					fmt.Fprintf(t, "%s\t%s\t%d/%d\t%d\t%s\n", r.Request, r.State, r.Done, r.Cost.Gates, r.Cost.Bootstraps, r.Result)
-				}
-				return t.Flush()
-			})
-		},
-	}
+			return t.Flush()
+		})
+	})
 	o.PartyFlag(cmd, "the party, by name or index")
 	return cmd
 }

@@ -22,15 +22,7 @@ import (
 // statusCommand returns `lodge status`.
 func statusCommand() *cobra.Command {
 	o := &cli.Operator{}
-	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Show every process of a cluster: availability, version, pins, certificate, links and store",
-		Long: "Request the status of the coordinator and every party, and the jobs that have not ended. A client without the permission\n" +
-			"status at a process sees less of it. `lodge doctor` looks for faults and says how to fix them.\n" +
-			"\n" + cli.Connecting,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return fetchStatus(o, cmd) },
-	}
+	cmd := cli.Command("status", func(cmd *cobra.Command, _ []string) error { return fetchStatus(o, cmd) })
 	o.Flags(cmd)
 	return cmd
 }

@@ -41,16 +41,7 @@ type demoOptions struct {
 
 func DemoCommand() *cobra.Command {
 	o := &demoOptions{}
-	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Run a coordinator and n parties on this machine, make triples and check them",
-		Long: "Start a coordinator and n parties on loopback with mutual TLS, generate keys, make triples, draw each party's\n" +
-			"shares through the party's own API with a client certificate, and verify them with a checker that shares no\n" +
-			"protocol code. The checker pools every party's MAC-key share, so the key epoch is retired at the end.\n" +
-			"With --cluster, use a development cluster that already runs. It keeps running.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, o) },
-	}
+	cmd := cli.Command("demo", func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, o) })
 	f := cmd.Flags()
 	f.IntVar(&o.parties, "parties", 3, "number of parties")
 	f.StringVar(&o.kind, "kind", "scalar", demoKinds)

@@ -54,19 +54,10 @@ type DevReport struct {
 
 func devCommand() *cobra.Command {
 	o := &devOptions{}
-	cmd := &cobra.Command{
-		Use:   "dev",
-		Short: "Run a coordinator and n parties on this machine, with stock, until Ctrl-C",
-		Long: "Write a development cluster to a directory, or take up the one that is there, start its coordinator and its\n" +
-			"parties, make keys, and keep a stock of scalar triples by a policy. Clients find it by the configurations in\n" +
-			"DIR/clients. A process that dies is started again, and what each writes is in DIR/NAME.log. All secrets of all\n" +
-			"parties are in the one directory: this is for development.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.given = cmd.Flags().Changed
-			return o.run(cmd)
-		},
-	}
+	cmd := cli.Command("dev", func(cmd *cobra.Command, _ []string) error {
+		o.given = cmd.Flags().Changed
+		return o.run(cmd)
+	})
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "dir", cli.DevDir, "directory of the cluster")
 	f.IntVar(&o.parties, "parties", 3, "number of parties, of a new cluster")

@@ -24,18 +24,7 @@ type demoDecryptOptions struct {
 
 func demoDecryptCommand() *cobra.Command {
 	o := &demoDecryptOptions{}
-	cmd := &cobra.Command{
-		Use:   "decrypt",
-		Short: "Make threshold keys, compute on ciphertexts, kill a party, and have the others decrypt",
-		Long: cli.PassiveText +
-			"Start a cluster as `lodge demo` does, make threshold keys and masks for every quorum, encrypt random values as a client,\n" +
-			"look each up in a table and compute gates with the public keys, sign the provenance of the results (parties decrypt\n" +
-			"nothing else), kill one party with SIGKILL, have T+1 of the others decrypt the results, and compare.\n\n" +
-			"With --all: generate keys that all parties decrypt with, encrypt a random vector with a proof that the client knows it,\n" +
-			"ask every party for its message of the decryption, combine them, and compare.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemoDecrypt(cmd, o) },
-	}
+	cmd := cli.Command("decrypt", func(cmd *cobra.Command, _ []string) error { return runDemoDecrypt(cmd, o) })
 	f := cmd.Flags()
 	f.IntVar(&o.parties, "parties", 3, "number of parties")
 	f.IntVar(&o.threshold, "threshold", 0, "T: any T+1 parties decrypt (default: the largest below half of the parties)")
@@ -137,34 +126,25 @@ func (o *demoDecryptOptions) check(changed func(string) bool) error {
 
 func demoLinearCommand() *cobra.Command {
 	var asJSON, keep bool
-	cmd := &cobra.Command{
-		Use:   "linear",
-		Short: "Compute the linear layers of a small convolutional network on shares, and an encrypted product",
-		Long: cli.LinearText + "Start a cluster as `lodge demo` does. One client shares an image. The other client has a convolution and the weights of a\n" +
-			"dense layer, and its party computes on what the first client encrypts. Both clients end with shares of the scores, which\n" +
-			"are compared with those of the same network in plaintext. The activations between layers are not linear and are left out.\n" +
-			"Then the party multiplies two encrypted matrices.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			start := time.Now()
-			defer func() { err = Ended(cmd, err) }()
-			c, err := cluster.Start(cmd.Context(), cli.ProgressOf(cmd, false), cluster.Options{Parties: 2, Set: params.Default, Keep: keep})
-			if err != nil {
-				return err
-			}
-			defer c.Stop()
-			r, err := demos.Linear(cmd.Context(), c)
-			if err != nil {
-				return err
-			}
-			r.TotalSeconds = time.Since(start).Seconds()
-			var failure error
-			if !r.Correct {
-				failure = rpc.Errorf(cli.CheckFailed, "", "the results differ from those in plaintext")
-			}
-			return showDemo(cmd, c, asJSON, r, failure)
-		},
-	}
+	cmd := cli.Command("linear", func(cmd *cobra.Command, _ []string) (err error) {
+		start := time.Now()
+		defer func() { err = Ended(cmd, err) }()
+		c, err := cluster.Start(cmd.Context(), cli.ProgressOf(cmd, false), cluster.Options{Parties: 2, Set: params.Default, Keep: keep})
+		if err != nil {
+			return err
+		}
+		defer c.Stop()
+		r, err := demos.Linear(cmd.Context(), c)
+		if err != nil {
+			return err
+		}
+		r.TotalSeconds = time.Since(start).Seconds()
+		var failure error
+		if !r.Correct {
+			failure = rpc.Errorf(cli.CheckFailed, "", "the results differ from those in plaintext")
+		}
+		return showDemo(cmd, c, asJSON, r, failure)
+	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write the result as JSON")
 	keepFlag(cmd, &keep)
 	return cmd
@@ -185,18 +165,7 @@ const (
 
 func demoMultikeyCommand() *cobra.Command {
 	o := &demoMultikeyOptions{}
-	cmd := &cobra.Command{
-		Use:   "multikey",
-		Short: "Hold a sealed-bid auction on bids under the parties' own keys, and kill a party",
-		Long: "Start a cluster as `lodge demo` does. Each party generates its own keys and encrypts a bid. One party computes the winner\n" +
-			"of a second-price auction and the price, on ciphertexts under all parties' keys, and the circuit that made the result is\n" +
-			"signed. All parties decrypt the result together, sealed to the auctioneer, and it is compared with the auction in\n" +
-			"plaintext. Then a party is killed with SIGKILL: ciphertexts under its keys cannot be decrypted any more, and the others\n" +
-			"hold the auction among themselves.\n" +
-			"Decryption is secure against parties that follow the protocol.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemoMultikey(cmd, o) },
-	}
+	cmd := cli.Command("multikey", func(cmd *cobra.Command, _ []string) error { return runDemoMultikey(cmd, o) })
 	f := cmd.Flags()
 	f.IntVar(&o.parties, "parties", 4, "number of parties, up to those of the set")
 	f.IntVar(&o.bits, "bits", 8, "of a bid")

@@ -18,12 +18,7 @@ import (
 // batchesCommand returns `lodge batches`.
 func batchesCommand() *cobra.Command {
 	o := &cli.Operator{}
-	cmd := &cobra.Command{
-		Use:   "batches",
-		Short: "List the batches of tuples at a party",
-		Long: "List the batches of a party; needs the permission status. `lodge revoke` erases batches.\n" +
-			"\n" + cli.Connecting,
-	}
+	cmd := cli.Command("batches", nil)
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "the party, by name or index")
 	cmd.AddCommand(batchesListCommand(o))
@@ -33,35 +28,30 @@ func batchesCommand() *cobra.Command {
 func batchesListCommand(o *cli.Operator) *cobra.Command {
 	q := &tuplesv1.ListBatchesRequest{}
 	var states []string
-	cmd := &cobra.Command{
-		Use:   "list --party PARTY",
-		Short: "List batches by id",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, name := range states {
-				s, ok := tuplesv1.BatchState_value["BATCH_STATE_"+strings.ToUpper(name)]
-				if !ok || s == 0 {
-					return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(batchStateNames(), ", "), "--state %q", name)
-				}
-				q.States = append(q.States, tuplesv1.BatchState(s))
+	cmd := cli.Command("list", func(cmd *cobra.Command, _ []string) error {
+		for _, name := range states {
+			s, ok := tuplesv1.BatchState_value["BATCH_STATE_"+strings.ToUpper(name)]
+			if !ok || s == 0 {
+				return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(batchStateNames(), ", "), "--state %q", name)
 			}
-			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-				r, err := c.ListBatches(ctx, q)
-				if err != nil {
+			q.States = append(q.States, tuplesv1.BatchState(s))
+		}
+		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+			r, err := c.ListBatches(ctx, q)
+			if err != nil {
+				return err
+			}
+			return cli.Write(cmd, o.JSON, batchesJSON(r), func(w io.Writer) error {
+				if err := printBatches(w, r.GetBatches(), time.Now()); err != nil {
 					return err
 				}
-				return cli.Write(cmd, o.JSON, batchesJSON(r), func(w io.Writer) error {
-					if err := printBatches(w, r.GetBatches(), time.Now()); err != nil {
-						return err
-					}
-					if r.GetNext() != "" {
-						fmt.Fprintf(cmd.ErrOrStderr(), "there are more: lodge batches list --after %s\n", r.GetNext())
-					}
-					return nil
-				})
+				if r.GetNext() != "" {
+					fmt.Fprintf(cmd.ErrOrStderr(), "there are more: lodge batches list --after %s\n", r.GetNext())
+				}
+				return nil
 			})
-		},
-	}
+		})
+	})
 	f := cmd.Flags()
 	f.Uint64Var(&q.Epoch, "epoch", 0, "only batches under this epoch of keys")
 	f.StringSliceVar(&states, "state", nil, "only batches in this state: "+strings.Join(batchStateNames(), ", "))
@@ -166,37 +156,30 @@ type revokeReport struct {
 func revokeCommand() *cobra.Command {
 	o, ok := &cli.Operator{}, &cli.Confirmation{}
 	q := &tuplesv1.RevokeRequest{}
-	cmd := &cobra.Command{
-		Use:   "revoke (BATCH... | --mac-key ID) --party PARTY",
-		Short: "Erase batches, or everything under a MAC key, at a party",
-		Long: "Erase a party's shares of batches, or of everything under a MAC key. This needs the permission retire. Without one party's\n" +
-			"shares the tuples are useless at the other parties, and can no longer be reserved.\n" +
-			"\n" + cli.Connecting,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return completeBatches(o), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if (len(args) > 0) == (q.GetMacKeyId() != "") {
-				return rpc.Errorf(rpc.Invalid, "name batches, or a MAC key with --mac-key", "neither or both of them")
+	cmd := cli.Command("revoke", func(cmd *cobra.Command, args []string) error {
+		if (len(args) > 0) == (q.GetMacKeyId() != "") {
+			return rpc.Errorf(rpc.Invalid, "name batches, or a MAC key with --mac-key", "neither or both of them")
+		}
+		q.BatchIds = args
+		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+			q.DryRun = true
+			r, err := c.Revoke(ctx, q)
+			if err != nil {
+				return err
 			}
-			q.BatchIds = args
-			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-				q.DryRun = true
-				r, err := c.Revoke(ctx, q)
-				if err != nil {
-					return err
-				}
-				report := revokeReport{o.Party, r.GetBatches(), r.GetTuples(), args, q.GetMacKeyId(), true}
-				if yes, err := ok.Before(func() error { return writeRevoked(o, cmd, report) }); !yes {
-					return err
-				}
-				q.DryRun, report.DryRun = false, false
-				if _, err := c.Revoke(ctx, q); err != nil {
-					return err
-				}
-				return writeRevoked(o, cmd, report)
-			})
-		},
+			report := revokeReport{o.Party, r.GetBatches(), r.GetTuples(), args, q.GetMacKeyId(), true}
+			if yes, err := ok.Before(func() error { return writeRevoked(o, cmd, report) }); !yes {
+				return err
+			}
+			q.DryRun, report.DryRun = false, false
+			if _, err := c.Revoke(ctx, q); err != nil {
+				return err
+			}
+			return writeRevoked(o, cmd, report)
+		})
+	})
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return completeBatches(o), cobra.ShellCompDirectiveNoFileComp
 	}
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "the party, by name or index")

@@ -46,13 +46,7 @@ func reservationWord(r *tuplesv1.Reservation) string {
 // reservationsCommand returns `lodge reservations`.
 func reservationsCommand() *cobra.Command {
 	o := &cli.Operator{}
-	cmd := &cobra.Command{
-		Use:   "reservations",
-		Short: "List and show reservations, at the coordinator or at one party",
-		Long: "Show the reservations that the coordinator has or, with --party, that a party has recorded. `lodge reserve` makes\n" +
-			"reservations, `lodge release` ends them.\n" +
-			"\n" + cli.Connecting,
-	}
+	cmd := cli.Command("reservations", nil)
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "request this party, by name or index")
 	cmd.AddCommand(reservationsListCommand(o), reservationsShowCommand(o))
@@ -62,33 +56,28 @@ func reservationsCommand() *cobra.Command {
 func reservationsListCommand(o *cli.Operator) *cobra.Command {
 	q := &stockv1.ListReservationsRequest{}
 	var after string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List reservations: at the coordinator newest first, at a party by id",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.Party != "" {
-				return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-					r := &tuplesv1.ListReservationsRequest{After: after, Limit: q.GetLimit()}
-					if q.GetOpen() {
-						r.States = []tuplesv1.ReservationState{tuplesv1.ReservationState_RESERVATION_STATE_RESERVED}
-					}
-					got, err := c.ListReservations(ctx, r)
-					if err != nil {
-						return err
-					}
-					return writeReservations(o, cmd, got.GetReservations(), got.GetNext(), "--after")
-				})
-			}
-			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
-				got, err := c.Stock.ListReservations(ctx, q)
+	cmd := cli.Command("list", func(cmd *cobra.Command, _ []string) error {
+		if o.Party != "" {
+			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+				r := &tuplesv1.ListReservationsRequest{After: after, Limit: q.GetLimit()}
+				if q.GetOpen() {
+					r.States = []tuplesv1.ReservationState{tuplesv1.ReservationState_RESERVATION_STATE_RESERVED}
+				}
+				got, err := c.ListReservations(ctx, r)
 				if err != nil {
 					return err
 				}
-				return writeReservations(o, cmd, got.GetReservations(), got.GetNext(), "--before")
+				return writeReservations(o, cmd, got.GetReservations(), got.GetNext(), "--after")
 			})
-		},
-	}
+		}
+		return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+			got, err := c.Stock.ListReservations(ctx, q)
+			if err != nil {
+				return err
+			}
+			return writeReservations(o, cmd, got.GetReservations(), got.GetNext(), "--before")
+		})
+	})
 	f := cmd.Flags()
 	f.BoolVar(&q.Open, "open", false, "only reservations that have not ended")
 	f.Uint32Var(&q.Limit, "limit", 20, "largest number of entries, up to 1000")
@@ -118,30 +107,24 @@ func writeReservations(o *cli.Operator, cmd *cobra.Command, list []*tuplesv1.Res
 }
 
 func reservationsShowCommand(o *cli.Operator) *cobra.Command {
-	return &cobra.Command{
-		Use:               "show ID",
-		Short:             "Show the ranges of a reservation and its state at each party",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeReservations(o) }),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.Party != "" {
-				return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-					got, err := c.GetReservation(ctx, &tuplesv1.GetReservationRequest{Id: args[0]})
-					if err != nil {
-						return err
-					}
-					return writeReservation(o, cmd, got.GetReservation(), nil)
-				})
-			}
-			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
-				got, err := c.Stock.GetReservation(ctx, &stockv1.GetReservationRequest{Id: args[0]})
+	return cli.Command("show", func(cmd *cobra.Command, args []string) error {
+		if o.Party != "" {
+			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+				got, err := c.GetReservation(ctx, &tuplesv1.GetReservationRequest{Id: args[0]})
 				if err != nil {
 					return err
 				}
-				return writeReservation(o, cmd, got.GetReservation(), got.GetParties())
+				return writeReservation(o, cmd, got.GetReservation(), nil)
 			})
-		},
-	}
+		}
+		return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+			got, err := c.Stock.GetReservation(ctx, &stockv1.GetReservationRequest{Id: args[0]})
+			if err != nil {
+				return err
+			}
+			return writeReservation(o, cmd, got.GetReservation(), got.GetParties())
+		})
+	}, func() []string { return completeReservations(o) })
 }
 
 func writeReservation(o *cli.Operator, cmd *cobra.Command, r *tuplesv1.Reservation, parties []*stockv1.PartyReservation) error {
