@@ -66,11 +66,8 @@ func (r *OpenedReport) WriteSealed(cmd *cobra.Command, answers *threshold.Answer
 		return FromClient(err)
 	}
 	r.Sealed = out
-	return Write(cmd, asJSON, r, func(w io.Writer) error {
-		_, err = fmt.Fprintf(w, "%s: sealed answers of %s for %d messages, %s in %.1f s; `lodge decrypt open` opens them\n", out,
-			strings.Join(r.Quorums[0], " and "), answers.Messages, Size(float64(r.Bytes)), r.Seconds)
-		return err
-	})
+	return Print(cmd, asJSON, r, "%s: sealed answers of %s for %d messages, %s in %.1f s; `lodge decrypt open` opens them\n", out,
+		strings.Join(r.Quorums[0], " and "), answers.Messages, Size(float64(r.Bytes)), r.Seconds)
 }
 
 // ReadAttester reads the private key of an attester.

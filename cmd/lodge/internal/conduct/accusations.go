@@ -214,17 +214,10 @@ func printHeld(w io.Writer, h held, now time.Time) error {
 }
 
 func printUnnamed(w io.Writer, list []*accusationsv1.Failure, now time.Time) error {
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "FAILURE\tSESSION\tEPOCH\tCHECK\tSUSPECTS\tAGE\tCLEARED\tREASON")
-	for _, f := range list {
-		cleared := "no"
-		if f.GetCleared() {
-			cleared = "yes"
-		}
-		fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", f.GetSequence(), f.GetSession(), f.GetEpoch(), f.GetCheck(), strings.Join(f.GetSuspects(), ","),
-			now.Sub(f.GetWhen().AsTime()).Round(time.Second), cleared, cli.OneLine(f.GetReason()))
-	}
-	return t.Flush()
+	return cli.PrintTable(w, "", "FAILURE\tSESSION\tEPOCH\tCHECK\tSUSPECTS\tAGE\tCLEARED\tREASON", list, func(f *accusationsv1.Failure) []any {
+		return []any{f.GetSequence(), f.GetSession(), f.GetEpoch(), f.GetCheck(), strings.Join(f.GetSuspects(), ","),
+			now.Sub(f.GetWhen().AsTime()).Round(time.Second), f.GetCleared(), f.GetReason()}
+	})
 }
 
 func completeAccusations(o *cli.Operator) []string {
@@ -299,13 +292,10 @@ func accusationsExportCommand(o *cli.Operator) *cobra.Command {
 		if err != nil {
 			return c.Explain(err)
 		}
-		return cli.Write(cmd, o.JSON, struct {
+		return cli.Print(cmd, o.JSON, struct {
 			accusationRecord
 			File string `json:"file"`
-		}{accusationJSON(a), out}, func(w io.Writer) error {
-			_, err = fmt.Fprintf(w, "%s has the %d bytes that prove the cheat of %s\n", out, a.GetSize(), a.GetCulprit())
-			return err
-		})
+		}{accusationJSON(a), out}, "%s has the %d bytes that prove the cheat of %s\n", out, a.GetSize(), a.GetCulprit())
 	}, func() []string { return completeAccusations(o) })
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")

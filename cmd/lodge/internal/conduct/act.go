@@ -39,14 +39,11 @@ func accusationsClearCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.JSON, struct {
+			return cli.Print(cmd, o.JSON, struct {
 				Cleared  uint32         `json:"cleared"`
 				Standing standingRecord `json:"standing"`
-			}{r.GetCleared(), standingJSON(r.GetStanding())}, func(w io.Writer) error {
-				_, err = fmt.Fprintf(w, "party %s: %d failures are cleared; %s\n",
-					o.Party, r.GetCleared(), goesOn(r.GetStanding()))
-				return err
-			})
+			}{r.GetCleared(), standingJSON(r.GetStanding())}, "party %s: %d failures are cleared; %s\n",
+				o.Party, r.GetCleared(), goesOn(r.GetStanding()))
 		})
 	})
 	reasonFlag(cmd, &q.Reason)
@@ -97,14 +94,11 @@ func accusationsPardonCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.JSON, struct {
+			return cli.Print(cmd, o.JSON, struct {
 				accusationRecord
 				Standing standingRecord `json:"standing"`
-			}{accusationJSON(r.GetAccusation()), standingJSON(r.GetStanding())}, func(w io.Writer) error {
-				_, err = fmt.Fprintf(w, "party %s: accusation %s of %s is pardoned; %s\n",
-					o.Party, q.GetId(), a.GetCulprit(), goesOn(r.GetStanding()))
-				return err
-			})
+			}{accusationJSON(r.GetAccusation()), standingJSON(r.GetStanding())}, "party %s: accusation %s of %s is pardoned; %s\n",
+				o.Party, q.GetId(), a.GetCulprit(), goesOn(r.GetStanding()))
 		})
 	}, func() []string { return completeAccusations(o) })
 	reasonFlag(cmd, &q.Reason)

@@ -22,7 +22,7 @@ func completeJobs(o *cli.Operator) []string {
 	return o.CoordinatorWords(func(ctx context.Context, c *cli.Coordinator) (ids []string) {
 		r, _ := c.ListJobs(ctx, &coordinatorv1.ListJobsRequest{Limit: cli.MaxWords})
 		for _, j := range r.GetJobs() {
-			ids = append(ids, cobra.CompletionWithDesc(j.GetId(), job.KindName(j.GetRequest().GetKind())+", "+cli.StateName(j.GetState())))
+			ids = append(ids, cobra.CompletionWithDesc(j.GetId(), job.KindName(j.GetRequest().GetKind())+", "+cli.Word(j.GetState())))
 		}
 		return ids
 	})
@@ -41,12 +41,9 @@ func listCommand(o *cli.Operator) *cobra.Command {
 	var states []string
 	r := &coordinatorv1.ListJobsRequest{}
 	cmd := cli.Command("list", func(cmd *cobra.Command, _ []string) error {
-		for _, name := range states {
-			s, ok := jobv1.JobState_value["JOB_STATE_"+strings.ToUpper(name)]
-			if !ok || s == 0 {
-				return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(stateNames(), ", "), "--state %q", name)
-			}
-			r.States = append(r.States, jobv1.JobState(s))
+		var err error
+		if r.States, err = cli.ParseEnum[jobv1.JobState]("state", states); err != nil {
+			return err
 		}
 		return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
 			got, err := c.ListJobs(ctx, r)
@@ -65,22 +62,11 @@ func listCommand(o *cli.Operator) *cobra.Command {
 		})
 	})
 	f := cmd.Flags()
-	f.StringSliceVar(&states, "state", nil, "only jobs in this state: "+strings.Join(stateNames(), ", "))
+	f.StringSliceVar(&states, "state", nil, "only jobs in this state: "+strings.Join(cli.EnumWords[jobv1.JobState](), ", "))
 	f.Uint32Var(&r.Limit, "limit", 20, "largest number of entries, up to 1000")
 	f.StringVar(&r.Before, "before", "", "only jobs older than this id")
-	cli.Complete(cmd, "state", stateNames)
+	cli.Complete(cmd, "state", cli.EnumWords[jobv1.JobState])
 	return cmd
-}
-
-// stateNames returns the states of jobs in chronological order.
-func stateNames() []string {
-	var names []string
-	for n := range len(jobv1.JobState_name) {
-		if n != 0 {
-			names = append(names, cli.StateName(jobv1.JobState(n)))
-		}
-	}
-	return names
 }
 
 func showCommand(o *cli.Operator) *cobra.Command {
@@ -107,7 +93,7 @@ func cancelCommand(o *cli.Operator) *cobra.Command {
 					return err
 				}
 				if s := got.GetJob().GetState(); s >= jobv1.JobState_JOB_STATE_ACTIVATING {
-					return rpc.Errorf(rpc.Conflict, "the job has ended or is about to be completed", "job %s is %s", r.GetId(), cli.StateName(s))
+					return rpc.Errorf(rpc.Conflict, "the job has ended or is about to be completed", "job %s is %s", r.GetId(), cli.Word(s))
 				}
 				if !o.JSON {
 					fmt.Fprintln(cmd.OutOrStdout(), "this job would be cancelled:")
@@ -134,7 +120,7 @@ func cancelCommand(o *cli.Operator) *cobra.Command {
 // told.
 func cancelled(j *coordinatorv1.Job) string {
 	if job.Final(j.GetState()) {
-		return cli.StateName(j.GetState())
+		return cli.Word(j.GetState())
 	}
 	return "its parties are being told to stop"
 }

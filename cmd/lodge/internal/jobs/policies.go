@@ -154,13 +154,7 @@ func policiesDeleteCommand(o *cli.Operator) *cobra.Command {
 }
 
 func printPolicies(w io.Writer, list []*stockv1.Policy) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no policies")
-		return err
-	}
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "KIND\tFIELD\tPARAMS\tTENANT\tEPOCH\tLOW\tHIGH\tBATCH\tPRIORITY\tSTATE")
-	for _, p := range list {
+	return cli.PrintTable(w, "no policies", "KIND\tFIELD\tPARAMS\tTENANT\tEPOCH\tLOW\tHIGH\tBATCH\tPRIORITY\tSTATE", list, func(p *stockv1.Policy) []any {
 		c, epoch, state := p.GetClass(), "newest", "active"
 		if p.GetEpoch() > 0 {
 			epoch = fmt.Sprint(p.GetEpoch())
@@ -168,10 +162,9 @@ func printPolicies(w io.Writer, list []*stockv1.Policy) error {
 		if p.GetPaused() {
 			state = "paused"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", cli.ClassText(c), cli.OrDash(c.GetField()), c.GetParams(), cli.OrDash(c.GetTenant()), epoch,
-			p.GetLow(), p.GetHigh(), p.GetBatch(), p.GetPriority(), state)
-	}
-	return t.Flush()
+		return []any{cli.ClassText(c), c.GetField(), c.GetParams(), c.GetTenant(), epoch, p.GetLow(), p.GetHigh(), p.GetBatch(),
+			p.GetPriority(), state}
+	})
 }
 
 type PolicyRecord struct {

@@ -153,11 +153,8 @@ func encrypt(o *cli.Operator, cmd *cobra.Command, q *encrypting, args []string) 
 		return cli.FromClient(err)
 	}
 	r.Seconds = time.Since(begun).Seconds()
-	return cli.Write(cmd, o.JSON, r, func(w io.Writer) error {
-		_, err = fmt.Fprintf(w, "%s: %d %s messages under epoch %d, %s in %.1f s\n",
-			q.out, r.Messages, q.encoding, r.Epoch, cli.Size(float64(r.Bytes)), r.Seconds)
-		return err
-	})
+	return cli.Print(cmd, o.JSON, r, "%s: %d %s messages under epoch %d, %s in %.1f s\n",
+		q.out, r.Messages, q.encoding, r.Epoch, cli.Size(float64(r.Bytes)), r.Seconds)
 }
 
 // ciphertexts encrypts values, in the default encoding unless one is named.

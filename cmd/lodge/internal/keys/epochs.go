@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -58,7 +57,7 @@ func epochJSON(e *keygenv1.Epoch) epochRecord {
 }
 
 func epochState(e *keygenv1.Epoch) string {
-	return strings.ToLower(strings.TrimPrefix(e.GetState().String(), "EPOCH_STATE_"))
+	return cli.Word(e.GetState())
 }
 
 // listEpochs lists the epochs of one party.
@@ -79,17 +78,10 @@ func listEpochs(o *cli.Operator, cmd *cobra.Command) error {
 }
 
 func printEpochs(w io.Writer, list []*keygenv1.Epoch, now time.Time) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no epochs; `lodge keys generate --purpose triples` makes one")
-		return err
-	}
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "EPOCH\tSTATE\tPURPOSE\tPARAMS\tKEY GENERATION\tAGE\tDIGEST")
-	for _, e := range list {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%.8x\n", e.GetEpoch(), epochState(e), job.PurposeName(e.GetPurpose()), e.GetParams(),
-			cli.OrDash(e.GetKeygenSecurity()), now.Sub(e.GetCreated().AsTime()).Round(time.Second), e.GetDigest())
-	}
-	return t.Flush()
+	return cli.PrintTable(w, "no epochs; `lodge keys generate --purpose triples` makes one", "EPOCH\tSTATE\tPURPOSE\tPARAMS\tKEY GENERATION\tAGE\tDIGEST", list, func(e *keygenv1.Epoch) []any {
+		return []any{e.GetEpoch(), epochState(e), job.PurposeName(e.GetPurpose()), e.GetParams(), e.GetKeygenSecurity(),
+			now.Sub(e.GetCreated().AsTime()).Round(time.Second), fmt.Sprintf("%.8x", e.GetDigest())}
+	})
 }
 
 func completeEpochs(o *cli.Operator) []string {
@@ -238,13 +230,10 @@ func retireCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.JSON, struct {
+			return cli.Print(cmd, o.JSON, struct {
 				epochRecord
 				Batches uint64 `json:"erased_batches"`
-			}{epochJSON(r.GetEpoch()), r.GetErasedBatches()}, func(w io.Writer) error {
-				_, err = fmt.Fprintf(w, "party %s: epoch %d is retired, and %d batches under it erased\n", o.Party, q.GetEpoch(), r.GetErasedBatches())
-				return err
-			})
+			}{epochJSON(r.GetEpoch()), r.GetErasedBatches()}, "party %s: epoch %d is retired, and %d batches under it erased\n", o.Party, q.GetEpoch(), r.GetErasedBatches())
 		})
 	}, func() []string { return completeEpochs(o) })
 	cmd.Flags().StringVar(&q.Reason, "reason", "", "reason, for later readers")

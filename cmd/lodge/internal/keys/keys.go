@@ -61,12 +61,8 @@ func rotationJSON(r *coordinatorv1.Rotation) *rotationRecord {
 	if r == nil {
 		return nil
 	}
-	return &rotationRecord{r.GetEpoch(), rotationState(r), r.GetSuccessor(), r.GetJobId(), r.GetAttempt(), r.GetPolicies(), r.GetReason(),
+	return &rotationRecord{r.GetEpoch(), cli.Word(r.GetState()), r.GetSuccessor(), r.GetJobId(), r.GetAttempt(), r.GetPolicies(), r.GetReason(),
 		cli.Time(r.GetCreated()), cli.Time(r.GetEnded())}
-}
-
-func rotationState(r *coordinatorv1.Rotation) string {
-	return strings.ToLower(strings.TrimPrefix(r.GetState().String(), "ROTATION_STATE_"))
 }
 
 func keysListCommand(o *cli.Operator) *cobra.Command {
@@ -107,18 +103,11 @@ func keysJSON(r *coordinatorv1.ListEpochsResponse) KeysListing {
 }
 
 func printKeys(w io.Writer, list []*coordinatorv1.ClusterEpoch, now time.Time) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no epochs; `lodge keys generate --purpose triples` makes one")
-		return err
-	}
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "EPOCH\tSTATE\tPURPOSE\tPARAMS\tDIM\tKEY GENERATION\tROSTER\tAGE\tREPLACED BY")
-	for _, x := range list {
+	return cli.PrintTable(w, "no epochs; `lodge keys generate --purpose triples` makes one", "EPOCH\tSTATE\tPURPOSE\tPARAMS\tDIM\tKEY GENERATION\tROSTER\tAGE\tREPLACED BY", list, func(x *coordinatorv1.ClusterEpoch) []any {
 		e := x.GetParties()[0].GetEpoch()
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.GetEpoch(), everywhere(x, epochState), job.PurposeName(e.GetPurpose()), e.GetParams(), block(e),
-			cli.OrDash(e.GetKeygenSecurity()), everywhere(x, standing), now.Sub(e.GetCreated().AsTime()).Round(time.Second), replaced(x))
-	}
-	return t.Flush()
+		return []any{x.GetEpoch(), everywhere(x, epochState), job.PurposeName(e.GetPurpose()), e.GetParams(), block(e), e.GetKeygenSecurity(),
+			everywhere(x, standing), now.Sub(e.GetCreated().AsTime()).Round(time.Second), replaced(x)}
+	})
 }
 
 // block formats the largest block of an epoch. Threshold keys have no block.
@@ -171,9 +160,9 @@ func replaced(x *coordinatorv1.ClusterEpoch) string {
 	case r == nil || r.GetState() == coordinatorv1.RotationState_ROTATION_STATE_COMPLETED:
 		return fmt.Sprint(max(successor, r.GetSuccessor()))
 	case r.GetSuccessor() != 0:
-		return fmt.Sprintf("%d (%s)", r.GetSuccessor(), rotationState(r))
+		return fmt.Sprintf("%d (%s)", r.GetSuccessor(), cli.Word(r.GetState()))
 	default:
-		return rotationState(r)
+		return cli.Word(r.GetState())
 	}
 }
 

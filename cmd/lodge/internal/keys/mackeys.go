@@ -3,11 +3,8 @@ package keys
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,11 +38,7 @@ type MacKeyRecord struct {
 }
 
 func macKeyJSON(k *tuplesv1.MacKey) MacKeyRecord {
-	return MacKeyRecord{k.GetId(), macKeyState(k), k.GetEpoch(), k.GetField(), k.GetTenant(), cli.Time(k.GetCreated()), k.GetReason(), k.GetFailedChecks()}
-}
-
-func macKeyState(k *tuplesv1.MacKey) string {
-	return strings.ToLower(strings.TrimPrefix(k.GetState().String(), "MAC_KEY_STATE_"))
+	return MacKeyRecord{k.GetId(), cli.Word(k.GetState()), k.GetEpoch(), k.GetField(), k.GetTenant(), cli.Time(k.GetCreated()), k.GetReason(), k.GetFailedChecks()}
 }
 
 func macKeysListCommand(o *cli.Operator) *cobra.Command {
@@ -64,17 +57,10 @@ func macKeysListCommand(o *cli.Operator) *cobra.Command {
 				}
 				return cli.WriteJSON(cmd.OutOrStdout(), list)
 			}
-			if len(r.GetKeys()) == 0 {
-				_, err := fmt.Fprintln(cmd.OutOrStdout(), "no MAC keys")
-				return err
-			}
-			t := cli.NewTable(cmd.OutOrStdout())
-			fmt.Fprintln(t, "ID\tSTATE\tEPOCH\tFIELD\tTENANT\tAGE\tFAILED\tREASON")
-			for _, k := range r.GetKeys() {
-				fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%d\t%s\n", k.GetId(), macKeyState(k), k.GetEpoch(), k.GetField(), k.GetTenant(),
-					time.Since(k.GetCreated().AsTime()).Round(time.Second), k.GetFailedChecks(), cli.OrDash(cli.OneLine(k.GetReason())))
-			}
-			return t.Flush()
+			return cli.PrintTable(cmd.OutOrStdout(), "no MAC keys", "ID\tSTATE\tEPOCH\tFIELD\tTENANT\tAGE\tFAILED\tREASON", r.GetKeys(), func(k *tuplesv1.MacKey) []any {
+				return []any{k.GetId(), cli.Word(k.GetState()), k.GetEpoch(), k.GetField(), k.GetTenant(),
+					time.Since(k.GetCreated().AsTime()).Round(time.Second), k.GetFailedChecks(), k.GetReason()}
+			})
 		})
 	})
 }
@@ -166,14 +152,11 @@ func drawKey(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.Pa
 	if err != nil {
 		return err
 	}
-	return cli.Write(cmd, o.JSON, struct {
+	return cli.Print(cmd, o.JSON, struct {
 		MacKeyRecord
 		Params string `json:"params"`
 		File   string `json:"file"`
-	}{macKeyJSON(r.GetKey()), r.GetParams(), file}, func(w io.Writer) error {
-		_, err = fmt.Fprintf(w, "%s has party %s's share of MAC key %s, over %s of %s\n", file, o.Party, id, r.GetKey().GetField(), r.GetParams())
-		return err
-	})
+	}{macKeyJSON(r.GetKey()), r.GetParams(), file}, "%s has party %s's share of MAC key %s, over %s of %s\n", file, o.Party, id, r.GetKey().GetField(), r.GetParams())
 }
 
 // writeSecret creates a file that only its owner can read.
@@ -213,13 +196,10 @@ func macKeysReportCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.JSON, struct {
+			return cli.Print(cmd, o.JSON, struct {
 				MacKeyRecord
 				Batches uint32 `json:"batches"`
-			}{macKeyJSON(r.GetKey()), r.GetBatches()}, func(w io.Writer) error {
-				_, err = fmt.Fprintf(w, "party %s: MAC key %s is burnt, and %d batches under it erased\n", o.Party, args[0], r.GetBatches())
-				return err
-			})
+			}{macKeyJSON(r.GetKey()), r.GetBatches()}, "party %s: MAC key %s is burnt, and %d batches under it erased\n", o.Party, args[0], r.GetBatches())
 		})
 	}, o.CompleteMACKeys)
 	cmd.Flags().StringVar(&q.Reason, "reason", "", "failed check, for the party's log")
@@ -237,12 +217,9 @@ func showMACKey(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli
 	if err != nil {
 		return err
 	}
-	return cli.Write(cmd, o.JSON, struct {
+	return cli.Print(cmd, o.JSON, struct {
 		MacKeyRecord
 		remains
 		DryRun bool `json:"dry_run"`
-	}{macKeyJSON(k), lost, true}, func(w io.Writer) error {
-		_, err = fmt.Fprintf(w, "party %s would burn MAC key %s, and erase %s\n", o.Party, id, lost)
-		return err
-	})
+	}{macKeyJSON(k), lost, true}, "party %s would burn MAC key %s, and erase %s\n", o.Party, id, lost)
 }

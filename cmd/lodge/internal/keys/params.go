@@ -150,14 +150,12 @@ func summarize(s *params.Set) setSummary {
 }
 
 func printSets(w io.Writer, list []setSummary) error {
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "SET\tN\tLOG Q\tSECURITY\tPRIMES\tDIGIT\tB\tSECRET\tKEYS\tFLOODING\tSTATISTICAL\tFIELDS")
-	for _, s := range list {
+	return cli.PrintTable(w, "", "SET\tN\tLOG Q\tSECURITY\tPRIMES\tDIGIT\tB\tSECRET\tKEYS\tFLOODING\tSTATISTICAL\tFIELDS", list, func(s setSummary) []any {
 		bits := cli.SecurityBits{Classical: s.Classical, Quantum: s.Quantum}
-		fmt.Fprintf(t, "%s\t2^%d\t%.1f\t%s\t%d\t%d\t~2^%d\t%s\t%s\t%d\t%s\t%s\n", cli.MarkedName(s.Name, s.Default, ""), s.LogN, s.LogQ, bits.Column(s.Insecure), s.Primes,
-			s.DigitPrimes, s.LogB, s.Secret, s.Keys, s.LambdaDDec, statistical(s), fieldRange(s.Fields))
-	}
-	return t.Flush()
+		return []any{cli.MarkedName(s.Name, s.Default, ""), fmt.Sprintf("2^%d", s.LogN), fmt.Sprintf("%.1f", s.LogQ), bits.Column(s.Insecure),
+			s.Primes, s.DigitPrimes, fmt.Sprintf("~2^%d", s.LogB), s.Secret, s.Keys, s.LambdaDDec, statistical(s),
+			fieldRange(s.Fields)}
+	})
 }
 
 // statistical formats the security in bits after 2^20 decrypted ciphertexts.

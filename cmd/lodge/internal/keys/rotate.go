@@ -172,7 +172,7 @@ func showRotation(o *cli.Operator, cmd *cobra.Command, q *rotating, plan *keysPl
 	}
 	w := cmd.OutOrStdout()
 	if r := found.GetRotation(); r.GetSuccessor() != 0 {
-		fmt.Fprintf(w, "epoch %d is already replaced by epoch %d (%s)\n", q.epoch, r.GetSuccessor(), rotationState(r))
+		fmt.Fprintf(w, "epoch %d is already replaced by epoch %d (%s)\n", q.epoch, r.GetSuccessor(), cli.Word(r.GetState()))
 	} else {
 		fmt.Fprintf(w, "this would make an epoch of %s for %s, for blocks of up to %d, whose keys are %s, move policies to it, and drain epoch %d (%s)\n",
 			plan.Params, plan.Purpose, plan.Dim, plan.KeygenSecurity, q.epoch, everywhere(found, epochState))

@@ -100,16 +100,13 @@ func (o *multiplier) setsCommand() *cobra.Command {
 			}
 		}
 		return cli.Write(cmd, o.json, list, func(w io.Writer) error {
-			t := cli.NewTable(w)
-			fmt.Fprintln(t, "NAME\tDEGREE\tLOG2 Q\tT\tINPUTS\tHASH")
-			for _, s := range list {
+			return cli.PrintTable(w, "", "NAME\tDEGREE\tLOG2 Q\tT\tINPUTS\tHASH", list, func(s linearSet) []any {
 				inputs := "not proved"
 				if s.Proved {
 					inputs = "proved"
 				}
-				fmt.Fprintf(t, "%s\t%d\t%.0f\t%d\t%s\t%.16s\n", s.Name, s.Degree, s.LogQ, s.T, inputs, s.Hash)
-			}
-			return t.Flush()
+				return []any{s.Name, s.Degree, fmt.Sprintf("%.0f", s.LogQ), s.T, inputs, fmt.Sprintf("%.16s", s.Hash)}
+			})
 		})
 	})
 }
@@ -129,11 +126,8 @@ type linearReport struct {
 }
 
 func (o *multiplier) print(cmd *cobra.Command, r *linearReport) error {
-	return cli.Write(cmd, o.json, r, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s: %v, in %.1f s, %s sent and %s received, set %s, security %s, distance 2^%.0f\n",
-			r.Out, r.Shape, r.Seconds, cli.Size(float64(r.UpBytes)), cli.Size(float64(r.DownBytes)), r.Set, r.Security, r.LogDistance)
-		return err
-	})
+	return cli.Print(cmd, o.json, r, "%s: %v, in %.1f s, %s sent and %s received, set %s, security %s, distance 2^%.0f\n",
+		r.Out, r.Shape, r.Seconds, cli.Size(float64(r.UpBytes)), cli.Size(float64(r.DownBytes)), r.Set, r.Security, r.LogDistance)
 }
 
 // show shows the progress of a product.

@@ -201,10 +201,7 @@ func mkAttestCommand() *cobra.Command {
 			if err := cli.WriteNewFile(o.out, 0o644, func(w io.Writer) error { _, err := word.WriteTo(w); return err }); err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.json, word, func(w io.Writer) error {
-				_, err = fmt.Fprintf(w, "%s: signature of %s that %q made %s, under epoch %d\n", o.out, attester, circuit, args[0], word.Epoch)
-				return err
-			})
+			return cli.Print(cmd, o.json, word, "%s: signature of %s that %q made %s, under epoch %d\n", o.out, attester, circuit, args[0], word.Epoch)
 		})
 	})
 	f := cmd.Flags()

@@ -56,17 +56,13 @@ func costJSON(c *multikeyv1.EvaluationCost) costRecord {
 
 func evaluationJSON(j *multikeyv1.EvaluationJob) evaluationRecord {
 	r := evaluationRecord{
-		Request: hex.EncodeToString(j.GetRequestId()), State: evaluationState(j), Done: j.GetDone(), Netlist: hex.EncodeToString(j.GetNetlistDigest()),
+		Request: hex.EncodeToString(j.GetRequestId()), State: cli.Word(j.GetState()), Done: j.GetDone(), Netlist: hex.EncodeToString(j.GetNetlistDigest()),
 		Result: hex.EncodeToString(j.GetResultDigest()), Cost: costJSON(j.GetCost()), Error: j.GetCode(),
 	}
 	if j.GetEnded() != nil && j.GetStarted() != nil {
 		r.Seconds = j.GetEnded().AsTime().Sub(j.GetStarted().AsTime()).Seconds()
 	}
 	return r
-}
-
-func evaluationState(j *multikeyv1.EvaluationJob) string {
-	return strings.ToLower(strings.TrimPrefix(j.GetState().String(), "EVALUATION_STATE_"))
 }
 
 func mkEvaluateCommand(o *cli.Operator) *cobra.Command {
@@ -136,7 +132,7 @@ func mkEvaluate(o *cli.Operator, cmd *cobra.Command, q *evaluating) error {
 	progress := cli.ProgressOf(cmd, o.JSON)
 	defer progress.Done()
 	groups, j, err := p.Evaluate(cmd.Context(), r, func(j *multikeyv1.EvaluationJob) {
-		progress.Show(fmt.Sprintf("%s: %d of %d gates, %d bootstraps in all", evaluationState(j), j.GetDone(), j.GetCost().GetGates(), j.GetCost().GetBootstraps()), false)
+		progress.Show(fmt.Sprintf("%s: %d of %d gates, %d bootstraps in all", cli.Word(j.GetState()), j.GetDone(), j.GetCost().GetGates(), j.GetCost().GetBootstraps()), false)
 	})
 	progress.Done()
 	if err != nil {
@@ -147,10 +143,7 @@ func mkEvaluate(o *cli.Operator, cmd *cobra.Command, q *evaluating) error {
 	}
 	out := evaluationJSON(j)
 	out.File = q.out
-	return cli.Write(cmd, o.JSON, out, func(w io.Writer) error {
-		_, err = fmt.Fprintf(w, "%s: %d ciphertexts in %.1f s, digest %s\n", q.out, len(mkclient.Ciphertexts(groups)), out.Seconds, out.Result)
-		return err
-	})
+	return cli.Print(cmd, o.JSON, out, "%s: %d ciphertexts in %.1f s, digest %s\n", q.out, len(mkclient.Ciphertexts(groups)), out.Seconds, out.Result)
 }
 
 // describeCost describes the cost of an evaluation in one line.
@@ -181,12 +174,9 @@ func mkJobsCommand(o *cli.Operator) *cobra.Command {
 			list = append(list, evaluationJSON(j))
 		}
 		return cli.Write(cmd, o.JSON, map[string][]evaluationRecord{"evaluations": list}, func(w io.Writer) error {
-			t := cli.NewTable(w)
-			fmt.Fprintln(t, "REQUEST\tSTATE\tGATES\tBOOTSTRAPS\tRESULT")
-			for _, r := range list {
-				fmt.Fprintf(t, "%s\t%s\t%d/%d\t%d\t%s\n", r.Request, r.State, r.Done, r.Cost.Gates, r.Cost.Bootstraps, r.Result)
-			}
-			return t.Flush()
+			return cli.PrintTable(w, "", "REQUEST\tSTATE\tGATES\tBOOTSTRAPS\tRESULT", list, func(r evaluationRecord) []any {
+				return []any{r.Request, r.State, fmt.Sprintf("%d/%d", r.Done, r.Cost.Gates), r.Cost.Bootstraps, r.Result}
+			})
 		})
 	})
 	o.PartyFlag(cmd, "the party, by name or index")

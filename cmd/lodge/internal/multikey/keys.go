@@ -56,17 +56,14 @@ func mkKeysCommand(o *cli.Operator) *cobra.Command {
 }
 
 func printOwnKeys(cmd *cobra.Command, list []*mkclient.OwnKeys) error {
-	t := cli.NewTable(cmd.OutOrStdout())
-	fmt.Fprintln(t, "VERSION\tSTATE\tSET\tKEYS\tSIZE\tAGE\tREASON")
-	for _, k := range list {
+	return cli.PrintTable(cmd.OutOrStdout(), "", "VERSION\tSTATE\tSET\tKEYS\tSIZE\tAGE\tREASON", list, func(k *mkclient.OwnKeys) []any {
 		state := k.State
 		if k.State == "active" && !k.Pinned {
 			state = "of another context"
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%.16s\t%s\t%s\t%s\n", k.Version, state, k.Params, k.Name, cli.Size(float64(k.Bytes)),
-			time.Since(k.Created).Round(time.Second), cli.OrDash(cli.OneLine(k.Reason)))
-	}
-	return t.Flush()
+		return []any{k.Version, state, k.Params, fmt.Sprintf("%.16s", k.Name), cli.Size(float64(k.Bytes)),
+			time.Since(k.Created).Round(time.Second), k.Reason}
+	})
 }
 
 func mkKeysGenerateCommand(o *cli.Operator, name string) *cobra.Command {

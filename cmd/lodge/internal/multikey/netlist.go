@@ -40,11 +40,8 @@ func mkNetlistCommand() *cobra.Command {
 		}
 		digest := n.Digest()
 		r := netlistRecord{args[0], fmt.Sprintf("%x", digest), n.Inputs, n.Outputs, len(n.Gates), p.Gates(), p.Depth(), p.Bootstraps()}
-		return cli.Write(cmd, asJSON, r, func(w io.Writer) error {
-			_, err = fmt.Fprintf(w, "%s: inputs of %v bits, outputs of %v; of %d gates %d are computed, in %d levels, with %d bootstraps\ndigest %s\n",
-				r.File, r.Inputs, r.Outputs, r.Written, r.Gates, r.Levels, r.Bootstraps, r.Digest)
-			return err
-		})
+		return cli.Print(cmd, asJSON, r, "%s: inputs of %v bits, outputs of %v; of %d gates %d are computed, in %d levels, with %d bootstraps\ndigest %s\n",
+			r.File, r.Inputs, r.Outputs, r.Written, r.Gates, r.Levels, r.Bootstraps, r.Digest)
 	})
 	check.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	var usage []string

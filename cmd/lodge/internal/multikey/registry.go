@@ -80,10 +80,7 @@ func mkRegistryFetch(o *cli.Operator, cmd *cobra.Command, name, out string) erro
 	if err != nil {
 		return err
 	}
-	return cli.Write(cmd, o.JSON, map[string]string{"file": out, "key": name}, func(w io.Writer) error {
-		_, err = fmt.Fprintf(w, "%s: keys %s\n", out, name)
-		return err
-	})
+	return cli.Print(cmd, o.JSON, map[string]string{"file": out, "key": name}, "%s: keys %s\n", out, name)
 }
 
 func mkRegistryList(o *cli.Operator, cmd *cobra.Command) error {

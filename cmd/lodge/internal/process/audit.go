@@ -95,9 +95,7 @@ func auditShowCommand() *cobra.Command {
 
 // printEntries writes entries as a table.
 func printEntries(w io.Writer, entries []audit.Entry) error {
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "SEQ\tTIME\tEVENT\tACTOR\tTENANT\tCOUNT\tOBJECTS\tNOTE")
-	for _, e := range entries {
+	return cli.PrintTable(w, "", "SEQ\tTIME\tEVENT\tACTOR\tTENANT\tCOUNT\tOBJECTS\tNOTE", entries, func(e audit.Entry) []any {
 		actor, count := cli.OrDash(e.Actor), "-"
 		if e.Auth != "" {
 			actor += " (" + string(e.Auth) + ")"
@@ -105,8 +103,6 @@ func printEntries(w io.Writer, entries []audit.Entry) error {
 		if e.Count > 0 {
 			count = fmt.Sprint(e.Count)
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Seq, e.Time.Format(time.RFC3339), e.Event, actor, cli.OrDash(e.Tenant), count,
-			cli.OrDash(strings.Join(e.Objects, " ")), cli.OrDash(e.Note))
-	}
-	return t.Flush()
+		return []any{e.Seq, e.Time.Format(time.RFC3339), e.Event, actor, e.Tenant, count, strings.Join(e.Objects, " "), e.Note}
+	})
 }

@@ -196,12 +196,9 @@ func configKeysCommand() *cobra.Command {
 		if asJSON {
 			return cli.WriteJSON(w, map[string]any{"keys": keys})
 		}
-		t := cli.NewTable(w)
-		fmt.Fprintln(t, "KEY\tTYPE\tVARIABLE")
-		for _, k := range keys {
-			fmt.Fprintf(t, "%s\t%s\t%s\n", k.Name, k.Type, k.Variable)
-		}
-		return t.Flush()
+		return cli.PrintTable(w, "", "KEY\tTYPE\tVARIABLE", keys, func(k config.Key) []any {
+			return []any{k.Name, k.Type, k.Variable}
+		})
 	})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return cmd

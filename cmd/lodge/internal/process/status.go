@@ -287,7 +287,7 @@ func processJSON(a *doctor.Answer) processRecord {
 	if len(s.GetLinks()) > 0 {
 		x.Links = map[string]string{}
 		for _, l := range s.GetLinks() {
-			x.Links[l.GetName()] = strings.ToLower(strings.TrimPrefix(l.GetState().String(), "LINK_STATE_"))
+			x.Links[l.GetName()] = cli.Word(l.GetState())
 		}
 	}
 	if st := s.GetStore(); st != nil {

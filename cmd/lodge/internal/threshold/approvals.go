@@ -82,13 +82,7 @@ func approvalsOf(names []string, lists [][]threshold.Approval, errs []error) (*a
 }
 
 func printApprovals(w io.Writer, list []approvalRecord) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no requests wait for approval")
-		return err
-	}
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "REQUEST\tCLIENT\tEPOCH\tMESSAGES\tCIRCUIT\tAPPROVALS\tEXPIRES\tAT")
-	for _, a := range list {
+	return cli.PrintTable(w, "no requests wait for approval", "REQUEST\tCLIENT\tEPOCH\tMESSAGES\tCIRCUIT\tAPPROVALS\tEXPIRES\tAT", list, func(a approvalRecord) []any {
 		state := fmt.Sprintf("%d of %d", len(a.ApprovedBy), a.Needed)
 		if len(a.ApprovedBy) > 0 {
 			state += " (" + strings.Join(a.ApprovedBy, ", ") + ")"
@@ -96,10 +90,9 @@ func printApprovals(w io.Writer, list []approvalRecord) error {
 		if a.Used {
 			state += ", used"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", a.Request, cli.OneLine(a.Client), a.Epoch, a.Messages, cli.OrDash(cli.OneLine(a.Circuit)), cli.OneLine(state),
-			a.Expires.UTC().Format(time.RFC3339), strings.Join(a.Parties, " "))
-	}
-	return t.Flush()
+		return []any{a.Request, a.Client, a.Epoch, a.Messages, a.Circuit, state, a.Expires.UTC().Format(time.RFC3339),
+			strings.Join(a.Parties, " ")}
+	})
 }
 
 // approvedReport is the JSON outcome of `lodge decrypt approve`.

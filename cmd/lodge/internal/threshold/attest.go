@@ -39,10 +39,7 @@ func (o *decrypter) attesterCommand() *cobra.Command {
 			return err
 		}
 		r := attesterReport{out, hex.EncodeToString(public)}
-		return cli.Write(cmd, o.json, r, func(w io.Writer) error {
-			_, err = fmt.Fprintf(w, "%s: the private key; for the parties' configurations:\nkey: %s\n", r.Private, r.Key)
-			return err
-		})
+		return cli.Print(cmd, o.json, r, "%s: the private key; for the parties' configurations:\nkey: %s\n", r.Private, r.Key)
 	})
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")
@@ -75,10 +72,7 @@ func (o *decrypter) attestCommand() *cobra.Command {
 		if err := cli.WriteNewFile(out, 0o644, func(w io.Writer) error { _, err := word.WriteTo(w); return err }); err != nil {
 			return cli.FromClient(err)
 		}
-		return cli.Write(cmd, o.json, word, func(w io.Writer) error {
-			_, err = fmt.Fprintf(w, "%s: signature of %s that %q made %s, under epoch %d\n", out, attester, circuit, args[0], epoch)
-			return err
-		})
+		return cli.Print(cmd, o.json, word, "%s: signature of %s that %q made %s, under epoch %d\n", out, attester, circuit, args[0], epoch)
 	})
 	f := cmd.Flags()
 	f.StringVar(&key, "key", "", "file with the attester's private key, PEM")

@@ -136,11 +136,8 @@ func (o *sealer) encryptCommand() *cobra.Command {
 				return err
 			}
 			r := ciphertextReport{File: out, Ciphertext: x, Bytes: len(x.Bytes) + len(x.ProofBytes), Seconds: seconds}
-			return cli.Write(cmd, o.json, r, func(w io.Writer) error {
-				_, err = fmt.Fprintf(w, "%s: %d values over %s under epoch %d, %s with the proof, in %.1f s\n",
-					out, x.Values, x.Field, x.Epoch, cli.Size(float64(r.Bytes)), seconds)
-				return err
-			})
+			return cli.Print(cmd, o.json, r, "%s: %d values over %s under epoch %d, %s with the proof, in %.1f s\n",
+				out, x.Values, x.Field, x.Epoch, cli.Size(float64(r.Bytes)), seconds)
 		})
 	})
 	f := cmd.Flags()
@@ -196,11 +193,8 @@ func (o *sealer) verifyCommand() *cobra.Command {
 				}
 			}
 			r := ciphertextReport{File: args[0], Ciphertext: x, Bytes: len(x.Bytes) + len(x.ProofBytes), Seconds: time.Since(begun).Seconds()}
-			return cli.Write(cmd, o.json, r, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s: the proof of %d values over %s by client %s under epoch %d is valid, verified %s in %.1f s\n",
-					args[0], x.Values, x.Field, x.Prover, x.Epoch, where, r.Seconds)
-				return err
-			})
+			return cli.Print(cmd, o.json, r, "%s: the proof of %d values over %s by client %s under epoch %d is valid, verified %s in %.1f s\n",
+				args[0], x.Values, x.Field, x.Prover, x.Epoch, where, r.Seconds)
 		})
 	})
 	cmd.Flags().StringVar(&at, "at", "", "party that verifies, by name or index (default: this machine)")

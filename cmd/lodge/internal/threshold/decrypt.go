@@ -297,10 +297,7 @@ func (o *decrypter) recipientCommand() *cobra.Command {
 		if err := cli.WriteNewFile(r.Public, 0o644, func(w io.Writer) error { _, err := w.Write(public); return err }); err != nil {
 			return err
 		}
-		return cli.Write(cmd, o.json, r, func(w io.Writer) error {
-			_, err = fmt.Fprintf(w, "%s: the private key; %s: the public key, for requesting clients\n", r.Private, r.Public)
-			return err
-		})
+		return cli.Print(cmd, o.json, r, "%s: the private key; %s: the public key, for requesting clients\n", r.Private, r.Public)
 	})
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")

@@ -29,12 +29,9 @@ func batchesListCommand(o *cli.Operator) *cobra.Command {
 	q := &tuplesv1.ListBatchesRequest{}
 	var states []string
 	cmd := cli.Command("list", func(cmd *cobra.Command, _ []string) error {
-		for _, name := range states {
-			s, ok := tuplesv1.BatchState_value["BATCH_STATE_"+strings.ToUpper(name)]
-			if !ok || s == 0 {
-				return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(batchStateNames(), ", "), "--state %q", name)
-			}
-			q.States = append(q.States, tuplesv1.BatchState(s))
+		var err error
+		if q.States, err = cli.ParseEnum[tuplesv1.BatchState]("state", states); err != nil {
+			return err
 		}
 		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
 			r, err := c.ListBatches(ctx, q)
@@ -54,25 +51,11 @@ func batchesListCommand(o *cli.Operator) *cobra.Command {
 	})
 	f := cmd.Flags()
 	f.Uint64Var(&q.Epoch, "epoch", 0, "only batches under this epoch of keys")
-	f.StringSliceVar(&states, "state", nil, "only batches in this state: "+strings.Join(batchStateNames(), ", "))
+	f.StringSliceVar(&states, "state", nil, "only batches in this state: "+strings.Join(cli.EnumWords[tuplesv1.BatchState](), ", "))
 	f.StringVar(&q.After, "after", "", "only ids after this one")
 	f.Uint32Var(&q.Limit, "limit", 100, "largest number of entries, up to 1000")
-	cli.Complete(cmd, "state", batchStateNames)
+	cli.Complete(cmd, "state", cli.EnumWords[tuplesv1.BatchState])
 	return cmd
-}
-
-// batchStateNames returns the states of batches in chronological order.
-func batchStateNames() (names []string) {
-	for n := range len(tuplesv1.BatchState_name) {
-		if n != 0 {
-			names = append(names, batchState(tuplesv1.BatchState(n)))
-		}
-	}
-	return names
-}
-
-func batchState(s tuplesv1.BatchState) string {
-	return strings.ToLower(strings.TrimPrefix(s.String(), "BATCH_STATE_"))
 }
 
 // free returns the number of tuples of a batch that were never reserved.
@@ -84,19 +67,12 @@ func free(b *tuplesv1.Batch) (n uint64) {
 }
 
 func printBatches(w io.Writer, list []*tuplesv1.Batch, now time.Time) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no batches")
-		return err
-	}
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "ID\tSTATE\tKIND\tFIELD\tPARAMS\tTENANT\tEPOCH\tCOUNT\tFREE\tERASED\tLOST\tSIZE\tAGE\tREASON")
-	for _, b := range list {
+	return cli.PrintTable(w, "no batches", "ID\tSTATE\tKIND\tFIELD\tPARAMS\tTENANT\tEPOCH\tCOUNT\tFREE\tERASED\tLOST\tSIZE\tAGE\tREASON", list, func(b *tuplesv1.Batch) []any {
 		c := b.GetClass()
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", b.GetId(), batchState(b.GetState()), cli.ClassText(c), cli.OrDash(c.GetField()), c.GetParams(),
-			cli.OrDash(c.GetTenant()), b.GetEpoch(), b.GetCount(), free(b), b.GetErased(), b.GetLost(), cli.Size(float64(b.GetCount()*b.GetTupleBytes())),
-			now.Sub(b.GetCreated().AsTime()).Round(time.Second), cli.OrDash(cli.OneLine(b.GetReason())))
-	}
-	return t.Flush()
+		return []any{b.GetId(), cli.Word(b.GetState()), cli.ClassText(c), c.GetField(), c.GetParams(), c.GetTenant(), b.GetEpoch(),
+			b.GetCount(), free(b), b.GetErased(), b.GetLost(), cli.Size(float64(b.GetCount() * b.GetTupleBytes())),
+			now.Sub(b.GetCreated().AsTime()).Round(time.Second), b.GetReason()}
+	})
 }
 
 type batchRecord struct {
@@ -130,7 +106,7 @@ func batchesJSON(r *tuplesv1.ListBatchesResponse) BatchList {
 	list := BatchList{Batches: []batchRecord{}, Next: r.GetNext()}
 	for _, b := range r.GetBatches() {
 		x := batchRecord{
-			ID: b.GetId(), State: batchState(b.GetState()), ClassRecord: cli.ClassJSON(b.GetClass()), Epoch: b.GetEpoch(), MACKey: b.GetMacKeyId(), Dim: b.GetDim(),
+			ID: b.GetId(), State: cli.Word(b.GetState()), ClassRecord: cli.ClassJSON(b.GetClass()), Epoch: b.GetEpoch(), MACKey: b.GetMacKeyId(), Dim: b.GetDim(),
 			Count: b.GetCount(), Free: []spanJSON{}, Erased: b.GetErased(), Lost: b.GetLost(), TupleBytes: b.GetTupleBytes(),
 			Digest: hex.EncodeToString(b.GetDigest()), Created: cli.Time(b.GetCreated()), Reason: b.GetReason(),
 		}
@@ -208,7 +184,7 @@ func completeBatches(o *cli.Operator) []string {
 	return o.PartyWords(func(ctx context.Context, c *cli.Party) (ids []string) {
 		r, _ := c.ListBatches(ctx, &tuplesv1.ListBatchesRequest{Limit: cli.MaxWords})
 		for _, b := range r.GetBatches() {
-			ids = append(ids, cobra.CompletionWithDesc(b.GetId(), cli.ClassText(b.GetClass())+", "+batchState(b.GetState())))
+			ids = append(ids, cobra.CompletionWithDesc(b.GetId(), cli.ClassText(b.GetClass())+", "+cli.Word(b.GetState())))
 		}
 		return ids
 	})

@@ -3,7 +3,6 @@ package tuples
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -56,10 +55,7 @@ func fetchCommand() *cobra.Command {
 		if r.Again {
 			warnDrawn(cmd.ErrOrStderr(), c, r.held)
 		}
-		return cli.Write(cmd, o.JSON, r, func(w io.Writer) error {
-			_, err = fmt.Fprintf(w, "%d %s tuples, %s, of party %s in %s\n", r.Tuples, r.Kind, cli.Size(float64(r.Bytes)), o.Party, r.Dir)
-			return err
-		})
+		return cli.Print(cmd, o.JSON, r, "%d %s tuples, %s, of party %s in %s\n", r.Tuples, r.Kind, cli.Size(float64(r.Bytes)), o.Party, r.Dir)
 	}, func() []string { return completeReservations(o) })
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "party whose shares are downloaded, by name or index")

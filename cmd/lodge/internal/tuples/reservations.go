@@ -143,7 +143,7 @@ func reservationState(s tuplesv1.ReservationState) string {
 	if s == 0 {
 		return ""
 	}
-	return strings.ToLower(strings.TrimPrefix(s.String(), "RESERVATION_STATE_"))
+	return cli.Word(s)
 }
 
 // leaseText formats the remaining time of a lease.
@@ -159,17 +159,10 @@ func leaseText(r *tuplesv1.Reservation, now time.Time) string {
 }
 
 func printReservations(w io.Writer, list []*tuplesv1.Reservation, now time.Time) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no reservations")
-		return err
-	}
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "ID\tSTATE\tKIND\tFIELD\tEPOCH\tCOUNT\tOWNER\tFOR\tLEASE\tFETCHED BY")
-	for _, r := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", r.GetId(), reservationState(r.GetState()), cli.ClassText(r.GetClass()), r.GetClass().GetField(),
-			r.GetEpoch(), r.GetCount(), cli.OrDash(r.GetOwner()), cli.OrDash(strings.Join(r.GetClients(), ",")), leaseText(r, now), cli.OrDash(r.GetClient()))
-	}
-	return t.Flush()
+	return cli.PrintTable(w, "no reservations", "ID\tSTATE\tKIND\tFIELD\tEPOCH\tCOUNT\tOWNER\tFOR\tLEASE\tFETCHED BY", list, func(r *tuplesv1.Reservation) []any {
+		return []any{r.GetId(), reservationState(r.GetState()), cli.ClassText(r.GetClass()), r.GetClass().GetField(), r.GetEpoch(),
+			r.GetCount(), r.GetOwner(), strings.Join(r.GetClients(), ","), leaseText(r, now), r.GetClient()}
+	})
 }
 
 // maxShownRanges is the largest number of ranges that are shown as text.

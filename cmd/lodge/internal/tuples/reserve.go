@@ -128,10 +128,7 @@ func unknownOutcome(err error, given bool) error {
 }
 
 func reserved(o *cli.Operator, cmd *cobra.Command, r *tuplesv1.Reservation) error {
-	return cli.Write(cmd, o.JSON, reservationJSON(r), func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, r.GetId())
-		return err
-	})
+	return cli.Print(cmd, o.JSON, reservationJSON(r), "%s\n", r.GetId())
 }
 
 // releaseCommand returns `lodge release`.
