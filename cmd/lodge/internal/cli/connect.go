@@ -50,12 +50,10 @@ func ClusterDir(flag string) string {
 	return "."
 }
 
-// Operator holds the flags that say how a command connects to the processes of a cluster, and
-// whether it writes JSON.
+// Operator holds the flags that say how a command connects to the processes of a cluster.
 type Operator struct {
 	Cluster, Roster, identity, ca, token, Client string
 	Party                                        string // name or index; empty: the coordinator
-	JSON                                         bool
 }
 
 // Flags adds the connection flags to cmd and its subcommands.
@@ -68,7 +66,7 @@ func (o *Operator) Flags(cmd *cobra.Command) {
 		"and for a party the certificate of its own client, CLUSTER/clients/client-PARTY.pem)")
 	f.StringVar(&o.ca, "ca", "", "authority that signed the servers' certificates (default CLUSTER/ca.pem)")
 	f.StringVar(&o.token, "token-file", "", "file with a bearer token; it is read again for every call")
-	f.BoolVar(&o.JSON, "json", false, "write JSON")
+	f.Bool("json", false, "write JSON")
 }
 
 // PartyFlag adds the flag that selects a party.

@@ -14,18 +14,24 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 )
 
-// Write writes the outcome of a command to its output: record as JSON if asJSON is set, and
-// otherwise what text writes.
-func Write(cmd *cobra.Command, asJSON bool, record any, text func(w io.Writer) error) error {
-	if asJSON {
+// JSON reports whether the command has the flag --json, and it is set.
+func JSON(cmd *cobra.Command) bool {
+	f := cmd.Flags().Lookup("json")
+	return f != nil && f.Value.String() == "true"
+}
+
+// Write writes the outcome of a command to its output: record with --json, and otherwise the output
+// of text.
+func Write(cmd *cobra.Command, record any, text func(w io.Writer) error) error {
+	if JSON(cmd) {
 		return WriteJSON(cmd.OutOrStdout(), record)
 	}
 	return text(cmd.OutOrStdout())
 }
 
 // Print is like Write for a text on one line, or a few.
-func Print(cmd *cobra.Command, asJSON bool, record any, format string, args ...any) error {
-	return Write(cmd, asJSON, record, func(w io.Writer) error {
+func Print(cmd *cobra.Command, record any, format string, args ...any) error {
+	return Write(cmd, record, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, format, args...)
 		return err
 	})

@@ -155,7 +155,7 @@ func accusationsListCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if o.JSON {
+			if cli.JSON(cmd) {
 				list := struct {
 					Accusations []accusationRecord `json:"accusations"`
 					Failures    []unnamedRecord    `json:"failures"`
@@ -251,7 +251,7 @@ func accusationsShowCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.JSON, accusationJSON(a), func(w io.Writer) error { return printAccusation(w, a) })
+			return cli.Write(cmd, accusationJSON(a), func(w io.Writer) error { return printAccusation(w, a) })
 		})
 	}, func() []string { return completeAccusations(o) })
 }
@@ -292,7 +292,7 @@ func accusationsExportCommand(o *cli.Operator) *cobra.Command {
 		if err != nil {
 			return c.Explain(err)
 		}
-		return cli.Print(cmd, o.JSON, struct {
+		return cli.Print(cmd, struct {
 			accusationRecord
 			File string `json:"file"`
 		}{accusationJSON(a), out}, "%s has the %d bytes that prove the cheat of %s\n", out, a.GetSize(), a.GetCulprit())

@@ -39,7 +39,7 @@ func accusationsClearCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Print(cmd, o.JSON, struct {
+			return cli.Print(cmd, struct {
 				Cleared  uint32         `json:"cleared"`
 				Standing standingRecord `json:"standing"`
 			}{r.GetCleared(), standingJSON(r.GetStanding())}, "party %s: %d failures are cleared; %s\n",
@@ -61,7 +61,7 @@ func goesOn(s *accusationsv1.Standing) string {
 
 // showUncleared prints what would be cleared.
 func showUncleared(o *cli.Operator, cmd *cobra.Command, h held, open []*accusationsv1.Failure) error {
-	if o.JSON {
+	if cli.JSON(cmd) {
 		out := struct {
 			Failures []unnamedRecord `json:"failures"`
 			Standing standingRecord  `json:"standing"`
@@ -94,7 +94,7 @@ func accusationsPardonCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Print(cmd, o.JSON, struct {
+			return cli.Print(cmd, struct {
 				accusationRecord
 				Standing standingRecord `json:"standing"`
 			}{accusationJSON(r.GetAccusation()), standingJSON(r.GetStanding())}, "party %s: accusation %s of %s is pardoned; %s\n",
@@ -108,7 +108,7 @@ func accusationsPardonCommand(o *cli.Operator) *cobra.Command {
 
 // showPardon prints the accusation that would be pardoned.
 func showPardon(o *cli.Operator, cmd *cobra.Command, a *accusationsv1.Accusation) error {
-	return cli.Write(cmd, o.JSON, struct {
+	return cli.Write(cmd, struct {
 		accusationRecord
 		DryRun bool `json:"dry_run"`
 	}{accusationJSON(a), true}, func(w io.Writer) error {

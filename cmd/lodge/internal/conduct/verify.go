@@ -35,7 +35,6 @@ type provedRecord struct {
 
 func accusationsVerifyCommand() *cobra.Command {
 	var path string
-	var asJSON bool
 	cmd := cli.Command("verify", func(cmd *cobra.Command, args []string) error {
 		roster, err := config.LoadRoster(path)
 		if err != nil {
@@ -49,7 +48,7 @@ func accusationsVerifyCommand() *cobra.Command {
 		hash := roster.Hash()
 		found, err := evidence.Verify(cmd.Context(), bufio.NewReaderSize(f, 1<<20), roster)
 		if nothing := (*evidence.Error)(nil); errors.As(err, &nothing) {
-			if asJSON {
+			if cli.JSON(cmd) {
 				cli.Hold(cmd)
 				if err := cli.WriteJSON(cmd.OutOrStdout(), provedRecord{Party: -1, Roster: hex.EncodeToString(hash[:])}); err != nil {
 					return err
@@ -64,11 +63,11 @@ func accusationsVerifyCommand() *cobra.Command {
 			true, string(found.Kind), int(found.Culprit.Index), found.Culprit.Name, found.Check, found.Reason, found.Protocol, found.Job.String(),
 			hex.EncodeToString(found.Session[:]), found.Accuser.Name, found.When.UTC().Format(time.RFC3339), hex.EncodeToString(hash[:]),
 		}
-		return cli.Write(cmd, asJSON, x, func(w io.Writer) error { return printProved(w, x) })
+		return cli.Write(cmd, x, func(w io.Writer) error { return printProved(w, x) })
 	})
 	cmd.Flags().StringVar(&path, "roster", "", "roster of the session")
 	_ = cmd.MarkFlagRequired("roster")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.Flags().Bool("json", false, "write JSON")
 	return cmd
 }
 

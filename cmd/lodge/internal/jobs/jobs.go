@@ -50,7 +50,7 @@ func listCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.JSON, cli.ListJSON(got), func(w io.Writer) error {
+			return cli.Write(cmd, cli.ListJSON(got), func(w io.Writer) error {
 				if err := cli.PrintJobs(w, got.GetJobs(), time.Now()); err != nil {
 					return err
 				}
@@ -95,7 +95,7 @@ func cancelCommand(o *cli.Operator) *cobra.Command {
 				if s := got.GetJob().GetState(); s >= jobv1.JobState_JOB_STATE_ACTIVATING {
 					return rpc.Errorf(rpc.Conflict, "the job has ended or is about to be completed", "job %s is %s", r.GetId(), cli.Word(s))
 				}
-				if !o.JSON {
+				if !cli.JSON(cmd) {
 					fmt.Fprintln(cmd.OutOrStdout(), "this job would be cancelled:")
 				}
 				return o.Write(cmd, got.GetJob())
@@ -104,7 +104,7 @@ func cancelCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if o.JSON {
+			if cli.JSON(cmd) {
 				return o.Write(cmd, got.GetJob())
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "job %s: %s\n", r.GetId(), cancelled(got.GetJob()))
@@ -143,7 +143,7 @@ func watch(o *cli.Operator, cmd *cobra.Command, c *cli.Coordinator, id string) e
 	defer p.Done()
 	var last *coordinatorv1.Job
 	err := c.UntilOver(cmd.Context(), p, id, false, func(j *coordinatorv1.Job) error {
-		if last = j; !o.JSON {
+		if last = j; !cli.JSON(cmd) {
 			p.Job(j)
 			return nil
 		}
@@ -156,7 +156,7 @@ func watch(o *cli.Operator, cmd *cobra.Command, c *cli.Coordinator, id string) e
 	if err != nil {
 		return err
 	}
-	if !o.JSON {
+	if !cli.JSON(cmd) {
 		if err := o.Write(cmd, last); err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func policiesListCommand(o *cli.Operator) *cobra.Command {
 }
 
 func writePolicies(o *cli.Operator, cmd *cobra.Command, list []*stockv1.Policy) error {
-	if !o.JSON {
+	if !cli.JSON(cmd) {
 		return printPolicies(cmd.OutOrStdout(), list)
 	}
 	out := struct {

@@ -40,7 +40,7 @@ func stockCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.JSON, stockJSON(r), func(w io.Writer) error { return printStock(w, r, time.Now()) })
+			return cli.Write(cmd, stockJSON(r), func(w io.Writer) error { return printStock(w, r, time.Now()) })
 		})
 	})
 	o.Flags(cmd)
@@ -69,7 +69,7 @@ func watchStock(o *cli.Operator, cmd *cobra.Command, epoch uint64) error {
 				break
 			}
 			switch {
-			case o.JSON:
+			case cli.JSON(cmd):
 				err = cli.WriteJSONLine(w, stockJSON(r))
 			case screen:
 				fmt.Fprint(w, "\x1b[H\x1b[2J") // move the cursor to the corner and clear the screen

@@ -189,11 +189,11 @@ type endingReport struct {
 }
 
 func showLoss(o *cli.Operator, cmd *cobra.Command, q *ending, list []endedAt) error {
-	return cli.Write(cmd, o.JSON, endingReport{q.epoch, q.verb(), list, true}, func(w io.Writer) error { return printLoss(w, q, list) })
+	return cli.Write(cmd, endingReport{q.epoch, q.verb(), list, true}, func(w io.Writer) error { return printLoss(w, q, list) })
 }
 
 func writeEnding(o *cli.Operator, cmd *cobra.Command, q *ending, list []endedAt) error {
-	return cli.Write(cmd, o.JSON, endingReport{q.epoch, q.verb(), list, false}, func(w io.Writer) error { return printEnding(w, q, list) })
+	return cli.Write(cmd, endingReport{q.epoch, q.verb(), list, false}, func(w io.Writer) error { return printEnding(w, q, list) })
 }
 
 func printEnding(w io.Writer, q *ending, list []endedAt) error {

@@ -60,7 +60,7 @@ func fetchKeys(o *cli.Operator, cmd *cobra.Command, c *threshold.Client, epoch u
 	if err != nil {
 		return err
 	}
-	begun, p := time.Now(), cli.ProgressOf(cmd, o.JSON)
+	begun, p := time.Now(), cli.ProgressOf(cmd)
 	defer p.Done()
 	var bar *terminal.Transfer
 	err = c.FetchKeys(cmd.Context(), k, out, evaluation, func(done, of int64) {
@@ -78,7 +78,7 @@ func fetchKeys(o *cli.Operator, cmd *cobra.Command, c *threshold.Client, epoch u
 		return err
 	}
 	r := keysFile{out, k.Epoch, k.Params, fmt.Sprintf("%x", k.Digest), evaluation, info.Size(), time.Since(begun).Seconds()}
-	return cli.Write(cmd, o.JSON, r, func(w io.Writer) error {
+	return cli.Write(cmd, r, func(w io.Writer) error {
 		what := "the public key"
 		if evaluation {
 			what = "all public keys"
@@ -153,7 +153,7 @@ func encrypt(o *cli.Operator, cmd *cobra.Command, q *encrypting, args []string) 
 		return cli.FromClient(err)
 	}
 	r.Seconds = time.Since(begun).Seconds()
-	return cli.Print(cmd, o.JSON, r, "%s: %d %s messages under epoch %d, %s in %.1f s\n",
+	return cli.Print(cmd, r, "%s: %d %s messages under epoch %d, %s in %.1f s\n",
 		q.out, r.Messages, q.encoding, r.Epoch, cli.Size(float64(r.Bytes)), r.Seconds)
 }
 
@@ -208,13 +208,8 @@ func publicKey(o *cli.Operator, cmd *cobra.Command, q *encrypting) (k *threshold
 		})
 		return k, file, err
 	}
-	f, err := os.Open(q.keys)
-	if err != nil {
+	if file, err = cli.Read(q.keys, threshold.ReadKeys); err != nil {
 		return nil, nil, err
-	}
-	defer f.Close()
-	if file, err = threshold.ReadKeys(f); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", q.keys, cli.FromClient(err))
 	}
 	if file.Key.Epoch != q.epoch {
 		return nil, nil, rpc.Errorf(rpc.Conflict, "name that epoch, or another file", "%s has the keys of epoch %d", q.keys, file.Key.Epoch)

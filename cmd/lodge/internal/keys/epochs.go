@@ -73,7 +73,7 @@ func listEpochs(o *cli.Operator, cmd *cobra.Command) error {
 		for _, e := range r.GetEpochs() {
 			list.Epochs = append(list.Epochs, epochJSON(e))
 		}
-		return cli.Write(cmd, o.JSON, list, func(w io.Writer) error { return printEpochs(w, r.GetEpochs(), time.Now()) })
+		return cli.Write(cmd, list, func(w io.Writer) error { return printEpochs(w, r.GetEpochs(), time.Now()) })
 	})
 }
 
@@ -196,7 +196,7 @@ func showEpoch(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.
 		if err != nil {
 			return err
 		}
-		if o.JSON {
+		if cli.JSON(cmd) {
 			return cli.WriteJSON(cmd.OutOrStdout(), struct {
 				epochRecord
 				remains
@@ -230,7 +230,7 @@ func retireCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Print(cmd, o.JSON, struct {
+			return cli.Print(cmd, struct {
 				epochRecord
 				Batches uint64 `json:"erased_batches"`
 			}{epochJSON(r.GetEpoch()), r.GetErasedBatches()}, "party %s: epoch %d is retired, and %d batches under it erased\n", o.Party, q.GetEpoch(), r.GetErasedBatches())

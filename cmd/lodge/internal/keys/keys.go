@@ -75,7 +75,7 @@ func keysListCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.JSON, keysJSON(r), func(w io.Writer) error {
+			return cli.Write(cmd, keysJSON(r), func(w io.Writer) error {
 				if len(r.GetAway()) > 0 {
 					fmt.Fprintf(cmd.ErrOrStderr(), "unavailable: %s\n", strings.Join(r.GetAway(), ", "))
 				}

@@ -48,7 +48,7 @@ func macKeysListCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if o.JSON {
+			if cli.JSON(cmd) {
 				list := struct {
 					Keys []MacKeyRecord `json:"keys"`
 				}{[]MacKeyRecord{}}
@@ -152,7 +152,7 @@ func drawKey(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.Pa
 	if err != nil {
 		return err
 	}
-	return cli.Print(cmd, o.JSON, struct {
+	return cli.Print(cmd, struct {
 		MacKeyRecord
 		Params string `json:"params"`
 		File   string `json:"file"`
@@ -196,7 +196,7 @@ func macKeysReportCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Print(cmd, o.JSON, struct {
+			return cli.Print(cmd, struct {
 				MacKeyRecord
 				Batches uint32 `json:"batches"`
 			}{macKeyJSON(r.GetKey()), r.GetBatches()}, "party %s: MAC key %s is burnt, and %d batches under it erased\n", o.Party, args[0], r.GetBatches())
@@ -217,7 +217,7 @@ func showMACKey(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli
 	if err != nil {
 		return err
 	}
-	return cli.Print(cmd, o.JSON, struct {
+	return cli.Print(cmd, struct {
 		MacKeyRecord
 		remains
 		DryRun bool `json:"dry_run"`

@@ -25,7 +25,7 @@ func paramsCommand() *cobra.Command {
 }
 
 func paramsListCommand() *cobra.Command {
-	var asJSON, all bool
+	var all bool
 	cmd := cli.Command("list", func(cmd *cobra.Command, _ []string) error {
 		var list []setSummary
 		for _, s := range params.Sets() {
@@ -34,7 +34,7 @@ func paramsListCommand() *cobra.Command {
 			}
 		}
 		thresholds := thresholdSets(all)
-		if asJSON {
+		if cli.JSON(cmd) {
 			both := []any{}
 			for _, s := range list {
 				both = append(both, s)
@@ -66,39 +66,38 @@ func paramsListCommand() *cobra.Command {
 		fmt.Fprintln(cmd.OutOrStdout(), "\nFor multi-key ciphertexts of bits, under keys that parties make by themselves:")
 		return printMultikeySets(cmd.OutOrStdout(), multikeySets(all))
 	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.Flags().Bool("json", false, "write JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "include the insecure sets for tests")
 	return cmd
 }
 
 func paramsShowCommand() *cobra.Command {
-	var asJSON bool
 	var field string
 	var use params.Use
 	cmd := cli.Command("show", func(cmd *cobra.Command, args []string) error {
 		if set, err := lwe.Lookup(args[0]); err == nil {
-			return showThresholdSet(cmd, set, field, asJSON)
+			return showThresholdSet(cmd, set, field)
 		}
 		if set, err := bgv.Lookup(args[0]); err == nil {
-			return showBGVSet(cmd, set, field, asJSON)
+			return showBGVSet(cmd, set, field)
 		}
 		if set, err := multikey.Lookup(args[0]); err == nil {
-			return showMultikeySet(cmd, set, field, asJSON)
+			return showMultikeySet(cmd, set, field)
 		}
 		s, err := params.Lookup(args[0])
 		if err != nil {
 			return err
 		}
 		if field != "" {
-			return showUse(cmd.OutOrStdout(), s, field, use, asJSON)
+			return showUse(cmd, s, field, use)
 		}
 		detail, err := describe(s)
 		if err != nil {
 			return err
 		}
-		return cli.Write(cmd, asJSON, detail, func(w io.Writer) error { return printDetail(w, detail) })
+		return cli.Write(cmd, detail, func(w io.Writer) error { return printDetail(w, detail) })
 	}, cli.AllSetWords)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.Flags().Bool("json", false, "write JSON")
 	cmd.Flags().StringVar(&field, "field", "", "show the bounds for this field")
 	cli.Complete(cmd, "field", cli.FieldWords)
 	cmd.Flags().IntVar(&use.Parties, "parties", 3, "number of parties, with --field")
@@ -314,7 +313,7 @@ type termDetail struct {
 	Meaning string  `json:"meaning"`
 }
 
-func showUse(w io.Writer, s *params.Set, field string, use params.Use, asJSON bool) error {
+func showUse(cmd *cobra.Command, s *params.Set, field string, use params.Use) error {
 	i, err := params.Resolve(asMade(s), field, use)
 	if err != nil {
 		return err
@@ -329,7 +328,8 @@ func showUse(w io.Writer, s *params.Set, field string, use params.Use, asJSON bo
 	for _, term := range i.Noise {
 		d.Noise = append(d.Noise, termDetail{term.Name, term.Log2, term.Meaning})
 	}
-	if asJSON {
+	w := cmd.OutOrStdout()
+	if cli.JSON(cmd) {
 		return cli.WriteJSON(w, d)
 	}
 	fmt.Fprintf(w, "%s %s, %d parties, d = %d, %d ciphertexts per proof, inner length %d\n\n", s.Name, field, d.Parties,

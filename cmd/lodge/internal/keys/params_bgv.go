@@ -93,7 +93,7 @@ type bgvDetail struct {
 }
 
 // showBGVSet prints a BGV set.
-func showBGVSet(cmd *cobra.Command, set *bgv.Set, field string, asJSON bool) error {
+func showBGVSet(cmd *cobra.Command, set *bgv.Set, field string) error {
 	if field != "" {
 		return cli.Invalid("remove it", "--field with a set for threshold keys, which has no fields")
 	}
@@ -120,7 +120,7 @@ func showBGVSet(cmd *cobra.Command, set *bgv.Set, field string, asJSON bool) err
 		d.Uses = append(d.Uses, u)
 	}
 	w := cmd.OutOrStdout()
-	if asJSON {
+	if cli.JSON(cmd) {
 		return cli.WriteJSON(w, d)
 	}
 	if err := printBGVSets(w, []*bgvSummary{summary}); err != nil {

@@ -99,7 +99,7 @@ func printMultikeySets(w io.Writer, list []*multikeySummary) error {
 }
 
 // showMultikeySet prints a set for multi-key ciphertexts and the decryption by each quorum.
-func showMultikeySet(cmd *cobra.Command, set *multikey.Set, field string, asJSON bool) error {
+func showMultikeySet(cmd *cobra.Command, set *multikey.Set, field string) error {
 	if field != "" {
 		return cli.Invalid("remove it", "--field with a set for multi-key ciphertexts, which has no fields")
 	}
@@ -108,7 +108,7 @@ func showMultikeySet(cmd *cobra.Command, set *multikey.Set, field string, asJSON
 		return err
 	}
 	w := cmd.OutOrStdout()
-	if asJSON {
+	if cli.JSON(cmd) {
 		return cli.WriteJSON(w, r)
 	}
 	if err := printMultikeySets(w, []*multikeySummary{r}); err != nil {

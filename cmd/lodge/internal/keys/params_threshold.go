@@ -118,7 +118,7 @@ func bgvForms(s *bgv.Scheme, threshold int) []formRecord {
 }
 
 // showThresholdSet prints a set for threshold keys.
-func showThresholdSet(cmd *cobra.Command, set *lwe.Set, field string, asJSON bool) error {
+func showThresholdSet(cmd *cobra.Command, set *lwe.Set, field string) error {
 	if field != "" {
 		return cli.Invalid("remove it", "--field with a set for threshold keys, which has no fields")
 	}
@@ -137,7 +137,7 @@ func showThresholdSet(cmd *cobra.Command, set *lwe.Set, field string, asJSON boo
 		d.Noise = append(d.Noise, noiseRecord{n, t, noise.LookupFailure(noise.Bootstrapped()), noise.GateFailure(noise.Bootstrapped()), formsOf(s, n, t)})
 	}
 	w := cmd.OutOrStdout()
-	if asJSON {
+	if cli.JSON(cmd) {
 		return cli.WriteJSON(w, d)
 	}
 	if err := printThresholdSets(w, []*thresholdSummary{summary}); err != nil {

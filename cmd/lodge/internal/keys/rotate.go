@@ -163,7 +163,7 @@ func provedSets() (names []string) {
 }
 
 func showRotation(o *cli.Operator, cmd *cobra.Command, q *rotating, plan *keysPlan, found *coordinatorv1.ClusterEpoch, losses []endedAt) error {
-	if o.JSON {
+	if cli.JSON(cmd) {
 		record := rotationJSON(found.GetRotation())
 		if record == nil {
 			record = &rotationRecord{Epoch: q.epoch, State: "new"}
@@ -186,7 +186,7 @@ func showRotation(o *cli.Operator, cmd *cobra.Command, q *rotating, plan *keysPl
 // followRotation starts the replacement of an epoch, or finds a running one, and shows its progress
 // until it ends.
 func followRotation(o *cli.Operator, cmd *cobra.Command, c *cli.Coordinator, q *coordinatorv1.RotateKeysRequest) (*coordinatorv1.Rotation, error) {
-	p := cli.ProgressOf(cmd, o.JSON)
+	p := cli.ProgressOf(cmd)
 	defer p.Done()
 	ask, cancel := context.WithTimeout(cmd.Context(), cli.CallTime)
 	asked, err := c.RotateKeys(ask, q)
@@ -236,7 +236,7 @@ func askRotation(c *cli.Coordinator, ctx context.Context, q *coordinatorv1.Rotat
 }
 
 func writeRotation(o *cli.Operator, cmd *cobra.Command, q *rotating, r *coordinatorv1.Rotation, ends []endedAt) error {
-	return cli.Write(cmd, o.JSON, rotationReport{rotationRecord: *rotationJSON(r), Old: q.way(), Parties: ends}, func(w io.Writer) error {
+	return cli.Write(cmd, rotationReport{rotationRecord: *rotationJSON(r), Old: q.way(), Parties: ends}, func(w io.Writer) error {
 		fmt.Fprintf(w, "epoch %d replaces epoch %d, and %d policies have moved to it\n", r.GetSuccessor(), r.GetEpoch(), r.GetPolicies())
 		if q.erases() {
 			return printEnding(w, &q.ending, ends)

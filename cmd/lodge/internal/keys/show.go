@@ -126,7 +126,7 @@ func keysShowCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.JSON, r, func(w io.Writer) error { return r.print(w) })
+			return cli.Write(cmd, r, func(w io.Writer) error { return r.print(w) })
 		})
 	}, o.CompleteThreshold)
 }

@@ -1,11 +1,8 @@
 package linear
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,15 +12,13 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/engine/linear"
-	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // multiplier holds the connection flags of the commands of linear algebra, which call a party as
 // one client.
 type multiplier struct {
-	cluster, client, party, set string
-	json                        bool
+	cli.ClientFlags
+	party, set string
 }
 
 // linearCommand returns `lodge linear`.
@@ -31,11 +26,9 @@ func linearCommand() *cobra.Command {
 	o := &multiplier{}
 	cmd := cli.Command("linear", nil)
 	f := cmd.PersistentFlags()
-	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
-	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
+	o.Flags(f)
 	f.StringVar(&o.party, "party", "", "party that multiplies (default: the client's own, or else the first)")
 	f.StringVar(&o.set, "set", "", "parameter set (default "+linear.DefaultProduct+" for encrypted matrices, and "+linear.DefaultVector+" for shares)")
-	f.BoolVar(&o.json, "json", false, "write JSON")
 	cli.Complete(cmd, "set", linear.Names)
 	cmd.AddCommand(o.setsCommand(), o.multiplyCommand(), o.vectorCommand(), o.batchCommand(), o.splitCommand(), o.joinCommand())
 	return cmd
@@ -43,30 +36,17 @@ func linearCommand() *cobra.Command {
 
 // do connects to the party and calls f.
 func (o *multiplier) do(f func(*linearclient.Client) error) error {
-	path := o.client
-	if path == "" {
-		path = filepath.Join(cli.ClusterDir(o.cluster), "clients", devnet.App+".yaml")
-	}
-	config, err := lodge.Load(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return rpc.Errorf(rpc.NotFound, "name a directory that `lodge init` wrote with --cluster or $"+cli.ClusterVariable+", or a client's configuration with --client", "%v", err)
-	}
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	party := o.party
-	for i, s := range config.Parties {
-		if party == fmt.Sprint(i) || party == "" && config.Party == "" && i == 0 {
-			party = s.Name
-			break
+	dial := func(config lodge.Config) (*linearclient.Client, error) {
+		party := o.party
+		for i, s := range config.Parties {
+			if party == fmt.Sprint(i) || party == "" && config.Party == "" && i == 0 {
+				party = s.Name
+				break
+			}
 		}
+		return linearclient.Dial(config, party)
 	}
-	c, err := linearclient.Dial(config, party)
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	defer c.Close()
-	return cli.FromClient(f(c))
+	return cli.As(&o.ClientFlags, dial, func(c *linearclient.Client, _ lodge.Config) error { return f(c) })
 }
 
 // scheme returns the selected set.
@@ -99,7 +79,7 @@ func (o *multiplier) setsCommand() *cobra.Command {
 				list = append(list, linearSet{s.Name, s.N(), s.LogQ(), s.T, s.HasProof(), fmt.Sprintf("%x", s.Hash())})
 			}
 		}
-		return cli.Write(cmd, o.json, list, func(w io.Writer) error {
+		return cli.Write(cmd, list, func(w io.Writer) error {
 			return cli.PrintTable(w, "", "NAME\tDEGREE\tLOG2 Q\tT\tINPUTS\tHASH", list, func(s linearSet) []any {
 				inputs := "not proved"
 				if s.Proved {
@@ -126,7 +106,7 @@ type linearReport struct {
 }
 
 func (o *multiplier) print(cmd *cobra.Command, r *linearReport) error {
-	return cli.Print(cmd, o.json, r, "%s: %v, in %.1f s, %s sent and %s received, set %s, security %s, distance 2^%.0f\n",
+	return cli.Print(cmd, r, "%s: %v, in %.1f s, %s sent and %s received, set %s, security %s, distance 2^%.0f\n",
 		r.Out, r.Shape, r.Seconds, cli.Size(float64(r.UpBytes)), cli.Size(float64(r.DownBytes)), r.Set, r.Security, r.LogDistance)
 }
 
@@ -159,7 +139,7 @@ func (o *multiplier) multiplyCommand() *cobra.Command {
 		if len(leftShape) != 2 || len(rightShape) != 2 || leftShape[1] != rightShape[0] {
 			return cli.Invalid("name matrices of r x k and k x c", "%s is of shape %v and %s of %v", args[0], leftShape, args[1], rightShape)
 		}
-		began, p := time.Now(), cli.ProgressOf(cmd, o.json)
+		began, p := time.Now(), cli.ProgressOf(cmd)
 		defer p.Done()
 		product := &linearclient.Product{
 			Set: scheme.Name, Rows: leftShape[0], Inner: leftShape[1], Cols: rightShape[1], Left: left, Right: right,

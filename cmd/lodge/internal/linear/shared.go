@@ -44,7 +44,7 @@ func (x *end) ends(cmd *cobra.Command, set string) (linearclient.Ends, func(), e
 		return e, nil, cli.Invalid("name the client at the other end", "no --with")
 	}
 	copy(e.Run[:], id)
-	p := cli.ProgressOf(cmd, x.json)
+	p := cli.ProgressOf(cmd)
 	e.Progress = show(p)
 	return e, p.Done, newShare(x.out)
 }

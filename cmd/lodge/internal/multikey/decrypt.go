@@ -1,15 +1,13 @@
 package multikey
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	mkclient "github.com/lodge-mpc/lodge/clients/go/multikey"
@@ -17,19 +15,15 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	engine "github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/services/host/config"
-	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // mkDecrypting holds the flags of `lodge mk decrypt`.
 type mkDecrypting struct {
-	cluster, client, roster string
-	json                    bool
-	epoch                   uint64
-	parties                 []string
-	recipient, out          string
-	provenance              string
+	cli.ClientFlags
+	roster, recipient, out, provenance string
+	epoch                              uint64
+	parties                            []string
 }
 
 // mkDecryptReport is the JSON outcome of `lodge mk decrypt`.
@@ -45,29 +39,25 @@ func mkDecryptCommand() *cobra.Command {
 	o := &mkDecrypting{}
 	cmd := cli.Command("decrypt", func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) })
 	f := cmd.Flags()
-	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
-	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
-	f.StringVar(&o.roster, "roster", "", "roster (default CLUSTER/roster.yaml)")
-	f.BoolVar(&o.json, "json", false, "write JSON")
-	f.Uint64Var(&o.epoch, "epoch", 0, "epoch of the group (default: the newest that is active)")
+	o.flags(f)
 	f.StringSliceVar(&o.parties, "quorum", nil, "parties that decrypt, including the owners, by name or index (default: as few as possible)")
 	f.StringVar(&o.recipient, "recipient", "", "file with the public key that answers are sealed to")
 	f.StringVar(&o.out, "out", "", "file to create (default: standard output)")
 	f.StringVar(&o.provenance, "provenance", "", "`file` with the signature of an attester, from `lodge mk attest`")
-	cli.CompleteList(cmd, "quorum", func() []string { return (&cli.Operator{Cluster: o.cluster, Client: o.client}).CompleteParties() })
+	cli.CompleteList(cmd, "quorum", o.CompleteParties)
 	return cmd
+}
+
+// flags adds the flags that select the group.
+func (o *mkDecrypting) flags(f *pflag.FlagSet) {
+	o.ClientFlags.Flags(f)
+	f.StringVar(&o.roster, "roster", "", "roster (default CLUSTER/roster.yaml)")
+	f.Uint64Var(&o.epoch, "epoch", 0, "epoch of the group (default: the newest that is active)")
 }
 
 // do reads a file of ciphertexts, connects to the parties, and calls f.
 func (o *mkDecrypting) do(file string, f func(*mkclient.Client, []*engine.Ciphertext) error) error {
-	dir := cli.ClusterDir(o.cluster)
-	or := func(path string, elements ...string) string {
-		if path != "" {
-			return path
-		}
-		return filepath.Join(append([]string{dir}, elements...)...)
-	}
-	roster, err := config.LoadRoster(or(o.roster, cli.RosterFile))
+	roster, err := config.LoadRoster((&cli.Operator{Cluster: o.Cluster}).Path(o.roster, cli.RosterFile))
 	if err != nil {
 		return cli.MissingFile(err)
 	}
@@ -75,28 +65,11 @@ func (o *mkDecrypting) do(file string, f func(*mkclient.Client, []*engine.Cipher
 	if err != nil {
 		return err
 	}
-	in, err := os.Open(file)
+	groups, err := cli.Read(file, func(r io.Reader) ([]mkclient.Group, error) { return mkclient.Read(r, context.Scheme) })
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	groups, err := mkclient.Read(in, context.Scheme)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	client, err := lodge.Load(or(o.client, "clients", devnet.App+".yaml"))
-	if errors.Is(err, os.ErrNotExist) {
-		return rpc.Errorf(rpc.NotFound, "name a directory that `lodge init` wrote with --cluster, or a client's configuration with --client", "%v", err)
-	}
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	c, err := mkclient.Dial(client)
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	defer c.Close()
-	return cli.FromClient(f(c, mkclient.Ciphertexts(groups)))
+	return cli.As(&o.ClientFlags, mkclient.Dial, func(c *mkclient.Client, _ lodge.Config) error { return f(c, mkclient.Ciphertexts(groups)) })
 }
 
 func (o *mkDecrypting) run(cmd *cobra.Command, file string) error {
@@ -109,9 +82,11 @@ func (o *mkDecrypting) run(cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	word, err := readProvenance(o.provenance)
-	if err != nil {
-		return err
+	var word *threshold.Provenance
+	if o.provenance != "" {
+		if word, err = cli.Read(o.provenance, threshold.ReadProvenance); err != nil {
+			return err
+		}
 	}
 	return o.do(file, func(c *mkclient.Client, list []*engine.Ciphertext) error {
 		names := c.Threshold.Parties()
@@ -145,7 +120,7 @@ func (o *mkDecrypting) sealed(cmd *cobra.Command, file string, took time.Duratio
 	for i, a := range got.Answers {
 		r.Add(&threshold.Result{Quorum: got.Quorums[i], Answers: a}, names)
 	}
-	return r.WriteSealed(cmd, f, o.out, o.json)
+	return r.WriteSealed(cmd, f, o.out)
 }
 
 // write writes the bits to standard output or to the output file.
@@ -155,7 +130,7 @@ func (o *mkDecrypting) write(cmd *cobra.Command, file string, got *mkclient.Decr
 		r.Quorums = append(r.Quorums, strings.Fields(cli.NameList(q, names)))
 	}
 	text := func(w io.Writer) error {
-		if o.json {
+		if cli.JSON(cmd) {
 			return cli.WriteJSON(w, r)
 		}
 		_, err := fmt.Fprintln(w, r.Bits)
@@ -165,23 +140,6 @@ func (o *mkDecrypting) write(cmd *cobra.Command, file string, got *mkclient.Decr
 		return text(cmd.OutOrStdout())
 	}
 	return cli.WriteNewFile(o.out, 0o600, text)
-}
-
-// readProvenance reads the signature of an attester; nil without a file.
-func readProvenance(file string) (*threshold.Provenance, error) {
-	if file == "" {
-		return nil, nil //nolint:nilnil // no word is given
-	}
-	in, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	word, err := threshold.ReadProvenance(in)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, cli.FromClient(err))
-	}
-	return word, nil
 }
 
 func mkAttestCommand() *cobra.Command {
@@ -201,15 +159,11 @@ func mkAttestCommand() *cobra.Command {
 			if err := cli.WriteNewFile(o.out, 0o644, func(w io.Writer) error { _, err := word.WriteTo(w); return err }); err != nil {
 				return err
 			}
-			return cli.Print(cmd, o.json, word, "%s: signature of %s that %q made %s, under epoch %d\n", o.out, attester, circuit, args[0], word.Epoch)
+			return cli.Print(cmd, word, "%s: signature of %s that %q made %s, under epoch %d\n", o.out, attester, circuit, args[0], word.Epoch)
 		})
 	})
 	f := cmd.Flags()
-	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
-	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
-	f.StringVar(&o.roster, "roster", "", "roster (default CLUSTER/roster.yaml)")
-	f.BoolVar(&o.json, "json", false, "write JSON")
-	f.Uint64Var(&o.epoch, "epoch", 0, "epoch of the group (default: the newest that is active)")
+	o.flags(f)
 	f.StringVar(&key, "key", "", "file with the attester's private key, PEM")
 	f.StringVar(&attester, "attester", "", "name of the attester in the parties' configurations")
 	f.StringVar(&circuit, "circuit", "", "circuit that made the ciphertexts")

@@ -123,13 +123,13 @@ func mkEvaluate(o *cli.Operator, cmd *cobra.Command, q *evaluating) error {
 		if err != nil {
 			return cli.FromClient(err)
 		}
-		if o.JSON {
+		if cli.JSON(cmd) {
 			return cli.WriteJSON(cmd.OutOrStdout(), costJSON(cost))
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", describeCost(cost))
 		return err
 	}
-	progress := cli.ProgressOf(cmd, o.JSON)
+	progress := cli.ProgressOf(cmd)
 	defer progress.Done()
 	groups, j, err := p.Evaluate(cmd.Context(), r, func(j *multikeyv1.EvaluationJob) {
 		progress.Show(fmt.Sprintf("%s: %d of %d gates, %d bootstraps in all", cli.Word(j.GetState()), j.GetDone(), j.GetCost().GetGates(), j.GetCost().GetBootstraps()), false)
@@ -143,7 +143,7 @@ func mkEvaluate(o *cli.Operator, cmd *cobra.Command, q *evaluating) error {
 	}
 	out := evaluationJSON(j)
 	out.File = q.out
-	return cli.Print(cmd, o.JSON, out, "%s: %d ciphertexts in %.1f s, digest %s\n", q.out, len(mkclient.Ciphertexts(groups)), out.Seconds, out.Result)
+	return cli.Print(cmd, out, "%s: %d ciphertexts in %.1f s, digest %s\n", q.out, len(mkclient.Ciphertexts(groups)), out.Seconds, out.Result)
 }
 
 // describeCost describes the cost of an evaluation in one line.
@@ -173,7 +173,7 @@ func mkJobsCommand(o *cli.Operator) *cobra.Command {
 		for _, j := range jobs {
 			list = append(list, evaluationJSON(j))
 		}
-		return cli.Write(cmd, o.JSON, map[string][]evaluationRecord{"evaluations": list}, func(w io.Writer) error {
+		return cli.Write(cmd, map[string][]evaluationRecord{"evaluations": list}, func(w io.Writer) error {
 			return cli.PrintTable(w, "", "REQUEST\tSTATE\tGATES\tBOOTSTRAPS\tRESULT", list, func(r evaluationRecord) []any {
 				return []any{r.Request, r.State, fmt.Sprintf("%d/%d", r.Done, r.Cost.Gates), r.Cost.Bootstraps, r.Result}
 			})

@@ -73,7 +73,7 @@ func mkKeysGenerateCommand(o *cli.Operator, name string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.JSON, k, func(w io.Writer) error { return printOwnKeys(cmd, []*mkclient.OwnKeys{k}) })
+			return cli.Write(cmd, k, func(w io.Writer) error { return printOwnKeys(cmd, []*mkclient.OwnKeys{k}) })
 		})
 	})
 }
@@ -85,7 +85,7 @@ func mkKeysListCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.JSON, struct {
+			return cli.Write(cmd, struct {
 				Keys []*mkclient.OwnKeys `json:"keys"`
 			}{append([]*mkclient.OwnKeys{}, list...)}, func(w io.Writer) error {
 				if len(list) == 0 {
@@ -127,7 +127,7 @@ func mkKeysDestroyCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.JSON, k, func(w io.Writer) error { return printOwnKeys(cmd, []*mkclient.OwnKeys{k}) })
+			return cli.Write(cmd, k, func(w io.Writer) error { return printOwnKeys(cmd, []*mkclient.OwnKeys{k}) })
 		})
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, for the party's records")

@@ -28,7 +28,6 @@ type netlistRecord struct {
 // mkNetlistCommand returns `lodge mk netlist`.
 func mkNetlistCommand() *cobra.Command {
 	cmd := cli.Command("netlist", nil)
-	var asJSON bool
 	check := cli.Command("check", func(cmd *cobra.Command, args []string) error {
 		n, err := readNetlist(args[0])
 		if err != nil {
@@ -40,10 +39,10 @@ func mkNetlistCommand() *cobra.Command {
 		}
 		digest := n.Digest()
 		r := netlistRecord{args[0], fmt.Sprintf("%x", digest), n.Inputs, n.Outputs, len(n.Gates), p.Gates(), p.Depth(), p.Bootstraps()}
-		return cli.Print(cmd, asJSON, r, "%s: inputs of %v bits, outputs of %v; of %d gates %d are computed, in %d levels, with %d bootstraps\ndigest %s\n",
+		return cli.Print(cmd, r, "%s: inputs of %v bits, outputs of %v; of %d gates %d are computed, in %d levels, with %d bootstraps\ndigest %s\n",
 			r.File, r.Inputs, r.Outputs, r.Written, r.Gates, r.Levels, r.Bootstraps, r.Digest)
 	})
-	check.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	check.Flags().Bool("json", false, "write JSON")
 	var usage []string
 	for _, e := range circuit.Examples() {
 		usage = append(usage, "  "+e.Name+" "+strings.ToUpper(strings.Join(e.Arguments, " ")))

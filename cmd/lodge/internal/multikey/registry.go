@@ -58,7 +58,7 @@ func mkRegistryFetch(o *cli.Operator, cmd *cobra.Command, name, out string) erro
 		return err
 	}
 	defer c.Conn.Close()
-	progress := cli.ProgressOf(cmd, o.JSON)
+	progress := cli.ProgressOf(cmd)
 	defer progress.Done()
 	k, err := p.Keys(cmd.Context(), multikey.KeyID(id), func(chunks, of int) { progress.Show(fmt.Sprintf("%d of %d chunks", chunks, of), false) })
 	progress.Done()
@@ -80,7 +80,7 @@ func mkRegistryFetch(o *cli.Operator, cmd *cobra.Command, name, out string) erro
 	if err != nil {
 		return err
 	}
-	return cli.Print(cmd, o.JSON, map[string]string{"file": out, "key": name}, "%s: keys %s\n", out, name)
+	return cli.Print(cmd, map[string]string{"file": out, "key": name}, "%s: keys %s\n", out, name)
 }
 
 func mkRegistryList(o *cli.Operator, cmd *cobra.Command) error {
@@ -100,7 +100,7 @@ func mkRegistryList(o *cli.Operator, cmd *cobra.Command) error {
 	for _, k := range keys {
 		out.Keys = append(out.Keys, publishedRecord{k.GetName(), k.GetVersion(), hex.EncodeToString(k.GetKey()), k.GetState(), k.GetPresent(), k.GetWeakOwner()})
 	}
-	return cli.Write(cmd, o.JSON, out, func(w io.Writer) error {
+	return cli.Write(cmd, out, func(w io.Writer) error {
 		t := cli.NewTable(w)
 		fmt.Fprintln(t, "OWNER\tVERSION\tSTATE\tHERE\tKEY")
 		for _, k := range out.Keys {

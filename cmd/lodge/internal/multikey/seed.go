@@ -130,7 +130,6 @@ func seedRevealCommand() *cobra.Command {
 
 func seedCombineCommand() *cobra.Command {
 	var out string
-	var asJSON bool
 	cmd := cli.Command("combine", func(cmd *cobra.Command, args []string) error {
 		var list []*toss.Reveal
 		for _, path := range args {
@@ -147,17 +146,16 @@ func seedCombineCommand() *cobra.Command {
 		if err := writeBytes(out, 0o644, t.Bytes()); err != nil {
 			return err
 		}
-		return printSeed(cmd.OutOrStdout(), newSeedRecord(t), asJSON)
+		return printSeed(cmd, newSeedRecord(t))
 	})
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.Flags().Bool("json", false, "write JSON")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
 }
 
 func seedVerifyCommand() *cobra.Command {
 	var roster string
-	var asJSON bool
 	cmd := cli.Command("verify", func(cmd *cobra.Command, args []string) error {
 		t, err := cli.ReadTranscript(args[0])
 		if err != nil {
@@ -169,10 +167,10 @@ func seedVerifyCommand() *cobra.Command {
 				return err
 			}
 		}
-		return printSeed(cmd.OutOrStdout(), r, asJSON)
+		return printSeed(cmd, r)
 	})
 	cmd.Flags().StringVar(&roster, "roster", "", "roster that contains the seed")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.Flags().Bool("json", false, "write JSON")
 	return cmd
 }
 
@@ -184,18 +182,17 @@ func newSeedRecord(t *toss.Transcript) seedRecord {
 	return r
 }
 
-func printSeed(w io.Writer, r seedRecord, asJSON bool) error {
-	if asJSON {
-		return cli.WriteJSON(w, r)
-	}
-	for _, f := range r.Founders {
-		fmt.Fprintln(w, "founder", f)
-	}
-	if len(r.Joined) > 0 {
-		fmt.Fprintln(w, "took no part:", strings.Join(r.Joined, ", "))
-	}
-	_, err := fmt.Fprintf(w, "toss %s; in the roster of all:\nmultikey:\n  set: %s\n  seed: %s\n", r.Label, r.Set, r.Seed)
-	return err
+func printSeed(cmd *cobra.Command, r seedRecord) error {
+	return cli.Write(cmd, r, func(w io.Writer) error {
+		for _, f := range r.Founders {
+			fmt.Fprintln(w, "founder", f)
+		}
+		if len(r.Joined) > 0 {
+			fmt.Fprintln(w, "took no part:", strings.Join(r.Joined, ", "))
+		}
+		_, err := fmt.Fprintf(w, "toss %s; in the roster of all:\nmultikey:\n  set: %s\n  seed: %s\n", r.Label, r.Set, r.Seed)
+		return err
+	})
 }
 
 // entriesOf returns the founders of entry files.

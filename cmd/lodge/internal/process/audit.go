@@ -33,7 +33,6 @@ func auditCommand() *cobra.Command {
 }
 
 func auditVerifyCommand() *cobra.Command {
-	var asJSON bool
 	var heads []string
 	cmd := cli.Command("verify", func(cmd *cobra.Command, args []string) error {
 		var known []audit.Hash
@@ -49,7 +48,7 @@ func auditVerifyCommand() *cobra.Command {
 		if err != nil && !errors.As(err, new(*fs.PathError)) {
 			err = rpc.Errorf(cli.CheckFailed, "keep this log unchanged, and compare it with a backup", "%v", err)
 		}
-		if cli.Hold(cmd); asJSON {
+		if cli.Hold(cmd); cli.JSON(cmd) {
 			r := auditReport{Summary: sum, OK: err == nil}
 			if werr := cli.WriteJSON(w, r); werr != nil {
 				return werr
@@ -63,12 +62,11 @@ func auditVerifyCommand() *cobra.Command {
 		return err
 	})
 	cmd.Flags().StringSliceVar(&heads, "head", nil, "hash of an entry that must be in the log; may be repeated")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write the result as JSON")
+	cmd.Flags().Bool("json", false, "write the result as JSON")
 	return cmd
 }
 
 func auditShowCommand() *cobra.Command {
-	var asJSON bool
 	var tail int
 	cmd := cli.Command("show", func(cmd *cobra.Command, args []string) error {
 		if tail < 1 || tail > maxTail {
@@ -78,7 +76,7 @@ func auditShowCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if !asJSON {
+		if !cli.JSON(cmd) {
 			return printEntries(cmd.OutOrStdout(), entries)
 		}
 		for _, e := range entries {
@@ -89,7 +87,7 @@ func auditShowCommand() *cobra.Command {
 		return nil
 	})
 	cmd.Flags().IntVar(&tail, "tail", 20, "how many")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write every entry as one line of JSON")
+	cmd.Flags().Bool("json", false, "write every entry as one line of JSON")
 	return cmd
 }
 

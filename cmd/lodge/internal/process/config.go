@@ -43,7 +43,6 @@ type settingReport struct {
 }
 
 func configCheckCommand() *cobra.Command {
-	var asJSON bool
 	var set []string
 	cmd := cli.Command("check", func(cmd *cobra.Command, args []string) error {
 		list, bad, absent := []configReport{}, 0, 0
@@ -59,7 +58,7 @@ func configCheckCommand() *cobra.Command {
 			list = append(list, r)
 		}
 		w := cmd.OutOrStdout()
-		if asJSON {
+		if cli.JSON(cmd) {
 			if err := cli.WriteJSON(w, map[string]any{"files": list}); err != nil {
 				return err
 			}
@@ -75,7 +74,7 @@ func configCheckCommand() *cobra.Command {
 			return cli.Invalid("correct them as docs/operations/operate.md describes", "%d of %d files are invalid", bad, len(args))
 		}
 	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.Flags().Bool("json", false, "write JSON")
 	cli.SetFlag(cmd, &set)
 	return cmd
 }
@@ -183,7 +182,6 @@ func printWarnings(w io.Writer, r configReport) {
 }
 
 func configKeysCommand() *cobra.Command {
-	var asJSON bool
 	cmd := cli.Command("keys", func(cmd *cobra.Command, args []string) error {
 		keys := config.Keys(new(config.PartyFile))
 		switch args[0] {
@@ -193,13 +191,13 @@ func configKeysCommand() *cobra.Command {
 			keys = config.Keys(new(config.EvaluatorFile))
 		}
 		w := cmd.OutOrStdout()
-		if asJSON {
+		if cli.JSON(cmd) {
 			return cli.WriteJSON(w, map[string]any{"keys": keys})
 		}
 		return cli.PrintTable(w, "", "KEY\tTYPE\tVARIABLE", keys, func(k config.Key) []any {
 			return []any{k.Name, k.Type, k.Variable}
 		})
 	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.Flags().Bool("json", false, "write JSON")
 	return cmd
 }

@@ -82,7 +82,7 @@ func diagnose(o *cli.Operator, cmd *cobra.Command, d doctor.Options, quiet bool)
 	d.Found = func(f doctor.Finding) {
 		f.What, f.Next = cli.OneLine(f.What), cli.OneLine(f.Next)
 		r.add(f)
-		if o.JSON || quiet && f.Status == doctor.OK {
+		if cli.JSON(cmd) || quiet && f.Status == doctor.OK {
 			return
 		}
 		text := f.What
@@ -92,7 +92,7 @@ func diagnose(o *cli.Operator, cmd *cobra.Command, d doctor.Options, quiet bool)
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Status, f.Subject, f.Check, text)
 	}
 	doctor.Examine(cmd.Context(), d)
-	if cli.Hold(cmd); o.JSON {
+	if cli.Hold(cmd); cli.JSON(cmd) {
 		if err := cli.WriteJSON(cmd.OutOrStdout(), r); err != nil {
 			return err
 		}

@@ -28,7 +28,6 @@ type enrolReport struct {
 // enrolCommand returns `lodge enrol`.
 func enrolCommand() *cobra.Command {
 	o := enrol.Options{}
-	var asJSON bool
 	cmd := cli.Command("enrol", func(cmd *cobra.Command, args []string) error {
 		if !slices.Contains(enrol.Roles, o.Role) {
 			return cli.Invalid("write one of "+strings.Join(enrol.Roles, ", "), "--role %q", o.Role)
@@ -42,7 +41,7 @@ func enrolCommand() *cobra.Command {
 			r.Public = append(r.Public, enrol.EntryFile)
 		}
 		w := cmd.OutOrStdout()
-		if asJSON {
+		if cli.JSON(cmd) {
 			return cli.WriteJSON(w, r)
 		}
 		_, err = fmt.Fprintf(w, "wrote to %s\n"+
@@ -56,7 +55,7 @@ func enrolCommand() *cobra.Command {
 	f.StringVar(&o.Address, "address", "", "host:port at which other processes reach the party or the coordinator")
 	f.StringVar(&o.Identity, "identity", "", "URI or DNS name in its certificate (default spiffe://lodge/ROLE/NAME)")
 	f.StringSliceVar(&o.Hosts, "host", nil, "further host names and addresses in its certificate")
-	f.BoolVar(&asJSON, "json", false, "write the result as JSON")
+	f.Bool("json", false, "write the result as JSON")
 	return cmd
 }
 
@@ -112,7 +111,6 @@ type rosterMember struct {
 }
 
 func rosterShowCommand() *cobra.Command {
-	var asJSON bool
 	cmd := cli.Command("show", func(cmd *cobra.Command, args []string) error {
 		roster, err := config.LoadRoster(filepath.Clean(args[0]))
 		if err != nil {
@@ -125,7 +123,7 @@ func rosterShowCommand() *cobra.Command {
 			r.Parties = append(r.Parties, rosterMember{Name: m.Name, Address: m.Address, Identity: m.Identity, SigningKey: m.SigningKey})
 		}
 		w := cmd.OutOrStdout()
-		if asJSON {
+		if cli.JSON(cmd) {
 			return cli.WriteJSON(w, r)
 		}
 		t := cli.NewTable(w)
@@ -138,6 +136,6 @@ func rosterShowCommand() *cobra.Command {
 		_, err = fmt.Fprintf(w, "digest %s\n", r.Digest)
 		return err
 	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.Flags().Bool("json", false, "write JSON")
 	return cmd
 }

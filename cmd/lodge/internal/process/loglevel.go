@@ -77,7 +77,7 @@ func logLevel(o *cli.Operator, cmd *cobra.Command, at []string, q *statusv1.SetL
 		}
 		list = append(list, r)
 	}
-	if o.JSON {
+	if cli.JSON(cmd) {
 		err = cli.WriteJSON(cmd.OutOrStdout(), struct {
 			Processes []levelRecord `json:"processes"`
 		}{list})

@@ -31,7 +31,6 @@ type InitReport struct {
 // initCommand returns `lodge init`.
 func initCommand() *cobra.Command {
 	o := devnet.Options{}
-	var asJSON bool
 	cmd := cli.Command("init", func(cmd *cobra.Command, args []string) error {
 		if err := cli.RefuseLegacy(append([]string{o.Multikey}, o.Params...)...); err != nil {
 			return err
@@ -41,7 +40,7 @@ func initCommand() *cobra.Command {
 			return err
 		}
 		w := cmd.OutOrStdout()
-		if asJSON {
+		if cli.JSON(cmd) {
 			return cli.WriteJSON(w, InitReport{Dir: c.Dir, Coordinator: c.Coordinator, Parties: c.Parties, Clients: c.Clients})
 		}
 		fmt.Fprintf(w, "wrote %d parties and a coordinator to %s; start them with\n", o.Parties, c.Dir)
@@ -68,7 +67,7 @@ func initCommand() *cobra.Command {
 	f.StringVar(&o.Multikey, "multikey", "", "pin a context of multi-key ciphertexts, with this set")
 	f.BoolVar(&o.Dev, "dev", false, "accept key generation that is only passively secure, including threshold keys")
 	f.BoolVar(&o.Insecure, "allow-insecure-params", false, "accept parameter sets for tests")
-	f.BoolVar(&asJSON, "json", false, "write the result as JSON")
+	f.Bool("json", false, "write the result as JSON")
 	cli.Complete(cmd, "params", cli.AllSetWords)
 	return cmd
 }

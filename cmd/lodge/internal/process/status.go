@@ -46,7 +46,7 @@ func fetchStatus(o *cli.Operator, cmd *cobra.Command) error {
 		return rpc.Errorf(rpc.Unavailable, "check that they run; `lodge doctor` prints details", "no process of the cluster responds")
 	}
 	jobs, err := waiting(cmd.Context(), answers[0])
-	return cli.Write(cmd, o.JSON, statusJSON(answers, jobs), func(w io.Writer) error {
+	return cli.Write(cmd, statusJSON(answers, jobs), func(w io.Writer) error {
 		now := time.Now()
 		if werr := printStatus(w, answers, now); werr != nil {
 			return werr

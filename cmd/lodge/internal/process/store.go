@@ -30,7 +30,6 @@ const lookAgain = 200 * time.Millisecond
 type storeFlags struct {
 	config   string
 	auditDir string // of the party, after its configuration was loaded
-	json     bool
 	dry      bool
 	wait     time.Duration // timeout for the party to stop
 }
@@ -41,7 +40,7 @@ func storeCommand() *cobra.Command {
 	cmd := cli.Command("store", nil)
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.config, "config", "party.yaml", "configuration of the party")
-	f.BoolVar(&o.json, "json", false, "write JSON")
+	f.Bool("json", false, "write JSON")
 	f.DurationVar(&o.wait, "wait", 0, "wait this long for the party to stop")
 	cmd.AddCommand(o.checkCommand(), o.statsCommand(), o.backupCommand(), o.restoreCommand(), o.rotateCommand(), o.quarantineCommand())
 	return cmd
@@ -153,7 +152,7 @@ func (o *storeFlags) checkCommand() *cobra.Command {
 			return err
 		}
 		defer func() { err = errors.Join(err, v.Close()) }()
-		p := cli.ProgressOf(cmd, o.json)
+		p := cli.ProgressOf(cmd)
 		show := func(done, total int) { p.Show(fmt.Sprintf("read %d of %d", done, total), false) }
 		r.Checked, err = v.Check(r.Deep, show, func(f upkeep.Finding) { r.List = append(r.List, f) })
 		p.Done()

@@ -84,7 +84,7 @@ func (o *storeFlags) backup(cmd *cobra.Command, r *backupReport) (err error) {
 			_ = os.Remove(part)
 		}
 	}()
-	p := cli.ProgressOf(cmd, o.json)
+	p := cli.ProgressOf(cmd)
 	defer p.Done()
 	written := newCounted(p, "written")
 	if _, err := v.Backup(io.MultiWriter(f, written)); err != nil {
@@ -129,7 +129,7 @@ func (o *storeFlags) restore(cmd *cobra.Command, file string, r *restoreReport) 
 		return err
 	}
 	defer in.Close()
-	p := cli.ProgressOf(cmd, o.json)
+	p := cli.ProgressOf(cmd)
 	defer p.Done()
 	stream := io.TeeReader(in, newCounted(p, "read"))
 	opt := upkeep.RestoreOptions{KeepDecryption: r.KeepDecryption, NewAuditLog: r.NewAuditLog, Check: o.dry}

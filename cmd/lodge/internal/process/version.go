@@ -13,14 +13,13 @@ import (
 
 // versionCommand returns `lodge version`.
 func versionCommand() *cobra.Command {
-	var asJSON bool
 	cmd := cli.Command("version", func(cmd *cobra.Command, _ []string) error {
 		r := cli.Build()
 		for _, s := range params.Sets() {
 			hash := s.Hash()
 			r.Sets = append(r.Sets, cli.VersionOfASet{Name: s.Name, Insecure: s.Insecure, Hash: hex.EncodeToString(hash[:])})
 		}
-		return cli.Write(cmd, asJSON, r, func(w io.Writer) error {
+		return cli.Write(cmd, r, func(w io.Writer) error {
 			commit := cli.OrDash(r.Commit)
 			if r.Modified {
 				commit += ", with local changes"
@@ -35,6 +34,6 @@ func versionCommand() *cobra.Command {
 			return t.Flush()
 		})
 	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON, including the parameter sets for tests")
+	cmd.Flags().Bool("json", false, "write JSON, including the parameter sets for tests")
 	return cmd
 }

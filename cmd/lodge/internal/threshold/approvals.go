@@ -40,7 +40,7 @@ func (o *decrypter) approvalsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.json, r, func(w io.Writer) error {
+			return cli.Write(cmd, r, func(w io.Writer) error {
 				for name, why := range r.Away {
 					fmt.Fprintf(cmd.ErrOrStderr(), "unavailable: %s: %s\n", name, cli.OneLine(why))
 				}
@@ -130,7 +130,7 @@ func (o *decrypter) approveCommand() *cobra.Command {
 			if len(r.Parties) == 0 {
 				return failed
 			}
-			return cli.Write(cmd, o.json, r, func(w io.Writer) error {
+			return cli.Write(cmd, r, func(w io.Writer) error {
 				for i, name := range r.Parties {
 					if _, err := fmt.Fprintf(w, "party %s: approved, %d of %d\n", name, r.Count[i], r.Needed[i]); err != nil {
 						return err

@@ -5,9 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -39,7 +37,7 @@ func (o *decrypter) attesterCommand() *cobra.Command {
 			return err
 		}
 		r := attesterReport{out, hex.EncodeToString(public)}
-		return cli.Print(cmd, o.json, r, "%s: the private key; for the parties' configurations:\nkey: %s\n", r.Private, r.Key)
+		return cli.Print(cmd, r, "%s: the private key; for the parties' configurations:\nkey: %s\n", r.Private, r.Key)
 	})
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")
@@ -57,7 +55,7 @@ func (o *decrypter) attestCommand() *cobra.Command {
 			return err
 		}
 		defer clear(private)
-		x, err := readCiphertexts(args[0])
+		x, err := cli.Read(args[0], threshold.ReadFile)
 		if err != nil {
 			return err
 		}
@@ -72,7 +70,7 @@ func (o *decrypter) attestCommand() *cobra.Command {
 		if err := cli.WriteNewFile(out, 0o644, func(w io.Writer) error { _, err := word.WriteTo(w); return err }); err != nil {
 			return cli.FromClient(err)
 		}
-		return cli.Print(cmd, o.json, word, "%s: signature of %s that %q made %s, under epoch %d\n", out, attester, circuit, args[0], epoch)
+		return cli.Print(cmd, word, "%s: signature of %s that %q made %s, under epoch %d\n", out, attester, circuit, args[0], epoch)
 	})
 	f := cmd.Flags()
 	f.StringVar(&key, "key", "", "file with the attester's private key, PEM")
@@ -88,20 +86,6 @@ func (o *decrypter) attestCommand() *cobra.Command {
 	return cmd
 }
 
-// readCiphertexts reads a file of ciphertexts.
-func readCiphertexts(file string) (*threshold.File, error) {
-	in, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	x, err := threshold.ReadFile(in)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, cli.FromClient(err))
-	}
-	return x, nil
-}
-
 // attested returns the requests of a file with an attester's signature, if one is given. The
 // signature then determines the requests.
 func (o *decrypter) attested(cmd *cobra.Command, x *threshold.File) ([]*threshold.Request, error) {
@@ -109,14 +93,9 @@ func (o *decrypter) attested(cmd *cobra.Command, x *threshold.File) ([]*threshol
 		list, err := x.Requests(o.batch)
 		return list, cli.FromClient(err)
 	}
-	in, err := os.Open(o.provenance)
+	word, err := cli.Read(o.provenance, threshold.ReadProvenance)
 	if err != nil {
 		return nil, err
-	}
-	defer in.Close()
-	word, err := threshold.ReadProvenance(in)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.provenance, cli.FromClient(err))
 	}
 	if cmd.Flags().Changed("epoch") && o.epoch != word.Epoch || cmd.Flags().Changed("batch") && o.batch != word.Batch {
 		return nil, cli.Invalid("remove --epoch and --batch, or have the file signed again", "%s is for epoch %d and %d messages per request", o.provenance, word.Epoch, word.Batch)

@@ -2,12 +2,9 @@ package threshold
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/big"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,47 +14,24 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // sealer holds the connection flags of the commands about ciphertexts, which call all parties as
 // one client.
-type sealer struct {
-	cluster, client string
-	json            bool
-}
+type sealer struct{ cli.ClientFlags }
 
 // ciphertextsCommand returns `lodge ciphertexts`.
 func ciphertextsCommand() *cobra.Command {
 	o := &sealer{}
 	cmd := cli.Command("ciphertexts", nil)
-	f := cmd.PersistentFlags()
-	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
-	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
-	f.BoolVar(&o.json, "json", false, "write JSON")
+	o.Flags(cmd.PersistentFlags())
 	cmd.AddCommand(o.encryptCommand(), o.verifyCommand(), o.decryptCommand(), o.showCommand())
 	return cmd
 }
 
 // do connects to all parties and calls f.
 func (o *sealer) do(f func(*ciphertext.Client, lodge.Config) error) error {
-	path := o.client
-	if path == "" {
-		path = filepath.Join(cli.ClusterDir(o.cluster), "clients", devnet.App+".yaml")
-	}
-	config, err := lodge.Load(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return rpc.Errorf(rpc.NotFound, "name a directory that `lodge init` wrote with --cluster or $"+cli.ClusterVariable+", or a client's configuration with --client", "%v", err)
-	}
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	c, err := ciphertext.Dial(config)
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	defer c.Close()
-	return cli.FromClient(f(c, config))
+	return cli.As(&o.ClientFlags, ciphertext.Dial, f)
 }
 
 // at returns the index of a party with a name or index.
@@ -70,16 +44,6 @@ func (o *sealer) at(config lodge.Config, party string) (int, error) {
 		names = append(names, p.Name)
 	}
 	return 0, rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(names, ", "), "--at %q", party)
-}
-
-func (o *sealer) completeParties() (names []string) {
-	_ = o.do(func(_ *ciphertext.Client, config lodge.Config) error {
-		for _, p := range config.Parties {
-			names = append(names, p.Name)
-		}
-		return nil
-	})
-	return names
 }
 
 // ciphertextReport is the JSON form of a file.
@@ -103,7 +67,7 @@ func (o *sealer) encryptCommand() *cobra.Command {
 			return err
 		}
 		return o.do(func(c *ciphertext.Client, config lodge.Config) error {
-			ctx, p := cmd.Context(), cli.ProgressOf(cmd, o.json)
+			ctx, p := cmd.Context(), cli.ProgressOf(cmd)
 			defer p.Done()
 			if epoch == 0 {
 				if epoch, err = c.NewestEpoch(ctx); err != nil {
@@ -136,7 +100,7 @@ func (o *sealer) encryptCommand() *cobra.Command {
 				return err
 			}
 			r := ciphertextReport{File: out, Ciphertext: x, Bytes: len(x.Bytes) + len(x.ProofBytes), Seconds: seconds}
-			return cli.Print(cmd, o.json, r, "%s: %d values over %s under epoch %d, %s with the proof, in %.1f s\n",
+			return cli.Print(cmd, r, "%s: %d values over %s under epoch %d, %s with the proof, in %.1f s\n",
 				out, x.Values, x.Field, x.Epoch, cli.Size(float64(r.Bytes)), seconds)
 		})
 	})
@@ -149,20 +113,15 @@ func (o *sealer) encryptCommand() *cobra.Command {
 	f.StringVar(&at, "at", "", "party that encrypts and proves, by name or index (default: this machine)")
 	_ = cmd.MarkFlagRequired("out")
 	cli.Complete(cmd, "field", cli.FieldWords)
-	cli.Complete(cmd, "at", o.completeParties)
+	cli.Complete(cmd, "at", o.CompleteParties)
 	return cmd
 }
 
 // opened reads a file and downloads the key that it is encrypted under.
 func (o *sealer) opened(ctx context.Context, file string, f func(*ciphertext.Client, lodge.Config, *ciphertext.Key, *ciphertext.Ciphertext) error) error {
-	b, err := os.Open(file)
+	x, err := cli.Read(file, ciphertext.Read)
 	if err != nil {
 		return err
-	}
-	x, err := ciphertext.Read(b)
-	b.Close()
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, cli.FromClient(err))
 	}
 	return o.do(func(c *ciphertext.Client, config lodge.Config) error {
 		k, err := c.Key(ctx, x.Epoch, x.Field)
@@ -193,12 +152,12 @@ func (o *sealer) verifyCommand() *cobra.Command {
 				}
 			}
 			r := ciphertextReport{File: args[0], Ciphertext: x, Bytes: len(x.Bytes) + len(x.ProofBytes), Seconds: time.Since(begun).Seconds()}
-			return cli.Print(cmd, o.json, r, "%s: the proof of %d values over %s by client %s under epoch %d is valid, verified %s in %.1f s\n",
+			return cli.Print(cmd, r, "%s: the proof of %d values over %s by client %s under epoch %d is valid, verified %s in %.1f s\n",
 				args[0], x.Values, x.Field, x.Prover, x.Epoch, where, r.Seconds)
 		})
 	})
 	cmd.Flags().StringVar(&at, "at", "", "party that verifies, by name or index (default: this machine)")
-	cli.Complete(cmd, "at", o.completeParties)
+	cli.Complete(cmd, "at", o.CompleteParties)
 	return cmd
 }
 
@@ -221,7 +180,7 @@ func (o *sealer) decryptCommand() *cobra.Command {
 			}
 		}
 		return o.opened(cmd.Context(), args[0], func(c *ciphertext.Client, config lodge.Config, k *ciphertext.Key, x *ciphertext.Ciphertext) error {
-			begun, p := time.Now(), cli.ProgressOf(cmd, o.json)
+			begun, p := time.Now(), cli.ProgressOf(cmd)
 			defer p.Done()
 			p.Show(fmt.Sprintf("requesting %d parties to decrypt %d values", len(config.Parties), x.Values), false)
 			d, err := c.Decrypt(cmd.Context(), k, x)
@@ -234,7 +193,7 @@ func (o *sealer) decryptCommand() *cobra.Command {
 			}
 			p.Done()
 			write := func(w io.Writer) error {
-				if o.json {
+				if cli.JSON(cmd) {
 					return cli.WriteJSON(w, r)
 				}
 				_, err := fmt.Fprintln(w, strings.Join(r.Values, "\n"))
@@ -259,7 +218,7 @@ func (o *sealer) showCommand() *cobra.Command {
 				return err
 			}
 			r := ciphertextReport{File: args[0], Ciphertext: x, Bytes: len(x.Bytes) + len(x.ProofBytes), Parties: answers, Seconds: time.Since(begun).Seconds()}
-			return cli.Write(cmd, o.json, r, func(w io.Writer) error { return printCiphertext(w, &r) })
+			return cli.Write(cmd, r, func(w io.Writer) error { return printCiphertext(w, &r) })
 		})
 	})
 }

@@ -2,11 +2,9 @@ package threshold
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,13 +13,11 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/threshold"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // decrypter holds the flags of `lodge decrypt`, which calls all parties as one client.
 type decrypter struct {
-	cluster, client string
-	json            bool
+	cli.ClientFlags
 
 	out, recipient string
 	provenance     string
@@ -40,11 +36,8 @@ func decryptCommand() *cobra.Command {
 	o := &decrypter{}
 	cmd := cli.Command("decrypt", func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) })
 	cmd.Annotations = map[string]string{cli.TakesArguments: "yes"}
-	f := cmd.PersistentFlags()
-	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
-	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
-	f.BoolVar(&o.json, "json", false, "write JSON")
-	f = cmd.Flags()
+	o.ClientFlags.Flags(cmd.PersistentFlags())
+	f := cmd.Flags()
 	f.StringSliceVar(&o.parties, "quorum", nil, "T+1 of the holders, by name or index (default: any that are available)")
 	f.BoolVar(&o.paper, "paper", false, "use masks of the paper's form, which may fail, if the parties' rules allow it")
 	f.BoolVar(&o.flooding, "flooding", false, "for BGV ciphertexts: decrypt all slots, with flooding noise instead of masks, if the parties' rules allow it")
@@ -53,31 +46,14 @@ func decryptCommand() *cobra.Command {
 	f.Uint64Var(&o.epoch, "epoch", 0, "epoch with the same keys whose holders decrypt (default: the file's, or the newest active one)")
 	f.IntVar(&o.batch, "batch", defaultBatch, "messages per request")
 	f.StringVar(&o.provenance, "provenance", "", "`file` with the signature of an attester, from `lodge decrypt attest`")
-	cli.CompleteList(cmd, "quorum", func() []string { return (&cli.Operator{Cluster: o.cluster, Client: o.client}).CompleteParties() })
+	cli.CompleteList(cmd, "quorum", o.CompleteParties)
 	cmd.AddCommand(o.openCommand(), o.recipientCommand(), o.attesterCommand(), o.attestCommand(), o.approvalsCommand(), o.approveCommand())
 	return cmd
 }
 
 // do connects to all parties and calls f.
 func (o *decrypter) do(f func(*threshold.Client) error) error {
-	path := o.client
-	if path == "" {
-		path = filepath.Join(cli.ClusterDir(o.cluster), "clients", devnet.App+".yaml")
-	}
-	config, err := lodge.Load(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return rpc.Errorf(rpc.NotFound,
-			"name a directory that `lodge init` wrote with --cluster or $"+cli.ClusterVariable+", or a client's configuration with --client", "%v", err)
-	}
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	c, err := threshold.Dial(config)
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	defer c.Close()
-	return cli.FromClient(f(c))
+	return cli.As(&o.ClientFlags, threshold.Dial, func(c *threshold.Client, _ lodge.Config) error { return f(c) })
 }
 
 func (o *decrypter) run(cmd *cobra.Command, file string) error {
@@ -90,7 +66,7 @@ func (o *decrypter) run(cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	x, err := readCiphertexts(file)
+	x, err := cli.Read(file, threshold.ReadFile)
 	if err != nil {
 		return err
 	}
@@ -100,7 +76,7 @@ func (o *decrypter) run(cmd *cobra.Command, file string) error {
 		return err
 	}
 	return o.do(func(c *threshold.Client) error {
-		begun, p := time.Now(), cli.ProgressOf(cmd, o.json)
+		begun, p := time.Now(), cli.ProgressOf(cmd)
 		defer p.Done()
 		k, err := o.key(cmd.Context(), c, x)
 		if err != nil {
@@ -133,7 +109,7 @@ func (o *decrypter) run(cmd *cobra.Command, file string) error {
 		p.Done()
 		r.Seconds = time.Since(begun).Seconds()
 		if to != nil {
-			return r.WriteSealed(cmd, answers, o.out, o.json)
+			return r.WriteSealed(cmd, answers, o.out)
 		}
 		if r.Values, err = x.Values(opened); err != nil {
 			return err
@@ -198,7 +174,7 @@ func (o *decrypter) quorumOf(c *threshold.Client, k *threshold.Key) ([]int, erro
 // write writes the values to standard output or to the output file.
 func (o *decrypter) write(cmd *cobra.Command, r *cli.OpenedReport) error {
 	text := func(w io.Writer) error {
-		if o.json {
+		if cli.JSON(cmd) {
 			return cli.WriteJSON(w, r)
 		}
 		for _, v := range r.Values {
@@ -231,15 +207,10 @@ func (o *decrypter) openCommand() *cobra.Command {
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, cli.FromClient(err))
 		}
-		in, err := os.Open(args[0])
+		begun := time.Now()
+		f, err := cli.Read(args[0], threshold.ReadAnswers)
 		if err != nil {
 			return err
-		}
-		defer in.Close()
-		begun := time.Now()
-		f, err := threshold.ReadAnswers(in)
-		if err != nil {
-			return fmt.Errorf("%s: %w", args[0], cli.FromClient(err))
 		}
 		first := f.Answers[0]
 		r := &cli.OpenedReport{File: args[0], Epoch: first.Epoch, Params: first.Params, Masks: "exact"}
@@ -297,7 +268,7 @@ func (o *decrypter) recipientCommand() *cobra.Command {
 		if err := cli.WriteNewFile(r.Public, 0o644, func(w io.Writer) error { _, err := w.Write(public); return err }); err != nil {
 			return err
 		}
-		return cli.Print(cmd, o.json, r, "%s: the private key; %s: the public key, for requesting clients\n", r.Private, r.Public)
+		return cli.Print(cmd, r, "%s: the private key; %s: the public key, for requesting clients\n", r.Private, r.Public)
 	})
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")

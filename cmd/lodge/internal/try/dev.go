@@ -37,7 +37,6 @@ type devOptions struct {
 	parties, port      int
 	dim                uint32
 	stock              uint64
-	json               bool
 	given              func(flag string) bool
 }
 
@@ -66,7 +65,7 @@ func devCommand() *cobra.Command {
 	f.Uint32Var(&o.dim, "dim", 0, "largest block dimension of matrices that new keys serve, a power of two; 0: none")
 	f.StringVar(&o.field, "field", "p128", "field of the triples that are kept in stock")
 	f.Uint64Var(&o.stock, "stock", 8000, "triples to keep in stock; 0 sets no policy")
-	f.BoolVar(&o.json, "json", false, "say as JSON when the cluster can be used")
+	f.Bool("json", false, "say as JSON when the cluster can be used")
 	return cmd
 }
 
@@ -269,7 +268,7 @@ func stockUp(ctx context.Context, c *cluster.Cluster, p *stockv1.Policy) (availa
 
 func (o *devOptions) print(cmd *cobra.Command, r *DevReport) error {
 	w := cmd.OutOrStdout()
-	if o.json {
+	if cli.JSON(cmd) {
 		return cli.WriteJSON(w, r)
 	}
 	at := " --cluster " + o.dir

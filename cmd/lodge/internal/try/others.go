@@ -7,12 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/demos"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // demoDecryptOptions are the flags of `lodge demo decrypt`.
@@ -32,44 +32,54 @@ func demoDecryptCommand() *cobra.Command {
 	f.BoolVar(&o.all, "all", false, "show decryption by all parties, of vectors over a field")
 	f.StringVar(&o.field, "field", "p128", "with --all: field, p64 to p4096")
 	f.StringVar(&o.params, "params", "", "parameter `set` (default "+lwe.Default+", and with --all that of `lodge demo`)")
-	f.BoolVar(&o.json, "json", false, "write the result as JSON")
+	f.Bool("json", false, "write the result as JSON")
 	keepFlag(cmd, &o.keep)
 	cli.Complete(cmd, "field", cli.FieldWords)
 	cli.Complete(cmd, "params", cli.AllSetWords)
 	return cmd
 }
 
-func runDemoDecrypt(cmd *cobra.Command, o *demoDecryptOptions) (err error) {
-	start := time.Now()
-	defer func() { err = Ended(cmd, err) }()
+func runDemoDecrypt(cmd *cobra.Command, o *demoDecryptOptions) error {
 	if err := o.check(cmd.Flags().Changed); err != nil {
 		return err
 	}
-	c, err := cluster.Start(cmd.Context(), cli.ProgressOf(cmd, false), cluster.Options{Parties: o.parties, Set: o.params, Keep: o.keep})
+	return demonstrate(cmd, cluster.Options{Parties: o.parties, Set: o.params, Keep: o.keep}, func(c *cluster.Cluster) (demos.Report, error) {
+		if o.all {
+			return demos.Ciphertexts(cmd.Context(), c, o.params, o.field)
+		}
+		return demos.Threshold(cmd.Context(), c, o.params, o.threshold, o.values)
+	})
+}
+
+// demonstrate runs a demonstration on a new cluster.
+func demonstrate(cmd *cobra.Command, o cluster.Options, run func(*cluster.Cluster) (demos.Report, error)) error {
+	start := func() (*cluster.Cluster, error) {
+		return cluster.Start(cmd.Context(), terminal.NewProgress(cmd.ErrOrStderr()), o)
+	}
+	return demonstrateOn(cmd, start, run)
+}
+
+// demonstrateOn runs a demonstration on a cluster, writes its report, and returns the failure that
+// the report shows.
+func demonstrateOn(cmd *cobra.Command, start func() (*cluster.Cluster, error), run func(*cluster.Cluster) (demos.Report, error)) (err error) {
+	began := time.Now()
+	defer func() { err = Ended(cmd, err) }()
+	c, err := start()
 	if err != nil {
 		return err
 	}
 	defer c.Stop()
-	var failure error
-	if o.all {
-		r, err := demos.Ciphertexts(cmd.Context(), c, o.params, o.field)
-		if err != nil {
-			return err
-		}
-		if r.Correct != r.Values || !r.Repeated {
-			failure = rpc.Errorf(cli.CheckFailed, "", "the decryption is wrong: %d of %d values are right", r.Correct, r.Values)
-		}
-		return showDemo(cmd, c, o.json, r, failure)
-	}
-	r, err := demos.Threshold(cmd.Context(), c, o.params, o.threshold, o.values)
+	r, err := run(c)
 	if err != nil {
 		return err
 	}
-	r.TotalSeconds = time.Since(start).Seconds()
-	if r.Correct != 2*r.Values {
-		failure = rpc.Errorf(cli.CheckFailed, "", "the decryption is wrong: %d of %d results are right", r.Correct, 2*r.Values)
+	r.Took(time.Since(began))
+	c.Progress.Done()
+	cli.Hold(cmd)
+	if err := cli.Write(cmd, r, r.Print); err != nil {
+		return err
 	}
-	return showDemo(cmd, c, o.json, r, failure)
+	return r.Wrong()
 }
 
 // maxDemoValues limits the computation: without vector instructions a value takes tenths of a
@@ -125,27 +135,13 @@ func (o *demoDecryptOptions) check(changed func(string) bool) error {
 }
 
 func demoLinearCommand() *cobra.Command {
-	var asJSON, keep bool
-	cmd := cli.Command("linear", func(cmd *cobra.Command, _ []string) (err error) {
-		start := time.Now()
-		defer func() { err = Ended(cmd, err) }()
-		c, err := cluster.Start(cmd.Context(), cli.ProgressOf(cmd, false), cluster.Options{Parties: 2, Set: params.Default, Keep: keep})
-		if err != nil {
-			return err
-		}
-		defer c.Stop()
-		r, err := demos.Linear(cmd.Context(), c)
-		if err != nil {
-			return err
-		}
-		r.TotalSeconds = time.Since(start).Seconds()
-		var failure error
-		if !r.Correct {
-			failure = rpc.Errorf(cli.CheckFailed, "", "the results differ from those in plaintext")
-		}
-		return showDemo(cmd, c, asJSON, r, failure)
+	var keep bool
+	cmd := cli.Command("linear", func(cmd *cobra.Command, _ []string) error {
+		return demonstrate(cmd, cluster.Options{Parties: 2, Set: params.Default, Keep: keep}, func(c *cluster.Cluster) (demos.Report, error) {
+			return demos.Linear(cmd.Context(), c)
+		})
 	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write the result as JSON")
+	cmd.Flags().Bool("json", false, "write the result as JSON")
 	keepFlag(cmd, &keep)
 	return cmd
 }
@@ -170,33 +166,19 @@ func demoMultikeyCommand() *cobra.Command {
 	f.IntVar(&o.parties, "parties", 4, "number of parties, up to those of the set")
 	f.IntVar(&o.bits, "bits", 8, "of a bid")
 	f.StringVar(&o.params, "params", multikey.Default, "parameter set")
-	f.BoolVar(&o.json, "json", false, "write the result as JSON")
+	f.Bool("json", false, "write the result as JSON")
 	keepFlag(cmd, &o.keep)
 	cli.Complete(cmd, "params", cli.Words(multikey.Names()))
 	return cmd
 }
 
-func runDemoMultikey(cmd *cobra.Command, o *demoMultikeyOptions) (err error) {
-	start := time.Now()
-	defer func() { err = Ended(cmd, err) }()
+func runDemoMultikey(cmd *cobra.Command, o *demoMultikeyOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	c, err := cluster.Start(cmd.Context(), cli.ProgressOf(cmd, false), cluster.Options{Parties: o.parties, Set: o.params, Multikey: true, Keep: o.keep})
-	if err != nil {
-		return err
-	}
-	defer c.Stop()
-	r, err := demos.Multikey(cmd.Context(), c, o.params, o.bits)
-	if err != nil {
-		return err
-	}
-	r.TotalSeconds = time.Since(start).Seconds()
-	var failure error
-	if !r.All.Correct || !r.Others.Correct {
-		failure = rpc.Errorf(cli.CheckFailed, "", "an auction ended differently from the one in plaintext")
-	}
-	return showDemo(cmd, c, o.json, r, failure)
+	return demonstrate(cmd, cluster.Options{Parties: o.parties, Set: o.params, Multikey: true, Keep: o.keep}, func(c *cluster.Cluster) (demos.Report, error) {
+		return demos.Multikey(cmd.Context(), c, o.params, o.bits)
+	})
 }
 
 // check rejects demonstrations that cannot succeed, before any process starts.

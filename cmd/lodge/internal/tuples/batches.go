@@ -38,7 +38,7 @@ func batchesListCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.JSON, batchesJSON(r), func(w io.Writer) error {
+			return cli.Write(cmd, batchesJSON(r), func(w io.Writer) error {
 				if err := printBatches(w, r.GetBatches(), time.Now()); err != nil {
 					return err
 				}
@@ -167,7 +167,7 @@ func revokeCommand() *cobra.Command {
 }
 
 func writeRevoked(o *cli.Operator, cmd *cobra.Command, r revokeReport) error {
-	return cli.Write(cmd, o.JSON, r, func(w io.Writer) error {
+	return cli.Write(cmd, r, func(w io.Writer) error {
 		did, key := "erased", ""
 		if r.DryRun {
 			did = "would erase"

@@ -42,7 +42,7 @@ func exportMPSPDZCommand() *cobra.Command {
 		if len(from)+len(reservations) == 0 || len(from) > 0 && len(reservations) > 0 {
 			return cli.Invalid("name directories of shares with --from, or reservations of a party with --reservation, but not both", "neither or both of --from and --reservation")
 		}
-		p, start := cli.ProgressOf(cmd, at.JSON), time.Now()
+		p, start := cli.ProgressOf(cmd), time.Now()
 		var t *terminal.Transfer
 		o.Progress = func(done, total int64) {
 			if t == nil {
@@ -62,7 +62,7 @@ func exportMPSPDZCommand() *cobra.Command {
 		if report != nil {
 			warnTogether(cmd.ErrOrStderr(), report)
 		}
-		if cli.Hold(cmd); at.JSON && report != nil {
+		if cli.Hold(cmd); cli.JSON(cmd) && report != nil {
 			return errors.Join(err, cli.WriteJSON(cmd.OutOrStdout(), exportReport{Report: report, Seconds: time.Since(start).Seconds()}))
 		}
 		if report != nil {

@@ -47,7 +47,7 @@ func fetchCommand() *cobra.Command {
 		}
 		defer c.Conn.Close()
 		start := time.Now()
-		r, err := fetch(c, cmd.Context(), args[0], out, withKey, cli.ProgressOf(cmd, o.JSON))
+		r, err := fetch(c, cmd.Context(), args[0], out, withKey, cli.ProgressOf(cmd))
 		if err != nil {
 			return c.Explain(err)
 		}
@@ -55,7 +55,7 @@ func fetchCommand() *cobra.Command {
 		if r.Again {
 			warnDrawn(cmd.ErrOrStderr(), c, r.held)
 		}
-		return cli.Print(cmd, o.JSON, r, "%d %s tuples, %s, of party %s in %s\n", r.Tuples, r.Kind, cli.Size(float64(r.Bytes)), o.Party, r.Dir)
+		return cli.Print(cmd, r, "%d %s tuples, %s, of party %s in %s\n", r.Tuples, r.Kind, cli.Size(float64(r.Bytes)), o.Party, r.Dir)
 	}, func() []string { return completeReservations(o) })
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "party whose shares are downloaded, by name or index")

@@ -87,7 +87,7 @@ func reservationsListCommand(o *cli.Operator) *cobra.Command {
 }
 
 func writeReservations(o *cli.Operator, cmd *cobra.Command, list []*tuplesv1.Reservation, next, flag string) error {
-	if o.JSON {
+	if cli.JSON(cmd) {
 		out := struct {
 			Reservations []reservationRecord `json:"reservations"`
 			Next         string              `json:"next,omitempty"`
@@ -128,7 +128,7 @@ func reservationsShowCommand(o *cli.Operator) *cobra.Command {
 }
 
 func writeReservation(o *cli.Operator, cmd *cobra.Command, r *tuplesv1.Reservation, parties []*stockv1.PartyReservation) error {
-	if !o.JSON {
+	if !cli.JSON(cmd) {
 		return printReservation(cmd.OutOrStdout(), r, parties, time.Now())
 	}
 	x := reservationJSON(r)

@@ -86,7 +86,7 @@ func reserve(o *cli.Operator, cmd *cobra.Command, q *stockv1.ReserveRequest, tim
 	if !given {
 		q.IdempotencyKey = rand.Text()
 	}
-	p := cli.ProgressOf(cmd, o.JSON)
+	p := cli.ProgressOf(cmd)
 	defer p.Done()
 	until := time.Now().Add(timeout)
 	for {
@@ -128,7 +128,7 @@ func unknownOutcome(err error, given bool) error {
 }
 
 func reserved(o *cli.Operator, cmd *cobra.Command, r *tuplesv1.Reservation) error {
-	return cli.Print(cmd, o.JSON, reservationJSON(r), "%s\n", r.GetId())
+	return cli.Print(cmd, reservationJSON(r), "%s\n", r.GetId())
 }
 
 // releaseCommand returns `lodge release`.
@@ -149,7 +149,7 @@ func releaseCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.Write(cmd, o.JSON, struct {
+			return cli.Write(cmd, struct {
 				reservationRecord
 				Returned bool `json:"returned"`
 			}{reservationJSON(got.GetReservation()), got.GetReturned()}, func(w io.Writer) error {

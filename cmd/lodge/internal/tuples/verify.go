@@ -15,7 +15,6 @@ import (
 
 // verifyCommand returns `lodge verify`, the independent checker of exported shares.
 func verifyCommand() *cobra.Command {
-	var asJSON bool
 	var opt verify.Options
 	cmd := cli.Command("verify", func(cmd *cobra.Command, dirs []string) error {
 		start := time.Now()
@@ -23,7 +22,7 @@ func verifyCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if cli.Hold(cmd); asJSON {
+		if cli.Hold(cmd); cli.JSON(cmd) {
 			err = cli.WriteJSON(cmd.OutOrStdout(), struct {
 				*verify.Report
 				OK      bool    `json:"ok"`
@@ -40,7 +39,7 @@ func verifyCommand() *cobra.Command {
 		}
 		return nil
 	})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write the report as JSON")
+	cmd.Flags().Bool("json", false, "write the report as JSON")
 	cmd.Flags().BoolVar(&opt.Retired, "retired", false, "all parties have retired the epoch: accept shares of its MAC key that were drawn for use")
 	cmd.Flags().IntVar(&opt.MaxFailures, "max-failures", 100, "largest number of failures to list; all are counted")
 	return cmd
