@@ -302,11 +302,7 @@ type JobList struct {
 }
 
 func ListJSON(r *coordinatorv1.ListJobsResponse) JobList {
-	list := JobList{Jobs: []JobRecord{}, Next: r.GetNext()}
-	for _, j := range r.GetJobs() {
-		list.Jobs = append(list.Jobs, JobJSON(j))
-	}
-	return list
+	return JobList{Jobs: Each(r.GetJobs(), JobJSON), Next: r.GetNext()}
 }
 
 func JobJSON(j *coordinatorv1.Job) JobRecord {

@@ -3,11 +3,8 @@ package conduct
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"strings"
 	"time"
 
@@ -155,21 +152,12 @@ func accusationsListCommand(o *cli.Operator) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if cli.JSON(cmd) {
-				list := struct {
-					Accusations []accusationRecord `json:"accusations"`
-					Failures    []unnamedRecord    `json:"failures"`
-					Standing    standingRecord     `json:"standing"`
-				}{[]accusationRecord{}, []unnamedRecord{}, standingJSON(h.standing)}
-				for _, a := range h.accusations {
-					list.Accusations = append(list.Accusations, accusationJSON(a))
-				}
-				for _, f := range h.failures {
-					list.Failures = append(list.Failures, unnamedJSON(f))
-				}
-				return cli.WriteJSON(cmd.OutOrStdout(), list)
-			}
-			return printHeld(cmd.OutOrStdout(), h, time.Now())
+			list := struct {
+				Accusations []accusationRecord `json:"accusations"`
+				Failures    []unnamedRecord    `json:"failures"`
+				Standing    standingRecord     `json:"standing"`
+			}{cli.Each(h.accusations, accusationJSON), cli.Each(h.failures, unnamedJSON), standingJSON(h.standing)}
+			return cli.Write(cmd, list, func(w io.Writer) error { return printHeld(w, h, time.Now()) })
 		})
 	})
 }
@@ -312,23 +300,8 @@ func fetchEvidence(c *cli.Party, ctx context.Context, id, out string) (*accusati
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return nil, rpc.Errorf(rpc.Conflict, "name a new file", "%s exists", out)
-	}
-	if err != nil {
+	if err := cli.SaveStream(out, first, stream.Recv); err != nil {
 		return nil, err
-	}
-	for r := first; err == nil; {
-		if _, err = f.Write(r.GetChunk()); err == nil {
-			r, err = stream.Recv()
-		}
-	}
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, errors.Join(err, os.Remove(out))
 	}
 	return first.GetAccusation(), nil
 }

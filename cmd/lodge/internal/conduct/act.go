@@ -61,21 +61,16 @@ func goesOn(s *accusationsv1.Standing) string {
 
 // showUncleared prints what would be cleared.
 func showUncleared(o *cli.Operator, cmd *cobra.Command, h held, open []*accusationsv1.Failure) error {
-	if cli.JSON(cmd) {
-		out := struct {
-			Failures []unnamedRecord `json:"failures"`
-			Standing standingRecord  `json:"standing"`
-			DryRun   bool            `json:"dry_run"`
-		}{[]unnamedRecord{}, standingJSON(h.standing), true}
-		for _, f := range open {
-			out.Failures = append(out.Failures, unnamedJSON(f))
+	return cli.Write(cmd, struct {
+		Failures []unnamedRecord `json:"failures"`
+		Standing standingRecord  `json:"standing"`
+		DryRun   bool            `json:"dry_run"`
+	}{cli.Each(open, unnamedJSON), standingJSON(h.standing), true}, func(w io.Writer) error {
+		if _, err := fmt.Fprintf(w, "party %s would clear %d failures\n", o.Party, len(open)); err != nil || len(open) == 0 {
+			return err
 		}
-		return cli.WriteJSON(cmd.OutOrStdout(), out)
-	}
-	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "party %s would clear %d failures\n", o.Party, len(open)); err != nil || len(open) == 0 {
-		return err
-	}
-	return printUnnamed(cmd.OutOrStdout(), open, time.Now())
+		return printUnnamed(w, open, time.Now())
+	})
 }
 
 func accusationsPardonCommand(o *cli.Operator) *cobra.Command {

@@ -41,16 +41,8 @@ func policiesListCommand(o *cli.Operator) *cobra.Command {
 }
 
 func writePolicies(o *cli.Operator, cmd *cobra.Command, list []*stockv1.Policy) error {
-	if !cli.JSON(cmd) {
-		return printPolicies(cmd.OutOrStdout(), list)
-	}
-	out := struct {
-		Policies []PolicyRecord `json:"policies"`
-	}{[]PolicyRecord{}}
-	for _, p := range list {
-		out.Policies = append(out.Policies, policyJSON(p))
-	}
-	return cli.WriteJSON(cmd.OutOrStdout(), out)
+	record := map[string]any{"policies": cli.Each(list, policyJSON)}
+	return cli.Write(cmd, record, func(w io.Writer) error { return printPolicies(w, list) })
 }
 
 func policiesSetCommand(o *cli.Operator) *cobra.Command {

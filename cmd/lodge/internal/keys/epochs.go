@@ -1,13 +1,10 @@
 package keys
 
 import (
-	"bufio"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,12 +64,7 @@ func listEpochs(o *cli.Operator, cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		list := struct {
-			Epochs []epochRecord `json:"epochs"`
-		}{[]epochRecord{}}
-		for _, e := range r.GetEpochs() {
-			list.Epochs = append(list.Epochs, epochJSON(e))
-		}
+		list := map[string]any{"epochs": cli.Each(r.GetEpochs(), epochJSON)}
 		return cli.Write(cmd, list, func(w io.Writer) error { return printEpochs(w, r.GetEpochs(), time.Now()) })
 	})
 }
@@ -113,7 +105,7 @@ func publicKeyCommand(o *cli.Operator) *cobra.Command {
 	return cmd
 }
 
-func writePublicKey(c *cli.Party, cmd *cobra.Command, epoch uint64, out string) (err error) {
+func writePublicKey(c *cli.Party, cmd *cobra.Command, epoch uint64, out string) error {
 	stream, err := c.Keygen.GetPublicKey(cmd.Context(), &keygenv1.GetPublicKeyRequest{Epoch: epoch})
 	if err != nil {
 		return err
@@ -122,26 +114,7 @@ func writePublicKey(c *cli.Party, cmd *cobra.Command, epoch uint64, out string) 
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, os.ErrExist) {
-		return rpc.Errorf(rpc.Conflict, "name a new file", "%s exists", out)
-	}
-	if err != nil {
-		return err
-	}
-	w := bufio.NewWriter(f)
-	for err == nil {
-		if _, err = w.Write(r.GetChunk()); err == nil {
-			r, err = stream.Recv()
-		}
-	}
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	if err = errors.Join(err, w.Flush(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(out))
-	}
-	return nil
+	return cli.SaveStream(out, r, stream.Recv)
 }
 
 // remains counts the data that a party holds under a key.

@@ -91,15 +91,12 @@ type KeysListing struct {
 }
 
 func keysJSON(r *coordinatorv1.ListEpochsResponse) KeysListing {
-	out := KeysListing{[]keysRecord{}, r.GetAway()}
-	for _, e := range r.GetEpochs() {
-		x := keysRecord{Epoch: e.GetEpoch(), Rotation: rotationJSON(e.GetRotation())}
-		for _, p := range e.GetParties() {
-			x.Parties = append(x.Parties, partyEpochRecord{p.GetName(), epochJSON(p.GetEpoch())})
-		}
-		out.Epochs = append(out.Epochs, x)
-	}
-	return out
+	return KeysListing{cli.Each(r.GetEpochs(), func(e *coordinatorv1.ClusterEpoch) keysRecord {
+		parties := cli.Each(e.GetParties(), func(p *coordinatorv1.PartyEpoch) partyEpochRecord {
+			return partyEpochRecord{p.GetName(), epochJSON(p.GetEpoch())}
+		})
+		return keysRecord{Epoch: e.GetEpoch(), Parties: parties, Rotation: rotationJSON(e.GetRotation())}
+	}), r.GetAway()}
 }
 
 func printKeys(w io.Writer, list []*coordinatorv1.ClusterEpoch, now time.Time) error {

@@ -49,13 +49,7 @@ func macKeysListCommand(o *cli.Operator) *cobra.Command {
 				return err
 			}
 			if cli.JSON(cmd) {
-				list := struct {
-					Keys []MacKeyRecord `json:"keys"`
-				}{[]MacKeyRecord{}}
-				for _, k := range r.GetKeys() {
-					list.Keys = append(list.Keys, macKeyJSON(k))
-				}
-				return cli.WriteJSON(cmd.OutOrStdout(), list)
+				return cli.WriteJSON(cmd.OutOrStdout(), map[string]any{"keys": cli.Each(r.GetKeys(), macKeyJSON)})
 			}
 			return cli.PrintTable(cmd.OutOrStdout(), "no MAC keys", "ID\tSTATE\tEPOCH\tFIELD\tTENANT\tAGE\tFAILED\tREASON", r.GetKeys(), func(k *tuplesv1.MacKey) []any {
 				return []any{k.GetId(), cli.Word(k.GetState()), k.GetEpoch(), k.GetField(), k.GetTenant(),

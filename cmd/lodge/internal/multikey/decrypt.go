@@ -73,10 +73,8 @@ func (o *mkDecrypting) do(file string, f func(*mkclient.Client, []*engine.Cipher
 }
 
 func (o *mkDecrypting) run(cmd *cobra.Command, file string) error {
-	if o.out != "" {
-		if err := cli.CheckNewFile(o.out); err != nil {
-			return err
-		}
+	if err := cli.CheckNewFile(o.out); err != nil {
+		return err
 	}
 	to, err := cli.ReadRecipient(o.recipient, o.out)
 	if err != nil {

@@ -1,9 +1,9 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -72,67 +72,47 @@ func initCommand() *cobra.Command {
 	return cmd
 }
 
-// partyCommand returns `lodge party`.
-func partyCommand() *cobra.Command {
+// processCommand returns a command that runs a process with a configuration until a signal ends it.
+func processCommand(name string, run func(ctx context.Context, log *slog.Logger, file string, set []string) error) *cobra.Command {
 	var file string
 	var set []string
-	var asJSON bool
-	cmd := cli.Command("party", func(cmd *cobra.Command, _ []string) error {
-		log := logs.New(cmd.ErrOrStderr(), asJSON)
+	var logJSON bool
+	cmd := cli.Command(name, func(cmd *cobra.Command, _ []string) error {
+		log := logs.New(cmd.ErrOrStderr(), logJSON)
 		coredump.OffOrWarn(log) // before it has a secret
-		f, err := config.LoadParty(file, set...)
-		if err != nil {
-			return cli.Misconfigured(err)
-		}
-		setUp(log, f.LogLevel, f.Settings)
-		return party.Run(cmd.Context(), f, cli.Version(), log)
+		return run(cmd.Context(), log, file, set)
 	})
-	cmd.Flags().StringVar(&file, "config", "party.yaml", "configuration of the party")
+	cmd.Flags().StringVar(&file, "config", name+".yaml", "configuration of the "+name)
 	cli.SetFlag(cmd, &set)
-	cmd.Flags().BoolVar(&asJSON, "log-json", false, "log as JSON")
+	cmd.Flags().BoolVar(&logJSON, "log-json", false, "log as JSON")
 	return cmd
 }
 
-// coordinatorCommand returns `lodge coordinator`.
-func coordinatorCommand() *cobra.Command {
-	file := filepath.Join("coordinator.yaml")
-	var set []string
-	var asJSON bool
-	cmd := cli.Command("coordinator", func(cmd *cobra.Command, _ []string) error {
-		log := logs.New(cmd.ErrOrStderr(), asJSON)
-		coredump.OffOrWarn(log) // before it has a secret
-		f, err := config.LoadCoordinator(file, set...)
-		if err != nil {
-			return cli.Misconfigured(err)
-		}
-		setUp(log, f.LogLevel, f.Settings)
-		return coordinator.Run(cmd.Context(), f, cli.Version(), log)
-	})
-	cmd.Flags().StringVar(&file, "config", file, "configuration of the coordinator")
-	cli.SetFlag(cmd, &set)
-	cmd.Flags().BoolVar(&asJSON, "log-json", false, "log as JSON")
-	return cmd
+func runParty(ctx context.Context, log *slog.Logger, file string, set []string) error {
+	f, err := config.LoadParty(file, set...)
+	if err != nil {
+		return cli.Misconfigured(err)
+	}
+	setUp(log, f.LogLevel, f.Settings)
+	return party.Run(ctx, f, cli.Version(), log)
 }
 
-// evaluatorCommand returns `lodge evaluator`.
-func evaluatorCommand() *cobra.Command {
-	var file string
-	var set []string
-	var asJSON bool
-	cmd := cli.Command("evaluator", func(cmd *cobra.Command, _ []string) error {
-		log := logs.New(cmd.ErrOrStderr(), asJSON)
-		coredump.OffOrWarn(log) // it has a TLS key
-		f, err := config.LoadEvaluator(file, set...)
-		if err != nil {
-			return cli.Misconfigured(err)
-		}
-		setUp(log, f.LogLevel, f.Settings)
-		return evaluator.Run(cmd.Context(), f, cli.Version(), log)
-	})
-	cmd.Flags().StringVar(&file, "config", "evaluator.yaml", "configuration of the evaluator")
-	cli.SetFlag(cmd, &set)
-	cmd.Flags().BoolVar(&asJSON, "log-json", false, "log as JSON")
-	return cmd
+func runCoordinator(ctx context.Context, log *slog.Logger, file string, set []string) error {
+	f, err := config.LoadCoordinator(file, set...)
+	if err != nil {
+		return cli.Misconfigured(err)
+	}
+	setUp(log, f.LogLevel, f.Settings)
+	return coordinator.Run(ctx, f, cli.Version(), log)
+}
+
+func runEvaluator(ctx context.Context, log *slog.Logger, file string, set []string) error {
+	f, err := config.LoadEvaluator(file, set...)
+	if err != nil {
+		return cli.Misconfigured(err)
+	}
+	setUp(log, f.LogLevel, f.Settings)
+	return evaluator.Run(ctx, f, cli.Version(), log)
 }
 
 // setUp sets the log level of a process, and logs the settings that do not come from the file.

@@ -257,14 +257,7 @@ type volumeRecord struct {
 }
 
 func statusJSON(answers []*doctor.Answer, jobs []*coordinatorv1.Job) statusReport {
-	r := statusReport{Jobs: []cli.JobRecord{}}
-	for _, a := range answers {
-		r.Processes = append(r.Processes, processJSON(a))
-	}
-	for _, j := range jobs {
-		r.Jobs = append(r.Jobs, cli.JobJSON(j))
-	}
-	return r
+	return statusReport{cli.Each(answers, processJSON), cli.Each(jobs, cli.JobJSON)}
 }
 
 func processJSON(a *doctor.Answer) processRecord {

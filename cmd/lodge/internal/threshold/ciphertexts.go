@@ -174,10 +174,8 @@ type valuesReport struct {
 func (o *sealer) decryptCommand() *cobra.Command {
 	var out string
 	cmd := cli.Command("decrypt", func(cmd *cobra.Command, args []string) error {
-		if out != "" {
-			if err := cli.CheckNewFile(out); err != nil {
-				return err
-			}
+		if err := cli.CheckNewFile(out); err != nil {
+			return err
 		}
 		return o.opened(cmd.Context(), args[0], func(c *ciphertext.Client, config lodge.Config, k *ciphertext.Key, x *ciphertext.Ciphertext) error {
 			begun, p := time.Now(), cli.ProgressOf(cmd)

@@ -57,10 +57,8 @@ func (o *decrypter) do(f func(*threshold.Client) error) error {
 }
 
 func (o *decrypter) run(cmd *cobra.Command, file string) error {
-	if o.out != "" {
-		if err := cli.CheckNewFile(o.out); err != nil {
-			return err
-		}
+	if err := cli.CheckNewFile(o.out); err != nil {
+		return err
 	}
 	to, err := cli.ReadRecipient(o.recipient, o.out)
 	if err != nil {
@@ -193,10 +191,8 @@ func (o *decrypter) write(cmd *cobra.Command, r *cli.OpenedReport) error {
 func (o *decrypter) openCommand() *cobra.Command {
 	var key string
 	cmd := cli.Command("open", func(cmd *cobra.Command, args []string) error {
-		if o.out != "" {
-			if err := cli.CheckNewFile(o.out); err != nil {
-				return err
-			}
+		if err := cli.CheckNewFile(o.out); err != nil {
+			return err
 		}
 		text, err := os.ReadFile(key)
 		if err != nil {

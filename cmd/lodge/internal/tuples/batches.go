@@ -103,19 +103,13 @@ type BatchList struct {
 }
 
 func batchesJSON(r *tuplesv1.ListBatchesResponse) BatchList {
-	list := BatchList{Batches: []batchRecord{}, Next: r.GetNext()}
-	for _, b := range r.GetBatches() {
-		x := batchRecord{
+	return BatchList{cli.Each(r.GetBatches(), func(b *tuplesv1.Batch) batchRecord {
+		return batchRecord{
 			ID: b.GetId(), State: cli.Word(b.GetState()), ClassRecord: cli.ClassJSON(b.GetClass()), Epoch: b.GetEpoch(), MACKey: b.GetMacKeyId(), Dim: b.GetDim(),
-			Count: b.GetCount(), Free: []spanJSON{}, Erased: b.GetErased(), Lost: b.GetLost(), TupleBytes: b.GetTupleBytes(),
+			Count: b.GetCount(), Free: cli.Each(b.GetFree(), func(s *tuplesv1.Span) spanJSON { return spanJSON{s.GetFirst(), s.GetCount()} }), Erased: b.GetErased(), Lost: b.GetLost(), TupleBytes: b.GetTupleBytes(),
 			Digest: hex.EncodeToString(b.GetDigest()), Created: cli.Time(b.GetCreated()), Reason: b.GetReason(),
 		}
-		for _, s := range b.GetFree() {
-			x.Free = append(x.Free, spanJSON{s.GetFirst(), s.GetCount()})
-		}
-		list.Batches = append(list.Batches, x)
-	}
-	return list
+	}), r.GetNext()}
 }
 
 // revokeReport is the JSON outcome of `lodge revoke`.

@@ -87,23 +87,15 @@ func reservationsListCommand(o *cli.Operator) *cobra.Command {
 }
 
 func writeReservations(o *cli.Operator, cmd *cobra.Command, list []*tuplesv1.Reservation, next, flag string) error {
-	if cli.JSON(cmd) {
-		out := struct {
-			Reservations []reservationRecord `json:"reservations"`
-			Next         string              `json:"next,omitempty"`
-		}{[]reservationRecord{}, next}
-		for _, r := range list {
-			out.Reservations = append(out.Reservations, reservationJSON(r))
+	return cli.Write(cmd, struct {
+		Reservations []reservationRecord `json:"reservations"`
+		Next         string              `json:"next,omitempty"`
+	}{cli.Each(list, reservationJSON), next}, func(w io.Writer) error {
+		if next != "" {
+			defer fmt.Fprintf(cmd.ErrOrStderr(), "there are more: %s %s %s\n", cmd.CommandPath(), flag, next)
 		}
-		return cli.WriteJSON(cmd.OutOrStdout(), out)
-	}
-	if err := printReservations(cmd.OutOrStdout(), list, time.Now()); err != nil {
-		return err
-	}
-	if next != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "there are more: %s %s %s\n", cmd.CommandPath(), flag, next)
-	}
-	return nil
+		return printReservations(w, list, time.Now())
+	})
 }
 
 func reservationsShowCommand(o *cli.Operator) *cobra.Command {
@@ -238,13 +230,10 @@ type partyReservation struct {
 }
 
 func reservationJSON(r *tuplesv1.Reservation) reservationRecord {
-	x := reservationRecord{
+	return reservationRecord{
 		ID: r.GetId(), State: reservationState(r.GetState()), ClassRecord: cli.ClassJSON(r.GetClass()), Epoch: r.GetEpoch(), MACKey: r.GetMacKeyId(),
 		Count: r.GetCount(), Owner: r.GetOwner(), Clients: r.GetClients(), Lease: cli.Time(r.GetLease()), Digest: hex.EncodeToString(r.GetDigest()),
-		Client: r.GetClient(), Delivered: cli.Time(r.GetDelivered()), Ranges: []rangeRecord{},
+		Client: r.GetClient(), Delivered: cli.Time(r.GetDelivered()),
+		Ranges: cli.Each(r.GetRanges(), func(y *tuplesv1.Range) rangeRecord { return rangeRecord{y.GetBatchId(), y.GetFirst(), y.GetCount()} }),
 	}
-	for _, y := range r.GetRanges() {
-		x.Ranges = append(x.Ranges, rangeRecord{y.GetBatchId(), y.GetFirst(), y.GetCount()})
-	}
-	return x
 }
