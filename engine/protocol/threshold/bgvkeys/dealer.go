@@ -9,8 +9,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/parallel"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
-	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/seeds"
-	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/dealing"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/share"
 )
@@ -21,7 +20,7 @@ type dealer struct {
 	*plan
 	self    int
 	source  *sample.Source
-	seeds   *seeds.Own
+	seeds   *dealing.Seeds
 	low     []*share.Dealing // by prime
 	high    []*share.Dealing
 	drawn   [][]int8 // by frame
@@ -45,7 +44,7 @@ func newDealer(ctx context.Context, c *Config, p *plan) (d *dealer, err error) {
 	for _, f := range p.fields {
 		d.low, d.high = append(d.low, f.Dealing(self, p.t)), append(d.high, f.Dealing(self, 2*p.t))
 	}
-	if d.seeds, err = seeds.Draw(d.source, p.n, self); err != nil {
+	if d.seeds, err = dealing.Draw(d.source, p.n, self); err != nil {
 		return nil, err
 	}
 	return d, d.draw(ctx, c)
@@ -83,23 +82,6 @@ func (d *dealer) Wipe() {
 		clear(e)
 	}
 	d.seeds.Wipe()
-}
-
-// bench is the workspace in which a dealer makes a row: the secrets, and the shares by party.
-type bench struct {
-	secrets, room []uint64
-	shares        [][]uint64
-}
-
-func (d *dealer) bench() *bench {
-	rows := table.New(d.n+2, d.width)
-	return &bench{rows[d.n], rows[d.n+1], rows[:d.n]}
-}
-
-func (b *bench) wipe() {
-	clear(b.secrets)
-	clear(b.room)
-	table.Wipe(b.shares)
 }
 
 // secrets sets dst to the secrets of a row.
@@ -140,19 +122,9 @@ func (p *plan) expand(dst []uint64, seed *sample.Source, f int, r row) {
 
 // make sets the secrets of a row and the shares of the parties that expand theirs, and computes
 // those of the parties in to. In the result only these shares and the expanded ones are valid.
-func (d *dealer) make(b *bench, f int, r row, to ...int) [][]uint64 {
-	dealing := d.dealing(r)
-	d.secrets(b.secrets, f, r)
-	shares := make([][]uint64, d.n)
-	for _, p := range dealing.Seeded() {
-		shares[p] = b.shares[p]
-		d.expand(shares[p], d.seeds.Sources[p], f, r)
-	}
-	for _, p := range to {
-		shares[p] = b.shares[p]
-	}
-	dealing.Deal(shares, b.secrets)
-	return shares
+func (d *dealer) make(b *dealing.Bench, f int, r row, to ...int) [][]uint64 {
+	d.secrets(b.Secrets, f, r)
+	return b.Deal(d.dealing(r), func(dst []uint64, p int) { d.expand(dst, d.seeds.Sources[p], f, r) }, to...)
 }
 
 // frame returns frame f of the shares for each of these parties, all of which are sent shares.
@@ -161,8 +133,8 @@ func (d *dealer) frame(f int, to ...int) [][]byte {
 	for i, p := range to {
 		frames[i] = make([]byte, 0, d.size(d.sent(f, d.self, p)))
 	}
-	b := d.bench()
-	defer b.wipe()
+	b := dealing.NewBench(d.n, d.width)
+	defer b.Wipe()
 	for _, r := range d.rows(f) {
 		var takers []int // the parties that are sent shares of this row
 		for _, p := range to {
@@ -193,28 +165,10 @@ func (d *dealer) body(to int) round.Body {
 	return round.Frames(d.frames(), func(f int) ([]byte, error) { return d.frame(f, to)[0], nil })
 }
 
-// digests makes all frames once and hashes them, to bind the dealer to the frames that it will
-// send.
-func (d *dealer) digests(ctx context.Context, workers int) (sums []round.Digest, err error) {
+// digests binds the dealer to the frames that it will send.
+func (d *dealer) digests(ctx context.Context, workers int) ([]round.Digest, error) {
 	to := d.receivers()
-	each := make([][]round.Digest, d.frames())
-	err = parallel.Try(ctx, workers, len(each), func(f int) error {
-		for _, frame := range d.frame(f, to...) {
-			each[f] = append(each[f], round.FrameDigest(frame))
-			clear(frame)
-		}
-		return nil
+	return dealing.Digests(ctx, workers, d.frames(), d.n, nameShares, func(f int) ([]int, [][]byte) {
+		return to, d.frame(f, to...)
 	})
-	if err != nil {
-		return nil, err
-	}
-	sums = make([]round.Digest, d.n)
-	for i, p := range to {
-		h := round.NewHasher(nameShares)
-		for _, digests := range each {
-			h.FrameDigest(digests[i])
-		}
-		sums[p] = h.Sum()
-	}
-	return sums, nil
 }

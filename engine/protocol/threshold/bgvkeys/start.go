@@ -7,7 +7,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/bgv"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/complaint"
-	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/seeds"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/dealing"
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
@@ -58,7 +58,7 @@ type party struct {
 	self   int
 	seed   round.Digest // of the reference string
 	dealer *dealer
-	given  *seeds.Given
+	given  *dealing.Given
 	check  *weights
 	// received holds this party's combinations of its shares from each dealer. own holds those of
 	// its secrets, and of the shares that other parties expand.
@@ -76,7 +76,7 @@ func newParty(c *Config, seed round.Digest) (*party, error) {
 	}
 	p := &party{
 		Config: c, plan: plan, self: int(c.Session.Self), seed: seed,
-		given:    seeds.NewGiven(plan.n),
+		given:    dealing.NewGiven(plan.n),
 		received: plan.combinations(plan.n), own: plan.combinations(2*plan.t + 1), secret: ring.Poly{C: plan.table()},
 	}
 	for range plan.samples() {
