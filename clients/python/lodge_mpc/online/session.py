@@ -36,9 +36,9 @@ class Session:
         field: of all values, such as ``p128``.
         fraction: bits behind the binary point of floats.
         bits: bound on products of floats: they are less than 2^(bits - 1 - 2 fraction).
-        ahead: tuples that are reserved at once, for kinds that are not matrices or convolutions. The next are
-            reserved while these are used; what is left at the end is lost.
-        patience: seconds to wait for a peer's message, and for tuples.
+        ahead: largest number of tuples that are reserved at once. The next are reserved while these are used; what is
+            left at the end is lost.
+        patience: seconds to wait for tuples; a peer's message may take twice as long.
         report: whether a failed check is reported to the party, which then burns the MAC key and all tuples under it.
     """
 
@@ -62,7 +62,7 @@ class Session:
         self.key = 0  # this party's share of the MAC key
         self.fixed = FixedPoint(self, fraction, bits)
         self._name, self._ahead, self._patience, self._report = field, ahead, patience, report
-        self._mesh = Mesh(self.config, peers, self.own, patience)
+        self._mesh = Mesh(self.config, peers, self.own, 2 * patience)
         self._peers = peers
         self._client: Client | None = None
         self._supply: Supply

@@ -20,6 +20,7 @@ from .field import Values
 from .peers import Mesh
 
 LEADER = 0  # the party whose program reserves
+FEW = 64  # tuples of the first reservation
 SCALAR = Class("scalar", "", "", "")
 
 Tuples = Mapping[str, Values]  #: this party's shares of tuples, by the names of Shares
@@ -51,6 +52,7 @@ class _Store:
 
     tuples: dict[str, Values]
     left: int = 0
+    taken: int = 0
     coming: asyncio.Task[dict[str, Values]] | None = None
 
 
@@ -83,22 +85,26 @@ class Stock:
         out = {k: v[:count] for k, v in store.tuples.items()}
         store.tuples = {k: v[count:] for k, v in store.tuples.items()}
         store.left -= count
-        if store.left < self._reserved_at_once(tuples) // 2 and store.coming is None:
-            store.coming = self._order(tuples, self._ahead)
+        store.taken += count
+        if store.left < self._next(tuples, store) // 2 and store.coming is None:
+            store.coming = self._order(tuples, self._next(tuples, store))
         return out
 
     async def _fill(self, tuples: Class, count: int) -> _Store:
         store = self._stores.setdefault(tuples, _Store({}))
         while store.left < count:
-            coming = store.coming or self._order(tuples, max(count - store.left, self._reserved_at_once(tuples)))
+            coming = store.coming or self._order(tuples, max(count - store.left, self._next(tuples, store)))
             store.coming = None
             more = await coming
             store.tuples = {k: np.concatenate([store.tuples[k], v]) if store.left else v for k, v in more.items()}
             store.left += len(next(iter(more.values())))
         return store
 
-    def _reserved_at_once(self, tuples: Class) -> int:
-        return 0 if TABLE[tuples.kind].form else self._ahead  # a matrix or convolution is reserved when it is needed
+    def _next(self, tuples: Class, store: _Store) -> int:
+        """Returns how many tuples to reserve at once: as many as were taken so far, so that a short program wastes few.
+        Matrices and convolutions are reserved one by one, when they are needed.
+        """
+        return 0 if TABLE[tuples.kind].form else min(self._ahead, max(FEW, store.taken))
 
     def _order(self, tuples: Class, count: int) -> asyncio.Task[dict[str, Values]]:
         """Reserves and draws in the background, after everything that was ordered before."""
@@ -117,23 +123,34 @@ class Stock:
             note = json.dumps([number, id_]).encode()
             await asyncio.gather(*(link.note(number, note) for link in self._mesh.links.values()))
         else:
-            note = await self._mesh.links[LEADER].noted(2 * self._limit)
+            note = await self._mesh.links[LEADER].noted(3 * self._limit)
             id_ = self._read(note, number)
         return await asyncio.to_thread(self._fetch, id_, tuples, count)
 
     def _reserve(self, tuples: Class, count: int) -> str:
-        reserved = self._client.reserve(
-            tuples.kind,
-            field=tuples.field,
-            count=count,
-            shape=tuples.shape,
-            input_party=tuples.input_party,
-            convolution=tuples.convolution,
-            epoch=self._epoch,
-            wait=True,
-            timeout=self._limit,
-        )
-        return reserved.id
+        def reserve(wait: bool) -> str:
+            return self._client.reserve(
+                tuples.kind,
+                field=tuples.field,
+                count=count,
+                shape=tuples.shape,
+                input_party=tuples.input_party,
+                convolution=tuples.convolution,
+                epoch=self._epoch,
+                wait=wait,
+                timeout=self._limit,
+            ).id
+
+        try:
+            return reserve(False)
+        except LodgeError as error:
+            if error.code != "out_of_stock":
+                raise
+            why = error
+        try:
+            return reserve(True)
+        except LodgeError as error:
+            raise why if error.code == "timed_out" else error from None
 
     def _read(self, note: bytes, number: int) -> str:
         try:

@@ -28,6 +28,10 @@ class Share:
     value: Values
     mac: Values
 
+    def __post_init__(self) -> None:
+        # numpy's operators turn arrays without dimensions into numbers.
+        self.value, self.mac = np.asarray(self.value, dtype=object), np.asarray(self.mac, dtype=object)
+
     def map(self, change: Callable[[Values], Values]) -> Share:
         return Share(change(self.value), change(self.mac))
 
