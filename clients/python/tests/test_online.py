@@ -213,7 +213,7 @@ class Arithmetic(Programs):
     def test_numbers(self) -> None:
         async def program(mpc: Session) -> list[Any]:
             x, y = mpc.input(3, owner=0), mpc.input(1.5, owner=1)
-            values = await mpc.open(x * x + 1, 2 - x, x * y, y * y, sum([x, x, x]))
+            values = await mpc.open(x * x + 1, 2 - x, x * y, y * y, x + x + x)
             return [v.item() if v.dtype == object else round(float(v), 4) for v in values]
 
         self.same(program, [10, -1, 4.5, 2.25, 9])

@@ -57,7 +57,7 @@ class Checker:
         field, p, own = self._field, self._field.p, self._mesh.own
         values, macs = (np.concatenate(part) for part in zip(*self._opened, strict=True))
         self._opened = []
-        t = {name: int(v[0]) for name, v in (await self._supply.take(SCALAR, 1)).items()}  # for this check alone
+        t = {name: int(v[0]) for name, v in (await self._supply.take(SCALAR, 1)).items()}  # no other check uses it
         weights = field.expand(b"lodge online weights" + await self._coin(), len(values))
         total, gamma = int((weights * values).sum() % p), int((weights * macs).sum() % p)
         m = sum(await self._open(self._encode((gamma - t["a"]) % p))) % p

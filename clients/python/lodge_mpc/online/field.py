@@ -30,7 +30,7 @@ class Field:
         return np.asarray(elements - (elements > self.p // 2).astype(object) * self.p, dtype=object)
 
     def encode(self, elements: Values) -> bytes:
-        """Return the elements as little-endian integers, one after the other."""
+        """Return the elements as consecutive little-endian integers."""
         size = self.size
         return b"".join([int(v).to_bytes(size, "little") for v in elements.ravel()])
 

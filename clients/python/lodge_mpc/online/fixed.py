@@ -17,7 +17,7 @@ from .values import Share, Shared, Step
 if TYPE_CHECKING:
     from .session import Session
 
-STATISTICAL = 40  # bits of statistical security of what a truncation opens
+STATISTICAL = 40  # bits of statistical security of a truncation
 
 
 class FixedPoint:

@@ -36,8 +36,8 @@ class Session:
         field: of all values, such as ``p128``.
         fraction: bits behind the binary point of floats.
         bits: bound on products of floats: they are less than 2^(bits - 1 - 2 fraction).
-        ahead: largest number of tuples that are reserved at once. The next are reserved while these are used; what is
-            left at the end is lost.
+        ahead: largest number of tuples that are reserved at once. The next are reserved while these are used.
+            Unused tuples are lost when the session ends.
         patience: seconds to wait for tuples; a peer's message may take twice as long.
         report: whether a failed check is reported to the party, which then burns the MAC key and all tuples under it.
     """
@@ -205,7 +205,7 @@ class Session:
     async def _exchange(
         self, shares: Sequence[Share], inputs: Sequence[tuple[Input, Tuples]] = ()
     ) -> tuple[list[Values], list[Values]]:
-        """Opens shares, and sends what the owners of inputs send. The opened values wait for the check."""
+        """Opens shares, and sends the differences of inputs from their masks. The opened values wait for the check."""
         field, parties = self.field, range(len(self._peers))
         body = b"".join([field.encode(s.value) for s in shares])
         body += b"".join([field.encode(step.difference(self, t)) for step, t in inputs if step.owner == self.own])

@@ -27,7 +27,7 @@ Tuples = Mapping[str, Values]  #: this party's shares of tuples, by the names of
 
 
 class Supply(Protocol):
-    """What a session takes tuples from."""
+    """The source of a session's tuples."""
 
     own: int
     parties: int

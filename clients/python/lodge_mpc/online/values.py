@@ -40,8 +40,8 @@ class Shared:
     """An array that the parties share. Nobody knows its values until it is opened.
 
     ``+``, ``-``, ``*`` and ``@`` work with other shared arrays, and with public numbers and arrays, in the shapes of
-    numpy. Nothing is computed or sent until ``open``; then all products that do not depend on each other share one
-    round of messages.
+    numpy. ``open`` computes and sends everything; products that do not depend on each other share one round of
+    messages.
 
     Attributes:
         shape: as of numpy's arrays.
@@ -56,11 +56,11 @@ class Shared:
         self.number = session.numbered()
 
     def arguments(self) -> list[Share]:
-        """Return the shares of what this array follows from."""
+        """Return the shares of the arrays that this one is computed from."""
         return [a.share for a in self.step.args if a.share is not None]
 
     def finish(self, share: Share) -> None:
-        """Keep the shares, and forget what they followed from."""
+        """Keep the shares, and forget how they were computed."""
         self.share, self.step = share, Local((), lambda: share)
 
     def __repr__(self) -> str:
@@ -205,7 +205,7 @@ class Step:
     """How a shared array follows from others."""
 
     args: tuple[Shared, ...]
-    tuples: Class | None = None  # what it takes from stock
+    tuples: Class | None = None  # the class that it takes from stock
     count = 0
 
     def masked(self, session: Session, args: list[Share], tuples: Tuples) -> list[Share]:
@@ -213,7 +213,7 @@ class Step:
         return []
 
     def result(self, session: Session, args: list[Share], tuples: Tuples, opened: list[Values]) -> Share:
-        """Return the shares of the result, from what was opened."""
+        """Return the shares of the result, from the opened values."""
         raise NotImplementedError
 
 
@@ -314,7 +314,7 @@ class Input(Step):
         self.tuples, self.count = Class("input", "", "", "", input_party=owner), math.prod(shape)
 
     def difference(self, session: Session, tuples: Tuples) -> Values:
-        """Return what the owner sends."""
+        """Return the differences that the owner sends."""
         assert self.values is not None
         return np.asarray((self.values - tuples["clear"].reshape(self.shape)) % session.field.p, dtype=object)
 
