@@ -7,7 +7,8 @@
 
 Every party runs the same program with its own configuration. A program that lies can stop the computation, but cannot
 make ``open`` return a wrong value or learn anything except the opened values, as long as one program is honest and
-its party's Lodge is, too. The secrets are Python's ints: computation is not in constant time, and copies stay in memory.
+its party's Lodge is, too. The secrets are Python's ints: computation is not in constant time, and copies stay in
+memory.
 """
 
 from .errors import CheckFailedError, InconsistentError, PeerError
