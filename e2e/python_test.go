@@ -102,27 +102,7 @@ var _ = Describe("the Python client", func() {
 		if !ok {
 			return // skipped or failed, as already reported
 		}
-		tests, err := filepath.Abs(filepath.Join("..", "clients", "python", "tests"))
-		Expect(err).NotTo(HaveOccurred())
-		cmd := exec.Command(python, "-B", "-W", "error::DeprecationWarning:lodge_mpc", "-m", "unittest", "discover", "--verbose", "--start-directory", tests)
-		cmd.Dir = dir // outside the source tree, to test the installed package
-		cmd.Env = append(os.Environ(), "LODGE_CLUSTER="+c.dir)
-		out, err := cmd.CombinedOutput()
-		Expect(err).NotTo(HaveOccurred(), string(out))
-		GinkgoWriter.Write(out)
-
 		Expect(os.Symlink(c.dir, filepath.Join(dir, "lodge-dev"))).To(Succeed())
-		for name, says := range map[string]string{
-			"threshold.py": "sums: [5, 8, 5]", "multikey.py": "bits: [0, 1] opened by parties [(0, 1)]", "linear.py": "product: [-3.875, 13.5]",
-		} {
-			example, err := filepath.Abs(filepath.Join("..", "clients", "python", "examples", name))
-			Expect(err).NotTo(HaveOccurred())
-			cmd = exec.Command(python, "-B", example)
-			cmd.Dir = dir
-			out, err = cmd.CombinedOutput()
-			Expect(err).NotTo(HaveOccurred(), string(out))
-			Expect(string(out)).To(ContainSubstring(says))
-		}
 		online, err := filepath.Abs(filepath.Join("..", "clients", "python", "examples", "online.py"))
 		Expect(err).NotTo(HaveOccurred())
 		var programs sync.WaitGroup
@@ -137,5 +117,26 @@ var _ = Describe("the Python client", func() {
 			})
 		}
 		programs.Wait()
+
+		tests, err := filepath.Abs(filepath.Join("..", "clients", "python", "tests"))
+		Expect(err).NotTo(HaveOccurred())
+		cmd := exec.Command(python, "-B", "-W", "error::DeprecationWarning:lodge_mpc", "-m", "unittest", "discover", "--verbose", "--start-directory", tests)
+		cmd.Dir = dir // outside the source tree, to test the installed package
+		cmd.Env = append(os.Environ(), "LODGE_CLUSTER="+c.dir)
+		out, err := cmd.CombinedOutput()
+		Expect(err).NotTo(HaveOccurred(), string(out))
+		GinkgoWriter.Write(out)
+
+		for name, says := range map[string]string{
+			"threshold.py": "sums: [5, 8, 5]", "multikey.py": "bits: [0, 1] opened by parties [(0, 1)]", "linear.py": "product: [-3.875, 13.5]",
+		} {
+			example, err := filepath.Abs(filepath.Join("..", "clients", "python", "examples", name))
+			Expect(err).NotTo(HaveOccurred())
+			cmd = exec.Command(python, "-B", example)
+			cmd.Dir = dir
+			out, err = cmd.CombinedOutput()
+			Expect(err).NotTo(HaveOccurred(), string(out))
+			Expect(string(out)).To(ContainSubstring(says))
+		}
 	})
 })

@@ -1,5 +1,6 @@
 """Tests of the online phase: programs in one process, over real TLS connections with the certificates of the clients in
-LODGE_CLUSTER. Most take tuples from a dealer; the last take them from that cluster.
+LODGE_CLUSTER. Most take tuples from a dealer. The last take them from that cluster, before test_cluster burns its MAC
+keys.
 """
 
 from __future__ import annotations
