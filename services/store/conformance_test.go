@@ -11,7 +11,8 @@ import (
 // kind returns an address for an empty store of one implementation.
 type kind func(t testing.TB) (address string)
 
-// conform runs the tests that every store must pass: first the test that measures memory, then the others concurrently.
+// conform runs the tests that every store must pass: first the test that measures memory, then the
+// others concurrently.
 func conform(t *testing.T, k kind) {
 	t.Run("BlobStream", func(t *testing.T) { blobStream(t, k) })
 	for _, c := range []struct {

@@ -11,9 +11,9 @@ type sharing struct {
 	share ring.Poly
 }
 
-// shown returns a share of a proved key after the hook keygen/share. A share is computed equation by
-// equation, hashed in one round and sent in another, or committed and kept, so that no one message
-// shows it before all of its uses.
+// shown returns a share of a proved key after the hook keygen/share. A share is computed equation
+// by equation, hashed in one round and sent in another, or committed and kept, so that no one
+// message shows it before all of its uses.
 func (p *party) shown(at slot, x ring.Poly) ring.Poly {
 	round.Expose(p.Session, "keygen/share", &sharing{at, x})
 	return x

@@ -44,8 +44,8 @@ func XOF(tag string, fields ...[]byte) io.Reader {
 	return h
 }
 
-// Challenge returns the stream from which the parties derive the challenge of a step: the XOF of the
-// tag and the fields. The hook STEP/challenge receives the fields ([][]byte).
+// Challenge returns the stream from which the parties derive the challenge of a step: the XOF of
+// the tag and the fields. The hook STEP/challenge receives the fields ([][]byte).
 func (s Session) Challenge(step, tag string, fields ...[]byte) io.Reader {
 	Expose(s, step+"/challenge", fields)
 	return XOF(tag, fields...)

@@ -11,10 +11,10 @@ import (
 // This file is the only one of the protocols that tests of cheating parties can reach. The machine
 // shows every message that a party is about to send to the hook of the message's name, and the
 // result of a sub-protocol to the hook of its type; the other values that tests change pass through
-// Own, Draw, Bind or Session.Challenge. A few values pass through Expose itself; each call says why.
-// A protocol asks Omits before it fails. All of this does nothing unless a test has put hooks into
-// the session: package byzantine is internal, and the import rules let no other production code use
-// it.
+// Own, Draw, Bind or Session.Challenge. A few values pass through Expose itself; each call says
+// why. A protocol asks Omits before it fails. All of this does nothing unless a test has put hooks
+// into the session: package byzantine is internal, and the import rules let no other production
+// code use it.
 
 // Expose shows a party's own value to the hook of this name, which may change it in place. T is a
 // pointer, or another type through which a function can change a value. Expose reports whether
@@ -34,8 +34,8 @@ func Draw[S any](s Session, name string, from func(dst []int64, stream S), dst [
 	Expose(s, name, dst)
 }
 
-// Bind returns the digest by which this party commits to v, or agrees on v with the others. The hook
-// of this name receives v before.
+// Bind returns the digest by which this party commits to v, or agrees on v with the others. The
+// hook of this name receives v before.
 func Bind[T any](s Session, name string, v T, digest func(T) Digest) Digest {
 	Expose(s, name, v)
 	return digest(v)
@@ -79,9 +79,9 @@ type exposed interface {
 }
 
 // expose shows each message to the hook of its name: as a *Body, as its bytes (*[]byte, or []byte
-// to change in place), or as the value that an encoded body was made of. Encoded messages of one name
-// to several recipients are made of one value, which the hook receives once; those of FramesOf are
-// made of one value each. A commit-then-open step has shown its content before the commitment.
+// to change in place), or as the value that an encoded body was made of. Encoded messages of one
+// name to several recipients are made of one value, which the hook receives once; those of FramesOf
+// are made of one value each. A commit-then-open step has shown its content before the commitment.
 func (s Session) expose(send []Message) {
 	if s.Hooks == (byzantine.Hooks{}) {
 		return

@@ -86,16 +86,16 @@ func (r *batch) Wipe() {
 	}
 }
 
-// Padding is the name, for Omits, of the zeros in the padding of matrix factors and of the windows of
-// an image. A cheating party that omits them encrypts uniform factors.
+// Padding is the name, for Omits, of the zeros in the padding of matrix factors and of the windows
+// of an image. A cheating party that omits them encrypts uniform factors.
 const Padding = "triple/padding"
 
 // Start begins a batch.
 //
 // Hooks of tests, in addition to those of the protocols that it runs: a party that omits [Padding]
 // makes a matrix factor uniform where it must be zero; triple/material receives the material of the
-// MAC check (*maccheck.Material); triple/images receives this party's shares of images (field.Vec), and
-// triple/window a function that changes the vectors of their windows (*func(int, field.Vec));
+// MAC check (*maccheck.Material); triple/images receives this party's shares of images (field.Vec),
+// and triple/window a function that changes the vectors of their windows (*func(int, field.Vec));
 // ddec.Shares receives the decrypted shares; triple/products receives this party's shares of
 // products before they are opened (field.Vec), and triple/sacrifice those of the masked factors
 // (field.Vec); popk.Result receives the shares after the proof (*popk.Result), and triple/compared

@@ -23,8 +23,8 @@ func AcceptFormerFlags(cmd *cobra.Command) {
 // whose help page it shares.
 const former = "former"
 
-// Former hides cmd, which has a former name. present is the path of the command that replaces it. It
-// will be removed in the next release.
+// Former hides cmd, which has a former name. present is the path of the command that replaces it.
+// It will be removed in the next release.
 func Former(cmd *cobra.Command, present string) *cobra.Command {
 	cmd.Hidden, cmd.Annotations = true, map[string]string{former: present}
 	return cmd

@@ -17,8 +17,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// formerEpochsCommand returns `lodge epochs`, the former name of those commands of `lodge keys` that
-// call one party.
+// formerEpochsCommand returns `lodge epochs`, the former name of those commands of `lodge keys`
+// that call one party.
 func formerEpochsCommand() *cobra.Command {
 	o := &cli.Operator{}
 	cmd := cli.Command("epochs", nil)

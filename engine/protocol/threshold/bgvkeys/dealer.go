@@ -146,7 +146,8 @@ func (d *dealer) frame(f int, to ...int) [][]byte {
 			continue
 		}
 		shares := d.make(b, f, r, takers...)
-		// The dealer computes a row several times, for the digests that bind it and for the messages.
+		// The dealer computes a row several times, for the digests that bind it and for the
+		// messages.
 		round.Expose(d.session, "bgvkeys/deal", &Deal{f, r.prime, r.high, shares})
 		for i, p := range to {
 			if slices.Contains(takers, p) {

@@ -156,7 +156,8 @@ func (d *dealer) frame(f int, to ...int) [][]byte {
 	defer b.Wipe()
 	for r := first; r < last; r++ {
 		shares := d.make(b, high, r, to...)
-		// The dealer computes a row several times, for the digests that bind it and for the messages.
+		// The dealer computes a row several times, for the digests that bind it and for the
+		// messages.
 		round.Expose(d.session, "threshold/deal", &Deal{high, r, shares})
 		for i, p := range to {
 			frames[i] = d.pack(frames[i], shares[p:p+1])

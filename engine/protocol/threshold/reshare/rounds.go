@@ -47,8 +47,8 @@ func (p *party) Wipe() {
 
 // Start begins a run.
 //
-// Hooks for tests: reshare/party receives each *party, with the values that a dealer shares as secrets,
-// and reshare/shares its shares, by new party ([][][]uint64). reshare/polynomial,
+// Hooks for tests: reshare/party receives each *party, with the values that a dealer shares as
+// secrets, and reshare/shares its shares, by new party ([][][]uint64). reshare/polynomial,
 // reshare/difference and reshare/complaints receive the next broadcast ([][]uint64, and []byte).
 func Start(c Config) (transition, error) {
 	if err := c.check(); err != nil {
