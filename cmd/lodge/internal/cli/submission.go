@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
@@ -231,10 +232,21 @@ type JobOptions struct {
 	Wait, DryRun, NoSacrifice bool
 }
 
-// RunFlags adds the flags of commands that submit jobs for threshold keys.
+// RunFlags adds the flags of all commands that submit jobs.
 func (q *JobOptions) RunFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.DurationVar(&q.Timeout, "timeout", 0, "end the job this long after its submission, even if it is still queued (default: the coordinator's limit for an attempt)")
 	f.StringVar(&q.Key, "idempotency-key", "", "repeating a submission with the same key returns the same jobs")
-	f.BoolVar(&q.Wait, "wait", false, "watch until it ends; fail unless it completes")
+	f.BoolVar(&q.Wait, "wait", false, "watch the jobs until they end; fail unless all complete")
+}
+
+// SetTimeout sets the timeout of a job to that of the flags.
+func (q *JobOptions) SetTimeout(r *coordinatorv1.JobRequest) error {
+	if q.Timeout < 0 {
+		return Invalid("write a duration such as 10m", "--timeout %s", q.Timeout)
+	}
+	if q.Timeout > 0 {
+		r.Timeout = durationpb.New(q.Timeout)
+	}
+	return nil
 }

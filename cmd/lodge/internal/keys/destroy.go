@@ -56,12 +56,7 @@ func preview(o *cli.Operator, cmd *cobra.Command, q *ending) (list []endedAt, er
 				}
 				keys, q.threshold = e.GetDigest(), e.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD
 				x := endedAt{Party: name, State: epochState(e)}
-				if q.threshold {
-					x.remains, err = masksLeft(c, ctx, q.epoch)
-				} else {
-					x.remains, err = left(c, ctx, q.epoch, "")
-				}
-				if err == nil {
+				if x.remains, err = remainsOf(c, ctx, e); err == nil {
 					list = append(list, x)
 				}
 				return err
@@ -76,6 +71,14 @@ func preview(o *cli.Operator, cmd *cobra.Command, q *ending) (list []endedAt, er
 		return nil, rpc.Errorf(rpc.NotFound, "`lodge keys list` lists the epochs", "there is no epoch %d at %s", q.epoch, strings.Join(q.parties, ", "))
 	}
 	return list, nil
+}
+
+// remainsOf counts the data that a party holds under an epoch.
+func remainsOf(c *cli.Party, ctx context.Context, e *keygenv1.Epoch) (remains, error) {
+	if e.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD {
+		return masksLeft(c, ctx, e.GetEpoch())
+	}
+	return left(c, ctx, e.GetEpoch(), "")
 }
 
 // masksLeft counts the masks that a party has under threshold keys. It counts kinds of masks as
@@ -156,10 +159,8 @@ func printLoss(w io.Writer, q *ending, list []endedAt) error {
 func keysDestroyCommand(o *cli.Operator) *cobra.Command {
 	ok := &cli.Confirmation{}
 	q := &ending{destroy: true}
-	cmd := cli.Command("destroy", func(cmd *cobra.Command, args []string) (err error) {
-		if q.epoch, err = cli.EpochArgument(args[0]); err != nil {
-			return err
-		}
+	cmd := cli.EpochCommand("destroy", func(cmd *cobra.Command, epoch uint64, args []string) (err error) {
+		q.epoch = epoch
 		if q.parties, err = partyNames(o, q.parties); err != nil {
 			return err
 		}

@@ -28,11 +28,7 @@ var BgvEncodingNames = []string{"slots", "coefficients"}
 func keysFetchCommand(o *cli.Operator) *cobra.Command {
 	var out string
 	var evaluation bool
-	cmd := cli.Command("fetch", func(cmd *cobra.Command, args []string) error {
-		epoch, err := cli.EpochArgument(args[0])
-		if err != nil {
-			return err
-		}
+	cmd := cli.EpochCommand("fetch", func(cmd *cobra.Command, epoch uint64, _ []string) error {
 		if err := cli.CheckNewFile(out); err != nil {
 			return err
 		}
@@ -96,11 +92,9 @@ type encrypting struct {
 
 func keysEncryptCommand(o *cli.Operator) *cobra.Command {
 	q := &encrypting{}
-	cmd := cli.Command("encrypt", func(cmd *cobra.Command, args []string) (err error) {
-		if q.epoch, err = cli.EpochArgument(args[0]); err != nil {
-			return err
-		}
-		return encrypt(o, cmd, q, args[1:])
+	cmd := cli.EpochCommand("encrypt", func(cmd *cobra.Command, epoch uint64, args []string) (err error) {
+		q.epoch = epoch
+		return encrypt(o, cmd, q, args)
 	}, o.CompleteThreshold)
 	f := cmd.Flags()
 	f.StringVar(&q.in, "in", "", "file with one value a line; - for standard input")

@@ -88,11 +88,7 @@ func completeEpochs(o *cli.Operator) []string {
 
 func publicKeyCommand(o *cli.Operator) *cobra.Command {
 	var out string
-	cmd := cli.Command("public-key", func(cmd *cobra.Command, args []string) error {
-		n, err := cli.EpochArgument(args[0])
-		if err != nil {
-			return err
-		}
+	cmd := cli.EpochCommand("public-key", func(cmd *cobra.Command, n uint64, _ []string) error {
 		c, err := o.DialParty()
 		if err != nil {
 			return err
@@ -161,29 +157,21 @@ func showEpoch(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.
 			continue
 		}
 		threshold := e.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD
-		count := func() (remains, error) { return left(c, ctx, epoch, "") }
-		if threshold {
-			count = func() (remains, error) { return masksLeft(c, ctx, epoch) }
-		}
-		lost, err := count()
+		lost, err := remainsOf(c, ctx, e)
 		if err != nil {
 			return err
 		}
-		if cli.JSON(cmd) {
-			return cli.WriteJSON(cmd.OutOrStdout(), struct {
-				epochRecord
-				remains
-				DryRun bool `json:"dry_run"`
-			}{epochJSON(e), lost, true})
-		}
+		record := struct {
+			epochRecord
+			remains
+			DryRun bool `json:"dry_run"`
+		}{epochJSON(e), lost, true}
 		if threshold {
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "party %s would retire epoch %d (%s): erase its shares of threshold keys, its recorded answers, and %d masks\n",
+			return cli.Print(cmd, record, "party %s would retire epoch %d (%s): erase its shares of threshold keys, its recorded answers, and %d masks\n",
 				o.Party, epoch, epochState(e), lost.Tuples)
-			return err
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "party %s would retire epoch %d (%s, for %s): erase its secrets, its MAC keys, and %s\n", o.Party, epoch,
+		return cli.Print(cmd, record, "party %s would retire epoch %d (%s, for %s): erase its secrets, its MAC keys, and %s\n", o.Party, epoch,
 			epochState(e), job.PurposeName(e.GetPurpose()), lost)
-		return err
 	}
 	return rpc.Errorf(rpc.NotFound, "`lodge keys list` lists the epochs", "there is no epoch %d at %s", epoch, c.Name)
 }
@@ -191,10 +179,8 @@ func showEpoch(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.
 func retireCommand(o *cli.Operator) *cobra.Command {
 	ok := &cli.Confirmation{}
 	q := &keygenv1.RetireEpochRequest{}
-	cmd := cli.Command("retire", func(cmd *cobra.Command, args []string) (err error) {
-		if q.Epoch, err = cli.EpochArgument(args[0]); err != nil {
-			return err
-		}
+	cmd := cli.EpochCommand("retire", func(cmd *cobra.Command, epoch uint64, args []string) (err error) {
+		q.Epoch = epoch
 		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
 			if yes, err := ok.Before(func() error { return showEpoch(o, ctx, cmd, c, q.GetEpoch()) }); !yes {
 				return err

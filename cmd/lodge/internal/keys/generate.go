@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/engine/bgv"
@@ -47,14 +46,8 @@ func (q *holding) fill(o *cli.Operator, flag string, r *coordinatorv1.JobRequest
 		return cli.Invalid("use at least three holders, and more than twice as many as the threshold",
 			"a threshold of %d among %d holders leaves no honest majority", max(1, q.threshold), n)
 	}
-	if err := cli.CheckTimeout(q.Timeout); err != nil {
-		return err
-	}
-	if q.Timeout > 0 {
-		r.Timeout = durationpb.New(q.Timeout)
-	}
 	r.Purpose, r.Threshold = jobv1.Purpose_PURPOSE_THRESHOLD, q.threshold
-	return nil
+	return q.SetTimeout(r)
 }
 
 // purposes are the uses of keys. Threshold keys are the default.
@@ -80,8 +73,8 @@ func generateForAll(o *cli.Operator, cmd *cobra.Command, q *holding, purpose str
 	default:
 		return cli.Invalid("write one of "+strings.Join(purposes, ", "), "--purpose %q", purpose)
 	}
-	if q.Timeout > 0 {
-		r.Timeout = durationpb.New(q.Timeout)
+	if err := q.SetTimeout(r); err != nil {
+		return err
 	}
 	return o.Submit(cmd, &q.JobOptions, r)
 }
@@ -160,11 +153,8 @@ func automorphisms(name string, rotations []int, rows bool) (list []uint32, err 
 
 func keysReshareCommand(o *cli.Operator) *cobra.Command {
 	q := &holding{}
-	cmd := cli.Command("reshare", func(cmd *cobra.Command, args []string) (err error) {
-		r := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_RESHARE, Epoch: q.Epoch}
-		if r.FromEpoch, err = cli.EpochArgument(args[0]); err != nil {
-			return err
-		}
+	cmd := cli.EpochCommand("reshare", func(cmd *cobra.Command, epoch uint64, _ []string) error {
+		r := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_RESHARE, Epoch: q.Epoch, FromEpoch: epoch}
 		if err := q.fill(o, "to", r); err != nil {
 			return err
 		}

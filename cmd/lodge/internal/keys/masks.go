@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lodge-mpc/lodge/clients/go/threshold"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
@@ -25,11 +24,7 @@ type masking struct {
 
 func keysMasksCommand(o *cli.Operator) *cobra.Command {
 	q := &masking{}
-	cmd := cli.Command("masks", func(cmd *cobra.Command, args []string) error {
-		epoch, err := cli.EpochArgument(args[0])
-		if err != nil {
-			return err
-		}
+	cmd := cli.EpochCommand("masks", func(cmd *cobra.Command, epoch uint64, _ []string) error {
 		switch {
 		case job.MaskForms[q.form] == 0:
 			return cli.Invalid("write "+strings.Join(cli.MaskForms, " or "), "--form %q", q.form)
@@ -67,11 +62,8 @@ func makeMasks(o *cli.Operator, cmd *cobra.Command, q *masking, epoch uint64) er
 	r := &coordinatorv1.JobRequest{
 		Kind: jobv1.Kind_KIND_MASKS, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Params: params, Epoch: epoch, Count: q.Count, Form: job.MaskForms[q.form],
 	}
-	if err := cli.CheckTimeout(q.Timeout); err != nil {
+	if err := q.SetTimeout(r); err != nil {
 		return err
-	}
-	if q.Timeout > 0 {
-		r.Timeout = durationpb.New(q.Timeout)
 	}
 	c, err := o.Dial()
 	if err != nil {

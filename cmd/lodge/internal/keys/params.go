@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,62 +28,59 @@ func paramsCommand() *cobra.Command {
 func paramsListCommand() *cobra.Command {
 	var all bool
 	cmd := cli.Command("list", func(cmd *cobra.Command, _ []string) error {
-		var list []setSummary
-		for _, s := range params.Sets() {
-			if all || !s.Insecure {
-				list = append(list, summarize(s))
+		list := summaries(params.Sets(), all, func(s *params.Set) bool { return s.Insecure }, func(s *params.Set) (setSummary, error) { return summarize(s), nil })
+		thresholds := summaries(lwe.Sets(), all, func(s *lwe.Set) bool { return s.Insecure }, summarizeThreshold)
+		bgvs := summaries(bgv.Sets(), all, func(s *bgv.Set) bool { return s.Insecure }, summarizeBGV)
+		multikeys := summaries(multikey.Sets(), all, func(s *multikey.Set) bool { return s.Insecure }, summarizeMultikey)
+		return cli.Write(cmd, slices.Concat(anys(list), anys(thresholds), anys(bgvs), anys(multikeys)), func(w io.Writer) error {
+			if err := printSets(w, list); err != nil {
+				return err
 			}
-		}
-		thresholds := thresholdSets(all)
-		if cli.JSON(cmd) {
-			both := []any{}
-			for _, s := range list {
-				both = append(both, s)
+			fmt.Fprintln(w, "\n"+cli.SecurityNote+"KEYS says whether parties prove their shares of the keys. If not, key generation is passively secure.\n\n"+
+				"For threshold keys, whose key generation is passively secure:")
+			if err := printThresholdSets(w, thresholds); err != nil {
+				return err
 			}
-			for _, s := range thresholds {
-				both = append(both, s)
+			fmt.Fprintln(w, "\nFor threshold keys of BGV and BFV, with public keys without rotations:")
+			if err := printBGVSets(w, bgvs); err != nil {
+				return err
 			}
-			for _, s := range bgvSets(all) {
-				both = append(both, s)
-			}
-			for _, s := range multikeySets(all) {
-				both = append(both, s)
-			}
-			return cli.WriteJSON(cmd.OutOrStdout(), both)
-		}
-		if err := printSets(cmd.OutOrStdout(), list); err != nil {
-			return err
-		}
-		fmt.Fprintln(cmd.OutOrStdout(), "\n"+cli.SecurityNote+"KEYS says whether parties prove their shares of the keys. If not, key generation is passively secure.\n"+
-			"\n"+
-			"For threshold keys, whose key generation is passively secure:")
-		if err := printThresholdSets(cmd.OutOrStdout(), thresholds); err != nil {
-			return err
-		}
-		fmt.Fprintln(cmd.OutOrStdout(), "\nFor threshold keys of BGV and BFV, with public keys without rotations:")
-		if err := printBGVSets(cmd.OutOrStdout(), bgvSets(all)); err != nil {
-			return err
-		}
-		fmt.Fprintln(cmd.OutOrStdout(), "\nFor multi-key ciphertexts of bits, under keys that parties make by themselves:")
-		return printMultikeySets(cmd.OutOrStdout(), multikeySets(all))
+			fmt.Fprintln(w, "\nFor multi-key ciphertexts of bits, under keys that parties make by themselves:")
+			return printMultikeySets(w, multikeys)
+		})
 	})
 	cmd.Flags().Bool("json", false, "write JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "include the insecure sets for tests")
 	return cmd
 }
 
+// summaries returns the summaries of the sets, or of the secure ones only.
+func summaries[S, R any](sets []S, all bool, insecure func(S) bool, summarize func(S) (R, error)) (list []R) {
+	for _, s := range sets {
+		if r, err := summarize(s); err == nil && (all || !insecure(s)) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func anys[T any](list []T) []any { return cli.Each(list, func(x T) any { return x }) }
+
 func paramsShowCommand() *cobra.Command {
 	var field string
 	var use params.Use
 	cmd := cli.Command("show", func(cmd *cobra.Command, args []string) error {
+		if slices.Contains(cli.ThresholdWords(), args[0]) && field != "" {
+			return cli.Invalid("remove it", "--field with %s, a set for threshold keys or multi-key ciphertexts, which has no fields", args[0])
+		}
 		if set, err := lwe.Lookup(args[0]); err == nil {
-			return showThresholdSet(cmd, set, field)
+			return showThresholdSet(cmd, set)
 		}
 		if set, err := bgv.Lookup(args[0]); err == nil {
-			return showBGVSet(cmd, set, field)
+			return showBGVSet(cmd, set)
 		}
 		if set, err := multikey.Lookup(args[0]); err == nil {
-			return showMultikeySet(cmd, set, field)
+			return showMultikeySet(cmd, set)
 		}
 		s, err := params.Lookup(args[0])
 		if err != nil {

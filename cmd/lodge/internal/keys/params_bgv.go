@@ -50,18 +50,6 @@ func summarizeBGV(set *bgv.Set) (*bgvSummary, error) {
 	}, nil
 }
 
-// bgvSets returns the secure sets, or all sets.
-func bgvSets(all bool) (list []*bgvSummary) {
-	for _, set := range bgv.Sets() {
-		if all || !set.Insecure {
-			if r, err := summarizeBGV(set); err == nil {
-				list = append(list, r)
-			}
-		}
-	}
-	return list
-}
-
 func printBGVSets(w io.Writer, list []*bgvSummary) error {
 	return cli.PrintTable(w, "", "SET\tN\tLOG QP\tLEVELS\tMESSAGES MODULO\tSECURITY\tFLOODING\tPUBLIC KEYS\tCIPHERTEXT", list, func(s *bgvSummary) []any {
 		flooding := "none"
@@ -93,10 +81,7 @@ type bgvDetail struct {
 }
 
 // showBGVSet prints a BGV set.
-func showBGVSet(cmd *cobra.Command, set *bgv.Set, field string) error {
-	if field != "" {
-		return cli.Invalid("remove it", "--field with a set for threshold keys, which has no fields")
-	}
+func showBGVSet(cmd *cobra.Command, set *bgv.Set) error {
 	s, err := bgv.New(set)
 	if err != nil {
 		return err

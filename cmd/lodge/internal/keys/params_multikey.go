@@ -75,18 +75,6 @@ func multikeySecurity(s *multikey.Set) cli.SecurityBits {
 	return cli.SecurityOf(bits.Ring, bits.LWE)
 }
 
-// multikeySets returns the secure sets, or all sets.
-func multikeySets(all bool) (list []*multikeySummary) {
-	for _, set := range multikey.Sets() {
-		if all || !set.Insecure {
-			if r, err := summarizeMultikey(set); err == nil {
-				list = append(list, r)
-			}
-		}
-	}
-	return list
-}
-
 func printMultikeySets(w io.Writer, list []*multikeySummary) error {
 	return cli.PrintTable(w, "", "SET\tPARTIES\tN\tDIMENSION\tSECURITY\tA GATE FAILS\tKEYS", list, func(s *multikeySummary) []any {
 		security := s.Security.Column(s.Security.Classical == 0)
@@ -99,10 +87,7 @@ func printMultikeySets(w io.Writer, list []*multikeySummary) error {
 }
 
 // showMultikeySet prints a set for multi-key ciphertexts and the decryption by each quorum.
-func showMultikeySet(cmd *cobra.Command, set *multikey.Set, field string) error {
-	if field != "" {
-		return cli.Invalid("remove it", "--field with a set for multi-key ciphertexts, which has no fields")
-	}
+func showMultikeySet(cmd *cobra.Command, set *multikey.Set) error {
 	r, err := summarizeMultikey(set)
 	if err != nil {
 		return err

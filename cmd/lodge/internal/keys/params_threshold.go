@@ -51,16 +51,6 @@ func summarizeThreshold(set *lwe.Set) (*thresholdSummary, error) {
 	return r, nil
 }
 
-// thresholdSets returns the secure sets, or all sets.
-func thresholdSets(all bool) (list []*thresholdSummary) {
-	for _, set := range lwe.Sets() {
-		if r, err := summarizeThreshold(set); err == nil && (all || !set.Insecure) {
-			list = append(list, r)
-		}
-	}
-	return list
-}
-
 func printThresholdSets(w io.Writer, list []*thresholdSummary) error {
 	return cli.PrintTable(w, "", "SET\tN\tLOG Q\tMESSAGES\tDIMENSION\tSECURITY\tA LOOK-UP FAILS\tPUBLIC KEYS\tCIPHERTEXT\tRING CIPHERTEXT", list, func(s *thresholdSummary) []any {
 		return []any{cli.MarkedName(s.Name, s.Default, s.Successor), fmt.Sprintf("2^%d", s.LogN), fmt.Sprintf("%.1f", s.LogQ),
@@ -118,10 +108,7 @@ func bgvForms(s *bgv.Scheme, threshold int) []formRecord {
 }
 
 // showThresholdSet prints a set for threshold keys.
-func showThresholdSet(cmd *cobra.Command, set *lwe.Set, field string) error {
-	if field != "" {
-		return cli.Invalid("remove it", "--field with a set for threshold keys, which has no fields")
-	}
+func showThresholdSet(cmd *cobra.Command, set *lwe.Set) error {
 	s, err := lwe.New(set)
 	if err != nil {
 		return err

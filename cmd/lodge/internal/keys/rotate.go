@@ -32,10 +32,8 @@ var oldWays = []string{"drain", "revoke"}
 
 func keysRotateCommand(o *cli.Operator) *cobra.Command {
 	q := &rotating{request: &coordinatorv1.RotateKeysRequest{}}
-	cmd := cli.Command("rotate", func(cmd *cobra.Command, args []string) (err error) {
-		if q.request.Epoch, err = cli.EpochArgument(args[0]); err != nil {
-			return err
-		}
+	cmd := cli.EpochCommand("rotate", func(cmd *cobra.Command, epoch uint64, args []string) (err error) {
+		q.request.Epoch = epoch
 		q.epoch, q.revoke = q.request.Epoch, q.old == "revoke"
 		if !slices.Contains(oldWays, q.old) {
 			return rpc.Errorf(rpc.Invalid, "write "+strings.Join(oldWays, " or "), "--old %q", q.old)

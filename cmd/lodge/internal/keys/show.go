@@ -112,11 +112,7 @@ func describeThreshold(k *threshold.Key, names []string) (*ThresholdRecord, erro
 }
 
 func keysShowCommand(o *cli.Operator) *cobra.Command {
-	return cli.Command("show", func(cmd *cobra.Command, args []string) error {
-		epoch, err := cli.EpochArgument(args[0])
-		if err != nil {
-			return err
-		}
+	return cli.EpochCommand("show", func(cmd *cobra.Command, epoch uint64, _ []string) error {
 		return o.WithHolders(func(c *threshold.Client) error {
 			k, _, err := cli.ThresholdKey(cmd.Context(), c, epoch)
 			if err != nil {

@@ -123,11 +123,7 @@ func mkEvaluate(o *cli.Operator, cmd *cobra.Command, q *evaluating) error {
 		if err != nil {
 			return cli.FromClient(err)
 		}
-		if cli.JSON(cmd) {
-			return cli.WriteJSON(cmd.OutOrStdout(), costJSON(cost))
-		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", describeCost(cost))
-		return err
+		return cli.Print(cmd, costJSON(cost), "%s\n", describeCost(cost))
 	}
 	progress := cli.ProgressOf(cmd)
 	defer progress.Done()

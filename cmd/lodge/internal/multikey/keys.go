@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	mkclient "github.com/lodge-mpc/lodge/clients/go/multikey"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
@@ -28,20 +27,13 @@ func withOwner(o *cli.Operator, cmd *cobra.Command, f func(context.Context, *mkc
 // owner connects to all parties as the client that the flags select, and returns the index of the
 // selected party.
 func owner(o *cli.Operator) (*mkclient.Client, int, error) {
-	p, err := o.Places()
+	c, roster, err := o.Configuration()
 	if err != nil {
 		return nil, 0, err
 	}
-	if _, err := p.Credentials(); err != nil { // reports a missing file like the other commands
-		return nil, 0, err
-	}
-	party, known := p.Roster.Index(o.Party)
+	party, known := roster.Index(o.Party)
 	if !known {
 		return nil, 0, rpc.Errorf(rpc.Invalid, "name a party of the roster", "--party %q", o.Party)
-	}
-	c := lodge.Config{TLS: lodge.TLS{Certificate: p.Files.Certificate, Key: p.Files.Key, CA: p.Files.CA}}
-	for _, m := range p.Roster.Parties {
-		c.Parties = append(c.Parties, lodge.Server{Name: m.Name, Address: m.Address, Identity: m.Identity, TokenFile: p.Tokens[m.Identity]})
 	}
 	x, err := mkclient.Dial(c)
 	return x, party, cli.FromClient(err)

@@ -101,20 +101,14 @@ func mkRegistryList(o *cli.Operator, cmd *cobra.Command) error {
 		out.Keys = append(out.Keys, publishedRecord{k.GetName(), k.GetVersion(), hex.EncodeToString(k.GetKey()), k.GetState(), k.GetPresent(), k.GetWeakOwner()})
 	}
 	return cli.Write(cmd, out, func(w io.Writer) error {
-		t := cli.NewTable(w)
-		fmt.Fprintln(t, "OWNER\tVERSION\tSTATE\tHERE\tKEY")
-		for _, k := range out.Keys {
-			here := "no"
-			if k.Present {
-				here = "yes"
-			}
+		err := cli.PrintTable(w, "", "OWNER\tVERSION\tSTATE\tHERE\tKEY", out.Keys, func(k publishedRecord) []any {
 			key := k.Key
 			if k.Weak {
 				key += "  weak owner"
 			}
-			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\n", k.Owner, k.Version, k.State, here, key)
-		}
-		if err := t.Flush(); err != nil {
+			return []any{k.Owner, k.Version, k.State, k.Present, key}
+		})
+		if err != nil {
 			return err
 		}
 		if slices.ContainsFunc(out.Keys, func(k publishedRecord) bool { return k.Weak && k.State == "current" }) {

@@ -190,12 +190,8 @@ func configKeysCommand() *cobra.Command {
 		case "evaluator":
 			keys = config.Keys(new(config.EvaluatorFile))
 		}
-		w := cmd.OutOrStdout()
-		if cli.JSON(cmd) {
-			return cli.WriteJSON(w, map[string]any{"keys": keys})
-		}
-		return cli.PrintTable(w, "", "KEY\tTYPE\tVARIABLE", keys, func(k config.Key) []any {
-			return []any{k.Name, k.Type, k.Variable}
+		return cli.Write(cmd, map[string]any{"keys": keys}, func(w io.Writer) error {
+			return cli.PrintTable(w, "", "KEY\tTYPE\tVARIABLE", keys, func(k config.Key) []any { return []any{k.Name, k.Type, k.Variable} })
 		})
 	})
 	cmd.Flags().Bool("json", false, "write JSON")

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -40,14 +41,7 @@ func enrolCommand() *cobra.Command {
 		if o.Role == enrol.Party || o.Role == enrol.Coordinator {
 			r.Public = append(r.Public, enrol.EntryFile)
 		}
-		w := cmd.OutOrStdout()
-		if cli.JSON(cmd) {
-			return cli.WriteJSON(w, r)
-		}
-		_, err = fmt.Fprintf(w, "wrote to %s\n"+
-			"  to keep: %s\n"+
-			"  to hand out: %s\n", r.Dir, strings.Join(r.Secrets, ", "), strings.Join(r.Public, ", "))
-		return err
+		return cli.Print(cmd, r, "wrote to %s\n  to keep: %s\n  to hand out: %s\n", r.Dir, strings.Join(r.Secrets, ", "), strings.Join(r.Public, ", "))
 	})
 	f := cmd.Flags()
 	f.StringVar(&o.Role, "role", enrol.Party, strings.Join(enrol.Roles, ", "))
@@ -122,19 +116,14 @@ func rosterShowCommand() *cobra.Command {
 		for _, m := range roster.Parties {
 			r.Parties = append(r.Parties, rosterMember{Name: m.Name, Address: m.Address, Identity: m.Identity, SigningKey: m.SigningKey})
 		}
-		w := cmd.OutOrStdout()
-		if cli.JSON(cmd) {
-			return cli.WriteJSON(w, r)
-		}
-		t := cli.NewTable(w)
-		for _, m := range append(r.Parties, r.Coordinator) {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", m.Name, m.Address, m.Identity, m.SigningKey)
-		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(w, "digest %s\n", r.Digest)
-		return err
+		return cli.Write(cmd, r, func(w io.Writer) error {
+			t := cli.NewTable(w)
+			for _, m := range append(r.Parties, r.Coordinator) {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", m.Name, m.Address, m.Identity, m.SigningKey)
+			}
+			fmt.Fprintf(t, "digest %s\n", r.Digest)
+			return t.Flush()
+		})
 	})
 	cmd.Flags().Bool("json", false, "write JSON")
 	return cmd

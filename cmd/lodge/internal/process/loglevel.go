@@ -3,7 +3,7 @@ package process
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -77,22 +77,10 @@ func logLevel(o *cli.Operator, cmd *cobra.Command, at []string, q *statusv1.SetL
 		}
 		list = append(list, r)
 	}
-	if cli.JSON(cmd) {
-		err = cli.WriteJSON(cmd.OutOrStdout(), struct {
-			Processes []levelRecord `json:"processes"`
-		}{list})
-	} else {
-		t := cli.NewTable(cmd.OutOrStdout())
-		fmt.Fprintln(t, "PROCESS\tLEVEL\tUNTIL\tNOTE")
-		for _, r := range list {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Process, cmp.Or(r.Level, "-"), cmp.Or(r.Until, "-"), cli.OneLine(r.Error))
-		}
-		err = t.Flush()
-	}
-	if failed != nil {
-		return failed
-	}
-	return err
+	err = cli.Write(cmd, map[string]any{"processes": list}, func(w io.Writer) error {
+		return cli.PrintTable(w, "", "PROCESS\tLEVEL\tUNTIL\tNOTE", list, func(r levelRecord) []any { return []any{r.Process, r.Level, r.Until, r.Error} })
+	})
+	return cmp.Or(failed, err)
 }
 
 // levelAt returns the level of one process, after changing it if q is not nil.

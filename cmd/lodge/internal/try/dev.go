@@ -267,20 +267,15 @@ func stockUp(ctx context.Context, c *cluster.Cluster, p *stockv1.Policy) (availa
 }
 
 func (o *devOptions) print(cmd *cobra.Command, r *DevReport) error {
-	w := cmd.OutOrStdout()
-	if cli.JSON(cmd) {
-		return cli.WriteJSON(w, r)
-	}
 	at := " --cluster " + o.dir
 	if cli.ClusterDir("") == o.dir {
 		at = ""
 	}
-	_, err := fmt.Fprintf(w, `
+	return cli.Print(cmd, r, `
 A coordinator and %d parties run, with keys of epoch %d and %d triples over %s in stock. Ctrl-C stops them.
 
   what there is               lodge stock%[7]s
   other kinds                 lodge jobs submit --help
   shares in Python and Go     docs/start/quickstart.md, with %[5]s/clients/%[6]s.yaml for party 0
 `, r.parties, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0), at)
-	return err
 }
