@@ -12,6 +12,9 @@ HISTORIES := LODGE_REQUIRE_POSTGRES=1 $(if $(wildcard /dev/shm/.),TMPDIR=/dev/sh
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# The share of the long tests that a command runs: COUNT, or by default $(1), selected by SEED, or COUNT=all.
+SHARE = $(if $(filter all,$(COUNT)),all,$(or $(COUNT),$(1))@$(or $(SEED),1))
+
 build: ## build bin/lodge
 	go build -o bin/lodge ./cmd/lodge
 
@@ -45,13 +48,13 @@ slow: ## run the tests that take an hour or more: the shipped sets at full size,
 	go test -p 1 -timeout 6h -v -run '$(LONG)' $(LONGPKG) -long all
 
 sample: ## run COUNT slow tests of each group, selected by SEED; prints the skipped tests
-	go test -p 1 -timeout 30m -v -run '$(LONG)' $(LONGPKG) -long $(or $(COUNT),2)@$(or $(SEED),1) | grep -vE '^ *=== '
+	go test -p 1 -timeout 30m -v -run '$(LONG)' $(LONGPKG) -long $(call SHARE,2) | grep -vE '^ *=== '
 
 histories: ## test random histories of reservations: 10,000 each in memory and on the embedded store, 1,000 on PostgreSQL
 	$(HISTORIES) -long all
 
 store: ## run COUNT groups of each of those histories, selected by SEED; prints the skipped groups
-	$(HISTORIES) -v -long $(or $(COUNT),2)@$(or $(SEED),1) | grep -vE '^ *=== '
+	$(HISTORIES) -v -long $(call SHARE,2) | grep -vE '^ *=== '
 
 crashes: ## test killed processes and a rolling upgrade: COUNT groups selected by SEED, or COUNT=all; prints the skipped groups
 	go test -count=1 -timeout 60m -v ./e2e -ginkgo.no-color -ginkgo.focus '$(CRASHES)' \

@@ -28,7 +28,7 @@ func ofProofs() []*Cheat {
 			return func(h byzantine.Hooks, _ *Env) {
 				var sizes params.Proof
 				byzantine.On(h, step.name+"/witness", func(p *popk.Prover) { sizes = p.Sizes() })
-				byzantine.On(h, step.name+"/responses", func(r []popk.Response) { change(sizes, r) })
+				byzantine.On(h, step.name+"/response", func(r []popk.Response) { change(sizes, r) })
 			}
 		}
 		set := func(p intpoly.Poly, v *big.Int, off int64) { p.SetBig(0, new(big.Int).Add(v, big.NewInt(off))) }
@@ -112,11 +112,20 @@ func ofWitnesses() []*Cheat {
 		&Cheat{Name: "long-witness", Does: "encrypts a message whose encoding is longer than a proof allows",
 			In: Scalars, From: 2, Ends: bound, Threats: []int{4},
 			set: func(h byzantine.Hooks, e *Env) {
+				var longest *big.Int // what the encoding of a response can state
 				byzantine.On(h, "triple/witness", func(p *popk.Prover) {
-					b := e.Scheme.Spec.B
-					x := new(big.Int).Div(new(big.Int).Mul(p.Sizes().B1, big.NewInt(21)), new(big.Int).Mul(b,
-						big.NewInt(20))).Int64()
+					b, b1 := e.Scheme.Spec.B, p.Sizes().B1
+					longest = new(big.Int).Lsh(big.NewInt(1), uint(b1.BitLen()))
+					longest.Sub(longest, big.NewInt(1))
+					x := new(big.Int).Div(new(big.Int).Mul(b1, big.NewInt(21)), new(big.Int).Mul(b, big.NewInt(20))).Int64()
 					lengthen(e, p.Witness(0), x)
+				})
+				byzantine.On(h, "triple/response", func(list []popk.Response) {
+					eachCoefficient(e, list, func(v *big.Int) {
+						if v.CmpAbs(longest) > 0 {
+							v.Mul(longest, big.NewInt(int64(v.Sign())))
+						}
+					})
 				})
 			}},
 		&Cheat{Name: "witness-of-2-to-20-b", Does: "encrypts a message whose encoding contains 2^20 b, and reduces its responses", In: Scalars, From: 2, Ends: equation, Threats: []int{4},
@@ -126,14 +135,12 @@ func ofWitnesses() []*Cheat {
 					sizes = p.Sizes()
 					lengthen(e, p.Witness(0), 1<<20)
 				})
-				byzantine.On(h, "triple/responses", func(list []popk.Response) {
-					for _, r := range list {
-						for k := range e.Scheme.N() {
-							if v := r.Z().Big(k); v.CmpAbs(sizes.B1) >= 0 {
-								r.Z().SetBig(k, v.Rem(v, sizes.B1))
-							}
+				byzantine.On(h, "triple/response", func(list []popk.Response) {
+					eachCoefficient(e, list, func(v *big.Int) {
+						if v.CmpAbs(sizes.B1) >= 0 {
+							v.Rem(v, sizes.B1)
 						}
-					}
+					})
 				})
 			}},
 		&Cheat{Name: "uneven-mac-key", Does: "encrypts a MAC key that differs between slots", In: First,
@@ -169,6 +176,17 @@ func ofWitnesses() []*Cheat {
 					return f[:len(f)-2]
 				})
 			}},
+	}
+}
+
+// eachCoefficient lets change alter every coefficient of the messages of responses.
+func eachCoefficient(e *Env, list []popk.Response, change func(v *big.Int)) {
+	for _, r := range list {
+		for k := range e.Scheme.N() {
+			v := r.Z().Big(k)
+			change(v)
+			r.Z().SetBig(k, v)
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ func SetFlag(cmd *cobra.Command, set *[]string) {
 func EpochArgument(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n == 0 {
-		return 0, rpc.Errorf(rpc.Invalid, "`lodge epochs list` lists the epochs", "%q is not the number of an epoch", text)
+		return 0, rpc.Errorf(rpc.Invalid, "`lodge keys list` lists the epochs", "%q is not the number of an epoch", text)
 	}
 	return n, nil
 }

@@ -41,12 +41,6 @@ func CheckQuorum(k *threshold.Key, quorum, holders []uint32, names []string) err
 	return nil
 }
 
-// PassiveText states the security of threshold keys. It begins every help text about them.
-const PassiveText = "Threshold keys are secure against parties that follow the protocols: a majority of the holders must be honest when the\n" +
-	"keys are made, and at most T of the T+1 that decrypt may collude. Parties reject them unless their operators have set\n" +
-	"allow_passive_threshold. docs/guides/threshold.md describes the details.\n" +
-	"\n"
-
 // holders connects to all parties as the client that the flags select.
 func (o *Operator) holders() (*threshold.Client, error) {
 	p, err := o.Places()

@@ -148,7 +148,7 @@ func (s *Submission) one(r *coordinatorv1.JobRequest) (*coordinatorv1.Job, error
 func (s *Submission) Written() error {
 	out := s.cmd.OutOrStdout()
 	switch {
-	case !s.JSON:
+	case !JSON(s.cmd):
 		for _, j := range s.Jobs {
 			if _, err := fmt.Fprintln(out, j.GetId()); err != nil {
 				return err
@@ -168,7 +168,7 @@ func (s *Submission) Wait() error {
 	defer p.Done()
 	made, failed, err := s.watchAll(p)
 	p.Done()
-	if s.JSON {
+	if JSON(s.cmd) {
 		Hold(s.cmd)
 		return errors.Join(s.Written(), cmp.Or(err, failed))
 	}
@@ -190,14 +190,14 @@ func (s *Submission) Wait() error {
 // failure, and err is an error of the watching itself.
 func (s *Submission) watchAll(p *terminal.Progress) (made uint64, failed, err error) {
 	for i, said := 0, 0; i < len(s.Jobs); i++ {
-		for ; said < len(s.Jobs) && !s.JSON; said++ {
+		for ; said < len(s.Jobs) && !JSON(s.cmd); said++ {
 			fmt.Fprintln(s.cmd.ErrOrStderr(), "submitted", s.Jobs[said].GetId())
 		}
 		if p.Prefix = ""; len(s.Jobs) > 1 {
 			p.Prefix = fmt.Sprintf("job %d of %d, ", i+1, len(s.Jobs))
 		}
 		err := s.c.UntilOver(s.cmd.Context(), p, s.Jobs[i].GetId(), true, func(j *coordinatorv1.Job) error {
-			if s.Jobs[i] = j; !s.JSON {
+			if s.Jobs[i] = j; !JSON(s.cmd) {
 				p.Job(j)
 			}
 			return nil

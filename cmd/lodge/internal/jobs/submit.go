@@ -35,29 +35,17 @@ func kindLines() string {
 
 func submitCommand(o *cli.Operator) *cobra.Command {
 	q := &cli.JobOptions{}
-	cmd := &cobra.Command{
-		Use:   "submit",
-		Short: "Submit a job, or enough jobs to make --count tuples, and print the ids",
-		Long: "Submit a job. Generate keys first: every other job names the epoch of a key generation. If one job cannot make --count\n" +
-			"tuples, the command submits several; --dry-run shows how many.\n" +
-			"\n" +
-			"  keys         an epoch of keys, as `lodge keys generate` makes; --block allows matrix products of up to that block\n" +
-			kindLines() +
-			"  proof        a joint proof of plaintext knowledge of --count ciphertexts\n" +
-			"\n" +
-			"`lodge keys generate`, `lodge keys masks` and `lodge keys reshare` submit the jobs for threshold keys.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := request(q, cmd.Flags().Changed)
-			if err != nil {
-				return err
-			}
-			if q.DryRun {
-				return estimate(o, cmd, r)
-			}
-			return o.Submit(cmd, q, r)
-		},
-	}
+	cmd := cli.Command("submit", func(cmd *cobra.Command, _ []string) error {
+		r, err := request(q, cmd.Flags().Changed)
+		if err != nil {
+			return err
+		}
+		if q.DryRun {
+			return estimate(o, cmd, r)
+		}
+		return o.Submit(cmd, q, r)
+	})
+	cmd.Long = kindLines()
 	flags(q, cmd)
 	cmd.Flags().BoolVar(&q.DryRun, "dry-run", false, "show the output and the cost of the jobs without submitting them; not for keys and proofs")
 	_ = cmd.MarkFlagRequired("kind")

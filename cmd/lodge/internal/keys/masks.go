@@ -25,32 +25,21 @@ type masking struct {
 
 func keysMasksCommand(o *cli.Operator) *cobra.Command {
 	q := &masking{}
-	cmd := &cobra.Command{
-		Use:   "masks EPOCH",
-		Short: "Make masks for quorums of the holders of threshold keys; each mask decrypts one message",
-		Long: cli.PassiveText +
-			"Make the parties of a quorum, T+1 of the holders, make masks. A decryption by this quorum uses one mask for each message.\n" +
-			"Exact masks never fail. Masks of the paper's form need two messages fewer, but a decryption fails with the probability\n" +
-			"that `lodge keys show` prints, and a failure reveals information about the noise. Parties decrypt with them only if\n" +
-			"their rules allow it.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(o.CompleteThreshold),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			epoch, err := cli.EpochArgument(args[0])
-			if err != nil {
-				return err
-			}
-			switch {
-			case job.MaskForms[q.form] == 0:
-				return cli.Invalid("write "+strings.Join(cli.MaskForms, " or "), "--form %q", q.form)
-			case q.Count == 0:
-				return cli.Invalid("write the number of masks to make", "--count 0")
-			case q.every == (len(q.quorum) > 0):
-				return cli.Invalid("name the parties of a quorum with --quorum, or use --every-quorum", "neither or both of --quorum and --every-quorum")
-			}
-			return makeMasks(o, cmd, q, epoch)
-		},
-	}
+	cmd := cli.Command("masks", func(cmd *cobra.Command, args []string) error {
+		epoch, err := cli.EpochArgument(args[0])
+		if err != nil {
+			return err
+		}
+		switch {
+		case job.MaskForms[q.form] == 0:
+			return cli.Invalid("write "+strings.Join(cli.MaskForms, " or "), "--form %q", q.form)
+		case q.Count == 0:
+			return cli.Invalid("write the number of masks to make", "--count 0")
+		case q.every == (len(q.quorum) > 0):
+			return cli.Invalid("name the parties of a quorum with --quorum, or use --every-quorum", "neither or both of --quorum and --every-quorum")
+		}
+		return makeMasks(o, cmd, q, epoch)
+	}, o.CompleteThreshold)
 	f := cmd.Flags()
 	f.StringSliceVar(&q.quorum, "quorum", nil, "T+1 of the holders, by name or index")
 	f.BoolVar(&q.every, "every-quorum", false, "make this number of masks for every quorum of holders in the roster")

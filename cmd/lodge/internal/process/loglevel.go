@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,25 +31,16 @@ func logLevelCommand() *cobra.Command {
 	o := &cli.Operator{}
 	var at []string
 	var span time.Duration
-	cmd := &cobra.Command{
-		Use:   "log-level [LEVEL]",
-		Short: "Show or change the log level of running processes",
-		Long: "Show or change the log level of processes. This needs the permission operate. The level is " +
-			strings.Join(logs.Levels, ",\n") + "; debug logs every round. No level logs secrets.\n" +
-			"\n" + cli.Connecting,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return logs.Levels }),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var q *statusv1.SetLogLevelRequest
-			if len(args) == 1 {
-				if _, err := logs.ParseLevel(args[0]); err != nil {
-					return cli.Invalid("", "the level %v", err)
-				}
-				q = &statusv1.SetLogLevelRequest{Level: args[0], Span: durationpb.New(span)}
+	cmd := cli.Command("log-level", func(cmd *cobra.Command, args []string) error {
+		var q *statusv1.SetLogLevelRequest
+		if len(args) == 1 {
+			if _, err := logs.ParseLevel(args[0]); err != nil {
+				return cli.Invalid("", "the level %v", err)
 			}
-			return logLevel(o, cmd, at, q)
-		},
-	}
+			q = &statusv1.SetLogLevelRequest{Level: args[0], Span: durationpb.New(span)}
+		}
+		return logLevel(o, cmd, at, q)
+	}, func() []string { return logs.Levels })
 	o.Flags(cmd)
 	cmd.Flags().StringSliceVar(&at, "at", nil, "processes: \"coordinator\" or names of parties (default all)")
 	cmd.Flags().DurationVar(&span, "for", 10*time.Minute, "time after which the configured level is restored; 0: when the process restarts")
@@ -87,7 +77,7 @@ func logLevel(o *cli.Operator, cmd *cobra.Command, at []string, q *statusv1.SetL
 		}
 		list = append(list, r)
 	}
-	if o.JSON {
+	if cli.JSON(cmd) {
 		err = cli.WriteJSON(cmd.OutOrStdout(), struct {
 			Processes []levelRecord `json:"processes"`
 		}{list})
