@@ -12,7 +12,8 @@ func SetFlag(cmd *cobra.Command, set *[]string) {
 	cmd.Flags().StringArrayVar(set, "set", nil, "use `KEY=VALUE` instead of the value in the file and the environment; `lodge config keys` lists the keys")
 }
 
-// EpochCommand returns a command whose first argument is the number of an epoch. words completes it.
+// EpochCommand returns a command whose first argument is the number of an epoch. words completes
+// it.
 func EpochCommand(name string, run func(cmd *cobra.Command, epoch uint64, args []string) error, words func() []string) *cobra.Command {
 	return Command(name, func(cmd *cobra.Command, args []string) error {
 		epoch, err := epochArgument(args[0])

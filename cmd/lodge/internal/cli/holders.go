@@ -51,7 +51,8 @@ func (o *Operator) holders() (*threshold.Client, error) {
 	return x, FromClient(err)
 }
 
-// Configuration returns the configuration of a client library that the flags select, and the roster.
+// Configuration returns the configuration of a client library that the flags select, and the
+// roster.
 func (o *Operator) Configuration() (c lodge.Config, r *config.Roster, err error) {
 	p, err := o.Places()
 	if err != nil {
