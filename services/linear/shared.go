@@ -100,8 +100,8 @@ var packings = map[linearv1.Packing]linear.Packing{
 	linearv1.Packing_PACKING_TILED:       linear.Tiled,
 }
 
-// vector describes a matrix times a vector. The lines are the matrix owner's share of the vector and
-// the rows of the matrix. The rows of as many answers are held as are computed concurrently.
+// vector describes a matrix times a vector. The lines are the matrix owner's share of the vector
+// and the rows of the matrix. The rows of as many answers are held as are computed concurrently.
 func vector(scheme *linear.Scheme, p *linear.VectorPlan, workers int) *shared {
 	x := &shared{
 		kind: metrics.LinearVector, text: fmt.Sprintf("a matrix of %d x %d times a shared vector", p.Rows, p.Cols), scheme: scheme, plan: p,

@@ -188,8 +188,8 @@ func readWords(in io.Reader, words []uint64, q uint64) error {
 	return nil
 }
 
-// chunks calls begin with the head and then f with the chunks from first on. Each slice is valid until
-// the next call.
+// chunks calls begin with the head and then f with the chunks from first on. Each slice is valid
+// until the next call.
 func (s *Service) chunks(e *vaultkeys.Epoch, l layout, first, count int, begin func(keyset.Head) error, f func(i int, chunk []byte) error) error {
 	in, err := s.Vault.OpenEpochPublic(e.ID)
 	if err != nil {
