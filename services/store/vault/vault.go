@@ -1,10 +1,10 @@
-// Package vault composes a party's store of secrets from its rooms:
+// Package vault composes a party's store of secrets from these packages:
 //
 //	seal     opens the store, and encrypts records and blobs; transactions and generations
 //	peers    the versions of this store and of the peers' stores, which reveal old copies
 //	keys     key epochs, MAC keys, multi-key keys, and the roster that may use them
 //	stock    batches of tuple shares and masks, and their reservations
-//	ledger   answers of decryptions, their approvals, and budgets
+//	ledger   responses to decryption requests, their approvals, and budgets
 //	conduct  evidence against cheating parties, and failures of sessions
 //	upkeep   recovery, quarantine, sweeping, checks, statistics, backup and restore
 //
@@ -47,7 +47,7 @@ type Vault struct {
 	*upkeep.Upkeep
 }
 
-// compose joins the rooms over a store. Nothing is opened yet.
+// compose joins the parts of a vault over a store. Nothing is opened yet.
 func compose(backend store.Store, now func() time.Time) *Vault {
 	s := seal.New(backend, now)
 	v := &Vault{Store: s, Peers: peers.New(s)}

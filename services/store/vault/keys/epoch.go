@@ -84,9 +84,10 @@ func (e *Epoch) Decrypts() bool {
 	return e.Purpose == PurposeDecryption || e.Purpose == PurposeThreshold
 }
 
-// PutBack takes away decryptions that are left when a store comes of a backup, after which some
-// were spent: half, or all of those with flooding. Floods of a threshold epoch also count for other
-// epochs of the same keys, so all of them count as spent, also if the epoch is retired.
+// PutBack reduces the remaining decryptions of an epoch in a store that was restored from a backup,
+// because the party may have decrypted after the backup. It takes away half of them. Of a threshold
+// epoch it takes away all decryptions with flooding, even if the epoch is retired, because they
+// also count for other epochs of the same keys.
 func (e *Epoch) PutBack() {
 	switch {
 	case e.Decrypted >= e.Limit:

@@ -234,8 +234,8 @@ func (v *Stock) Reserve(r Reservation) (Reservation, error) {
 	return out, err
 }
 
-// same refuses another reservation under the id of an old one. Batches keep their digests, so that
-// is all there is.
+// same returns an error if r differs from the recorded reservation with the same id. It need not
+// compare the tuples themselves, because the digest of a batch never changes.
 func same(old, r *Reservation) error {
 	if old.State == Released && old.Lease.Equal(r.Lease) && old.Owner == r.Owner { // the rest is not recorded any more
 		return nil
