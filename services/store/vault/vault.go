@@ -12,11 +12,11 @@
 // party, tools for operators and tests know the type Vault.
 //
 // A tuple goes to at most one reservation, ever, and a reservation to one client. The vault records
-// both durably before a byte leaves the party. Data is durable before the record that names it, a
-// record says that data is gone before the data is erased, and Open finishes what a crash left half
-// done. An old copy of a store that is put back would make spent tuples fresh again. So every store
-// has an identity and a generation, which the peers remember, and a store that is behind is put
-// into quarantine.
+// both durably before a byte leaves the party. Data is durable before the record that names it, and
+// the record that marks data as erased is durable before the data is erased. Open completes
+// operations that a crash interrupted. An old copy of a store that is put back would make spent
+// tuples fresh again. So every store has an identity and a generation, which the peers remember,
+// and a store that is behind is put into quarantine.
 package vault
 
 import (

@@ -13,17 +13,17 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// Decryption with flooding under a threshold epoch. A ciphertext is answered by one quorum, for one
-// client, under whatever epoch of its keys, and every run that answers for it is counted before it
-// begins: fresh noise, or other parties, tell more of the key than one answer does. So of each
-// ciphertext there is an entry in the ledger, which goes through three steps:
+// Decryption with flooding under a threshold epoch. One quorum answers a ciphertext, for one
+// client, under any epoch of its keys, because answers with fresh noise or from other parties
+// reveal more about the key than one answer does. The ledger counts every run before it begins, and
+// has an entry for each ciphertext. The entry goes through three states:
 //
-//	begun      a run may compute this party's answer; it is counted, and nothing has left
-//	recorded   the answer is durable, and has not left
-//	released   the answer may have left
+//	begun      a run may compute this party's answer; it is counted, and no answer was sent
+//	recorded   the answer is durable, and was not sent
+//	released   the answer may have been sent
 //
-// What has not left may be begun again, by the same quorum and client, and counts once more. A
-// released answer is final.
+// The same quorum and client may begin again until the answer is released, which counts as another
+// run. A released answer is final.
 
 // QuorumError names the quorum that a ciphertext is decrypted with.
 type QuorumError struct{ Quorum []uint32 }
@@ -32,7 +32,7 @@ func (e *QuorumError) Error() string {
 	return fmt.Sprintf("%v, by the holders %v", vaulterr.ErrQuorum, e.Quorum)
 }
 
-// Unwrap gives ErrQuorum.
+// Unwrap returns ErrQuorum.
 func (e *QuorumError) Unwrap() error { return vaulterr.ErrQuorum }
 
 // FloodRun is a run of decryption with flooding that this party takes part in.
