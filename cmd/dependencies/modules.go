@@ -49,7 +49,7 @@ var reasons = map[string]string{
 	"google.golang.org/protobuf":                        "messages between processes",
 }
 
-// module is a module that is compiled into one of our programs.
+// module describes a Go module that is compiled into one of our programs.
 type module struct {
 	Path, Version string
 	Licences      []string // SPDX identifiers

@@ -9,7 +9,7 @@ c = a b from stock, which is used for nothing else:
 2. all commit to z = c + m b - Y gamma(b), where gamma(b) is the share of b's MAC, then open it.
 
 The sum of the z is b (gamma - alpha Y), which is 0 if the MACs are right. Otherwise it is a random value, since b is
-random and unknown. A cheating program thereby tests one guess of alpha, which is right with probability 1/p. The check
+random and unknown. A cheating program tests one guess of alpha this way, which is right with probability 1/p. The check
 that SPDZ's papers describe opens gamma - alpha Y instead, which reveals alpha when it fails.
 
 The weights come from a coin toss after the values were opened. In every exchange of commitments the programs also

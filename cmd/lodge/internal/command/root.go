@@ -1,4 +1,4 @@
-// Package command assembles the commands of the packages beside it.
+// Package command assembles the commands of the other packages in cmd/lodge/internal.
 package command
 
 import (

@@ -116,7 +116,7 @@ func (v *Upkeep) QuarantineIn(tx store.Tx, id *seal.Identity, beyond uint64, rea
 			if e.Purpose != keys.PurposeThreshold {
 				e.PutBack()
 			}
-			e.State = keys.EpochDraining // other parties may drain or have destroyed it: no client may encrypt under it any more
+			e.State = keys.EpochDraining // other parties may have drained or destroyed it since: no client may encrypt under it
 			if err := seal.Put(v.Store, tx, keys.EpochKey(e.ID), e); err != nil {
 				return nil, err
 			}
