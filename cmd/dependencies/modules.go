@@ -194,7 +194,7 @@ func licences(root, dir string) (names []string, err error) {
 	}
 }
 
-// classify names the licences in a text by sentences that only they have; what it does not know is
+// classify returns the names of the licences in a text, by sentences that only they have, or
 // "unknown".
 func classify(text string) (names []string) {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
