@@ -32,7 +32,8 @@ class CheckFailedError(LodgeError):
 
 
 class InconsistentError(LodgeError):
-    """The programs received different broadcasts: one sent different values to different peers, or lies about it.
+    """The programs received different broadcasts: one sent different values to different peers, or
+    reported broadcasts that it did not receive.
 
     Attributes:
         peer: index of the party whose program reported other broadcasts than this one received.
