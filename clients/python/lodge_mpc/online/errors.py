@@ -27,7 +27,7 @@ class CheckFailedError(LodgeError):
         super().__init__(
             "check_failed",
             "the MAC check failed: a program sent a wrong share of an opened value",
-            "find out with the other parties who did; the results that were returned before are right",
+            "ask the operators of the other parties; results that were returned before are right",
         )
 
 
