@@ -12,7 +12,7 @@ import (
 // namedFigure is a row of a table with a benchmark's name, and a figure beside it.
 var namedFigure = regexp.MustCompile("(?m)^\\|.*`([a-z0-9]+_[a-z0-9_]+)`.*\\|.*[0-9].*\\|$")
 
-// TestFiguresStandInOnePlace checks that no page except those of docs/measurements repeats a
+// TestFiguresStandInOnePlace checks that no page except docs/measurements/benchmarks.md repeats a
 // measured figure by its name, and that the benchmarks have every name that a page mentions.
 func TestFiguresStandInOnePlace(t *testing.T) {
 	root := filepath.Join("..", "..")
