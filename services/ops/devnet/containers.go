@@ -29,9 +29,10 @@ type site struct {
 	hosts                   []string
 }
 
-func (o *Options) at(name, address string) site {
+// at returns where a process listens. Outside containers, metrics and health are those of further.
+func (o *Options) at(name, address string, further site) site {
 	if !o.Containers {
-		return site{listen: address, hosts: []string{o.Host}}
+		return site{listen: address, metrics: further.metrics, health: further.health, hosts: []string{o.Host}}
 	}
 	_, port, _ := net.SplitHostPort(address)
 	return site{listen: ":" + port, metrics: ":" + strconv.Itoa(metricsPort), health: config.HealthAddress, hosts: []string{name, o.Host}}

@@ -40,8 +40,10 @@ type Options struct {
 	MaxMemory uint64 // of a party's sessions; 0 means 4 GiB
 	// NoSacrifice makes the parties allow products without a sacrifice.
 	NoSacrifice bool
-	// Metrics makes every party serve its metrics, on a free port.
+	// Metrics makes every process serve its metrics, on a free port.
 	Metrics bool
+	// Health makes every process serve its health check, on a free port.
+	Health bool
 	// Multikey pins the context of multi-key ciphertexts, with this set and the standard common
 	// reference string.
 	Multikey string
@@ -60,8 +62,11 @@ type Cluster struct {
 	Coordinator string   // configuration file
 	Parties     []string // configuration files
 	Params      string   // the first of the pinned sets
+	Sets        []string // all pinned sets
 	Clients     []string // configuration files of clients: each party's in order, then Operator, App and, with Dev, Attested
-	Metrics     []string // addresses of the parties' metrics, with Options.Metrics
+	// Metrics holds the addresses of metrics: each party's in order, then the coordinator's. It is
+	// empty without Options.Metrics.
+	Metrics []string
 }
 
 // Tenant is the only tenant of a development cluster.
@@ -82,10 +87,21 @@ func Open(dir string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Params = f.Params[0].Name
+	c.setSets(f.Params)
+	metrics := f.MetricsListen
 	for i, m := range c.Roster.Parties {
 		c.Parties = append(c.Parties, filepath.Join(dir, m.Name, "party.yaml"))
 		names = append(names, ClientName(i))
+		p, err := config.LoadParty(c.Parties[i])
+		if err != nil {
+			return nil, err
+		}
+		if p.MetricsListen != "" {
+			c.Metrics = append(c.Metrics, p.MetricsListen)
+		}
+	}
+	if metrics != "" {
+		c.Metrics = append(c.Metrics, metrics)
 	}
 	for _, name := range append(names, Operator, App, Attested) {
 		file := filepath.Join(dir, "clients", name+".yaml")
@@ -95,6 +111,15 @@ func Open(dir string) (*Cluster, error) {
 		c.Clients = append(c.Clients, file)
 	}
 	return c, nil
+}
+
+func (c *Cluster) setSets(pins []config.ParamsPin) {
+	for _, p := range pins {
+		c.Sets = append(c.Sets, p.Name)
+	}
+	if len(pins) > 0 {
+		c.Params = c.Sets[0]
+	}
 }
 
 func identity(kind string, i int) string {
@@ -237,25 +262,41 @@ func Write(dir string, o Options) (*Cluster, error) {
 	if o.Postgres {
 		w.database(o.Parties)
 	}
-	if len(pins) > 0 {
-		c.Params = pins[0].Name
+	c.setSets(pins)
+	free := addresses[o.Parties+1:]
+	if o.Metrics {
+		c.Metrics, free = free[:o.Parties+1], free[o.Parties+1:]
 	}
-	w.coordinator(c, o, pins)
+	w.coordinator(c, o, pins, o.further(c, free, o.Parties))
 	w.clients(c, o)
-	c.Metrics = addresses[o.Parties+1:]
 	for i := range o.Parties {
-		w.party(c, o, i, pins, fields)
+		w.party(c, o, i, pins, fields, o.further(c, free, i))
 	}
 	return c, w.err
 }
 
-// addresses returns the addresses of the coordinator, the parties, and the parties' metrics, in
-// this order.
-func addresses(o Options) ([]string, error) {
-	list := make([]string, o.Parties+1)
+// further returns the addresses of a process's metrics and health check. Those of the coordinator
+// follow those of the parties.
+func (o *Options) further(c *Cluster, health []string, i int) (s site) {
 	if o.Metrics {
-		list = make([]string, 2*o.Parties+1)
+		s.metrics = c.Metrics[i]
 	}
+	if o.Health {
+		s.health = health[i]
+	}
+	return s
+}
+
+// addresses returns the addresses of the coordinator and the parties, then those of metrics and of
+// health checks, if the options have them: of each party in order, then of the coordinator.
+func addresses(o Options) ([]string, error) {
+	n := o.Parties + 1
+	for _, on := range []bool{o.Metrics, o.Health} {
+		if on {
+			n += o.Parties + 1
+		}
+	}
+	list := make([]string, n)
 	for i := range list {
 		if o.Port != 0 && i <= o.Parties {
 			list[i] = net.JoinHostPort(o.Host, strconv.Itoa(o.Port+i))
@@ -293,8 +334,8 @@ func (w *writer) tls() config.TLS {
 	return config.TLS{Certificate: "tls.pem", Key: "tls.key", CA: w.shared + "ca.pem"}
 }
 
-func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin) {
-	at := o.at(config.CoordinatorName, c.Roster.Coordinator.Address)
+func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin, further site) {
+	at := o.at(config.CoordinatorName, c.Roster.Coordinator.Address, further)
 	w.leaf("coordinator/tls", identity("coordinator", -1), at.hosts...)
 	clients := []config.Client{{Name: Operator, Identity: identity(Operator, -1), Permissions: []string{
 		config.PermStatus, config.PermSubmit, config.PermReserve, config.PermPolicy, config.PermOperate,
@@ -338,14 +379,11 @@ func (w *writer) clients(c *Cluster, o Options) {
 	}
 }
 
-func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fields []string) {
+func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fields []string, further site) {
 	m := c.Roster.Parties[i]
-	at := o.at(m.Name, m.Address)
+	at := o.at(m.Name, m.Address, further)
 	w.leaf(m.Name+"/tls", m.Identity, at.hosts...)
 	w.do(func() error { return seal.WriteNewKey(filepath.Join(w.dir, m.Name, "vault.key")) })
-	if o.Metrics {
-		at.metrics = c.Metrics[i]
-	}
 	place := config.Vault{Dir: "vault", KeyFile: "vault.key"}
 	if o.Postgres {
 		place = config.Vault{PostgresDSNFile: dsnFile, KeyFile: "vault.key"}

@@ -1,0 +1,290 @@
+package try
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
+
+	mkclient "github.com/lodge-mpc/lodge/clients/go/multikey"
+	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/engine/params"
+	"github.com/lodge-mpc/lodge/engine/protocol/triple"
+	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
+	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
+	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/proto/wire"
+	"github.com/lodge-mpc/lodge/services/host/plan"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/ops/devnet"
+)
+
+// devDim is the default block dimension of keys for matrices. Larger keys take longer to make.
+const devDim = 8
+
+// devShapes are the shapes of matrices and convolutions in stock. The examples of the Python client
+// use them: 64 patients with 30 features, and an image of 8 by 8 pixels with four kernels.
+var devShapes = map[jobv1.Kind]*jobv1.Shape{
+	jobv1.Kind_KIND_MATRIX: {Rows: 64, Inner: 30, Columns: 1},
+	jobv1.Kind_KIND_CONVOLUTION: {Convolution: &jobv1.Convolution{
+		Channels: 1, Height: 8, Width: 8, Outputs: 4, KernelHeight: 3, KernelWidth: 3, StrideHeight: 1, StrideWidth: 1,
+	}},
+}
+
+// devMasks is the number of masks in stock for each quorum, and devQuorums the largest number of
+// quorums of each size that have masks.
+const (
+	devMasks   = 1000
+	devQuorums = 10
+)
+
+// fill makes the keys and the stock that are missing.
+func (o *devOptions) fill(ctx context.Context, c *cluster.Cluster, r *DevReport) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Hour)
+	defer cancel()
+	dim, err := o.makeKeys(ctx, c, r)
+	if err != nil || o.stock == 0 {
+		return err
+	}
+	wanted, err := o.policies(c, r, dim)
+	if err != nil {
+		return err
+	}
+	r.Available, err = o.stockUp(ctx, c, wanted)
+	return err
+}
+
+// makeKeys makes missing keys: for triples, threshold keys of every other pinned set, and the
+// parties' own keys for multi-key ciphertexts. It returns the block dimension of the keys for
+// triples.
+func (o *devOptions) makeKeys(ctx context.Context, c *cluster.Cluster, r *DevReport) (dim uint32, err error) {
+	list, err := keygenv1.NewKeygenServiceClient(c.Clients[0]).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+	if err != nil {
+		return 0, rpc.FromError(err)
+	}
+	newest := func(set string) (found *keygenv1.Epoch) {
+		for _, e := range list.GetEpochs() {
+			if e.GetState() == keygenv1.EpochState_EPOCH_STATE_ACTIVE && e.GetParams() == set && e.GetEpoch() > found.GetEpoch() {
+				found = e
+			}
+		}
+		return found
+	}
+	if e := newest(c.Net.Params); e != nil {
+		if r.Epoch, dim = e.GetEpoch(), e.GetDim(); o.dim > dim && o.given("dim") {
+			c.Progress.Note("--dim %d applies to new keys, but epoch %d exists: lodge jobs submit --kind keys --dim %[1]d --cluster %[3]s", o.dim, r.Epoch, o.dir)
+		}
+	} else {
+		j, err := c.Job(ctx, &coordinatorv1.JobRequest{
+			Kind: jobv1.Kind_KIND_KEYS, Params: c.Net.Params, Dim: o.dim, Purpose: jobv1.Purpose_PURPOSE_TRIPLES,
+		})
+		if err != nil {
+			return 0, err
+		}
+		r.Epoch, dim = j.GetEpoch(), o.dim
+	}
+	if o.minimal {
+		return dim, nil
+	}
+	if len(c.Net.Sets) == 1 {
+		c.Progress.Note("the cluster in %s has no sets for threshold keys: remove it for a new one with all sets", o.dir)
+	}
+	for _, name := range c.Net.Sets[1:] {
+		set, err := plan.Lookup(name)
+		if err != nil {
+			return 0, err
+		}
+		e := newest(name).GetEpoch()
+		switch {
+		case !set.Threshold || !set.Multikey && len(c.Net.Parties) < 3: // no honest majority
+			continue
+		case set.Multikey:
+			if err := ownKeys(ctx, c); err != nil {
+				return 0, err
+			}
+		}
+		if e == 0 {
+			threshold := 0 // the largest
+			if set.Multikey {
+				threshold = 1
+			}
+			j, err := c.ThresholdKeys(ctx, name, threshold)
+			if err != nil {
+				return 0, err
+			}
+			e = j.GetEpoch()
+		}
+		r.Keys = append(r.Keys, DevEpoch{e, name})
+	}
+	return dim, nil
+}
+
+// ownKeys makes each party generate its own keys, unless it has some, and waits until the first
+// party has those of all.
+func ownKeys(ctx context.Context, c *cluster.Cluster) error {
+	config, err := c.Client(devnet.Operator)
+	if err != nil {
+		return err
+	}
+	client, err := mkclient.Dial(config)
+	if err != nil {
+		return cli.FromClient(err)
+	}
+	defer client.Close()
+	var group errgroup.Group
+	group.SetLimit(2) // key generation uses all processors
+	for i := range c.Net.Parties {
+		group.Go(func() error {
+			list, err := client.ListKeys(ctx, i)
+			if err != nil || slices.ContainsFunc(list, func(k *mkclient.OwnKeys) bool { return k.State == "active" && k.Pinned }) {
+				return err
+			}
+			c.Progress.Say("party %d makes its own keys", i)
+			_, err = client.MakeKeys(ctx, i)
+			return err
+		})
+	}
+	return cli.FromClient(group.Wait())
+}
+
+// policies returns the wanted stock: tuples of every kind that the engine can make here, and masks
+// of the threshold keys.
+func (o *devOptions) policies(c *cluster.Cluster, r *DevReport, dim uint32) (list []*stockv1.Policy, err error) {
+	set, err := params.Lookup(c.Net.Params)
+	if err != nil {
+		return nil, err
+	}
+	add := func(kind jobv1.Kind, high uint64, priority, owner uint32) {
+		shape := devShapes[kind]
+		p := &stockv1.Policy{
+			Class: &tuplesv1.Class{Tenant: devnet.Tenant, Kind: kind, Params: set.Name, Field: o.field, Shape: shape, InputParty: owner},
+			Low:   max(1, high/2), High: high, Batch: min(high, 1<<20), Priority: priority,
+		}
+		_, err := triple.NewPlan(set, o.field, len(c.Net.Parties), wire.Kind(kind), wire.Shape(shape), 0, int(p.Batch), int(max(1, dim)))
+		if err == nil || kind == jobv1.Kind_KIND_SCALAR { // the coordinator explains why there are no triples
+			list = append(list, p)
+		}
+	}
+	add(jobv1.Kind_KIND_SCALAR, o.stock, 50, 0)
+	if o.minimal {
+		return list, nil
+	}
+	few := max(1, o.stock/8)
+	add(jobv1.Kind_KIND_BIT, 2*o.stock, 20, 0) // a rounding takes about 100
+	for party := range c.Net.Parties {
+		add(jobv1.Kind_KIND_INPUT, few, 30, uint32(party))
+	}
+	for _, kind := range []jobv1.Kind{jobv1.Kind_KIND_SQUARE, jobv1.Kind_KIND_RANDOM, jobv1.Kind_KIND_INVERSE} {
+		add(kind, few, 10, 0)
+	}
+	if dim > 1 {
+		add(jobv1.Kind_KIND_MATRIX, 1, 1, 0)
+		add(jobv1.Kind_KIND_CONVOLUTION, 1, 0, 0)
+	}
+	for _, k := range r.Keys {
+		if err := addMasks(&list, c, k.Params); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// addMasks adds policies for the masks of keys of a set.
+func addMasks(list *[]*stockv1.Policy, c *cluster.Cluster, name string) error {
+	set, err := plan.Lookup(name)
+	if err != nil {
+		return err
+	}
+	n := len(c.Net.Parties)
+	least := (n-1)/2 + 1 // holders of shares with the largest threshold
+	most := least
+	if set.Multikey {
+		m, err := multikey.Lookup(name)
+		if err != nil {
+			return err
+		}
+		least, most = 2, min(n, m.Parties)
+	}
+	for size := least; size <= most; size++ {
+		all := cluster.Quorums(n, size, devQuorums)
+		for _, quorum := range all[:min(len(all), devQuorums)] {
+			q := make([]uint32, size)
+			for i, party := range quorum {
+				q[i] = uint32(party)
+			}
+			*list = append(*list, &stockv1.Policy{
+				Class: &tuplesv1.Class{Kind: jobv1.Kind_KIND_MASKS, Params: name, Quorum: q, Form: jobv1.MaskForm_MASK_FORM_EXACT},
+				Low:   devMasks / 2, High: devMasks, Batch: devMasks, Priority: 40,
+			})
+		}
+	}
+	return nil
+}
+
+// stockUp sets the policies that are missing, and that of scalar triples if --stock is given. It
+// waits until the stock has some of every class, except matrices and convolutions, which take
+// longer, and returns the number of available scalar triples.
+func (o *devOptions) stockUp(ctx context.Context, c *cluster.Cluster, wanted []*stockv1.Policy) (available uint64, err error) {
+	client := stockv1.NewStockServiceClient(c.Operator)
+	have, err := client.ListPolicies(ctx, &stockv1.ListPoliciesRequest{})
+	if err != nil {
+		return 0, rpc.FromError(err)
+	}
+	awaited := map[*tuplesv1.Class]bool{}
+	for i, p := range wanted {
+		known := slices.ContainsFunc(have.GetPolicies(), func(x *stockv1.Policy) bool { return proto.Equal(x.GetClass(), p.GetClass()) })
+		if !known || i == 0 && o.given("stock") {
+			if _, err := client.SetPolicy(ctx, &stockv1.SetPolicyRequest{Policy: p}); err != nil {
+				return 0, rpc.FromError(err)
+			}
+		}
+		if p.GetClass().GetShape() == nil {
+			awaited[p.GetClass()] = true
+		}
+	}
+	stream, err := client.WatchStock(ctx, &stockv1.WatchStockRequest{})
+	if err != nil {
+		return 0, rpc.FromError(err)
+	}
+	for first, said := wanted[0].GetClass(), len(awaited)+1; len(awaited) > 0; {
+		r, err := stream.Recv()
+		if err != nil {
+			return 0, rpc.FromError(err)
+		}
+		for class := range awaited {
+			n, held := availableOf(r.GetStock(), class)
+			if n > 0 {
+				delete(awaited, class)
+			}
+			if class == first && held != "" {
+				c.Progress.Say("nothing is made: %s", held)
+			}
+			if class == first {
+				available = n
+			}
+		}
+		if len(awaited) < said { // otherwise jobs wait for each other
+			said = len(awaited)
+			c.Progress.Say("the parties make tuples: %d of %d classes are missing", said, len(wanted))
+		}
+	}
+	return available, nil
+}
+
+// availableOf returns the number of tuples or masks of a class in stock. If there are none, it
+// returns the reason why none are made.
+func availableOf(stock []*stockv1.Stock, class *tuplesv1.Class) (n uint64, held string) {
+	for _, s := range stock {
+		if proto.Equal(s.GetClass(), class) {
+			n += s.GetAvailable()
+			held = s.GetHeldBack()
+		}
+	}
+	return n, held
+}
