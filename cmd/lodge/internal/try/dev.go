@@ -103,12 +103,13 @@ func (o *devOptions) reduce() {
 }
 
 func (o *devOptions) run(cmd *cobra.Command) error {
-	return o.with(cmd, func(r *DevReport) error { return o.print(cmd, r) }, false)
+	first := func(r *DevReport) error { return o.printFirst(cmd, r) }
+	return o.with(cmd, first, func(r *DevReport) error { return o.print(cmd, r) }, false)
 }
 
-// with runs the cluster and calls use when it is ready. Then it stops the cluster, if stop is set,
-// or else waits for an interrupt.
-func (o *devOptions) with(cmd *cobra.Command, use func(*DevReport) error, stop bool) (err error) {
+// with runs the cluster. It calls first when scalar triples are in stock, and use when everything
+// is ready. Then it stops the cluster, if stop is set, or else waits for an interrupt.
+func (o *devOptions) with(cmd *cobra.Command, first, use func(*DevReport) error, stop bool) (err error) {
 	start, ctx := time.Now(), cmd.Context()
 	if o.reduce(); len(o.params) == 0 {
 		return cli.Invalid("name a set for triples", "--params is empty")
@@ -147,7 +148,7 @@ func (o *devOptions) with(cmd *cobra.Command, use func(*DevReport) error, stop b
 		<-tended // before the processes are stopped
 	}()
 	r := DevReport{Dir: o.dir, Clients: net.Clients, Metrics: net.Metrics, parties: len(net.Parties)}
-	if err := o.fill(ctx, c, &r); err != nil {
+	if err := o.fill(ctx, c, &r, first); err != nil {
 		return o.interrupted(ctx, err)
 	}
 	r.Seconds = time.Since(start).Seconds()
@@ -261,11 +262,31 @@ func (o *devOptions) fits(net *devnet.Cluster) error {
 	return err
 }
 
-func (o *devOptions) print(cmd *cobra.Command, r *DevReport) error {
-	at := " --cluster " + o.dir
+// at returns the flag with which other commands find the cluster, if they need one.
+func (o *devOptions) at(flag string) string {
 	if cli.ClusterDir("") == o.dir {
-		at = ""
+		return ""
 	}
+	return " --" + flag + " " + o.dir
+}
+
+// printFirst says that the cluster has triples.
+func (o *devOptions) printFirst(cmd *cobra.Command, r *DevReport) error {
+	if cli.JSON(cmd) {
+		return nil // the record is written when everything is ready
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), `
+A coordinator and %d parties run, with keys of epoch %d and %d triples over %s in stock. Ctrl-C stops them.
+
+  what there is               lodge stock%[7]s
+  whether all are well        lodge health%[7]s, lodge status%[7]s
+  shares in Python and Go     docs/start/quickstart.md, with %[5]s/clients/%[6]s.yaml for party 0
+`, r.parties, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0), o.at("cluster"))
+	return err
+}
+
+// print says that everything is ready.
+func (o *devOptions) print(cmd *cobra.Command, r *DevReport) error {
 	var more strings.Builder
 	for _, k := range r.Keys {
 		fmt.Fprintf(&more, "  %-27s epoch %d\n", "keys of "+k.Params, k.Epoch)
@@ -273,13 +294,5 @@ func (o *devOptions) print(cmd *cobra.Command, r *DevReport) error {
 	if len(r.Metrics) > 0 {
 		fmt.Fprintf(&more, "  %-27s http://%s/metrics\n", "metrics of party 0", r.Metrics[0])
 	}
-	return cli.Print(cmd, r, `
-A coordinator and %d parties run, with keys of epoch %d and %d triples over %s in stock. Ctrl-C stops them.
-
-  what there is               lodge stock%[7]s
-  whether all are well        lodge health%[7]s, lodge status%[7]s
-%[8]s  a tour                      lodge quickstart%[9]s
-  other kinds                 lodge jobs submit --help
-  shares in Python and Go     docs/start/quickstart.md, with %[5]s/clients/%[6]s.yaml for party 0
-`, r.parties, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0), at, more.String(), strings.ReplaceAll(at, "--cluster", "--dir"))
+	return cli.Print(cmd, r, "\nAll keys are made, and tuples of every kind come into stock.\n\n%s  other kinds                 lodge jobs submit --help\n", more.String())
 }

@@ -44,85 +44,100 @@ const (
 	devQuorums = 10
 )
 
-// fill makes the keys and the stock that are missing.
-func (o *devOptions) fill(ctx context.Context, c *cluster.Cluster, r *DevReport) error {
+// fill makes the keys and the stock that are missing. It calls first when the stock has scalar
+// triples.
+func (o *devOptions) fill(ctx context.Context, c *cluster.Cluster, r *DevReport, first func(*DevReport) error) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
-	dim, err := o.makeKeys(ctx, c, r)
-	if err != nil || o.stock == 0 {
-		return err
+	list, err := keygenv1.NewKeygenServiceClient(c.Clients[0]).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+	if err != nil {
+		return rpc.FromError(err)
 	}
-	wanted, err := o.policies(c, r, dim)
+	dim, err := o.tripleKeys(ctx, c, r, list.GetEpochs())
 	if err != nil {
 		return err
 	}
-	r.Available, err = o.stockUp(ctx, c, wanted)
+	wanted, err := o.policies(c, dim)
+	if err != nil {
+		return err
+	}
+	scalar := min(1, len(wanted)) // none if --stock is 0
+	if r.Available, err = o.stockUp(ctx, c, wanted[:scalar]); err != nil {
+		return err
+	}
+	if err := first(r); err != nil || o.minimal {
+		return err
+	}
+	if err := thresholdKeys(ctx, c, r, list.GetEpochs()); err != nil {
+		return err
+	}
+	for i := 0; i < len(r.Keys) && o.stock > 0; i++ {
+		if err := addMasks(&wanted, c, r.Keys[i].Params); err != nil {
+			return err
+		}
+	}
+	_, err = o.stockUp(ctx, c, wanted[scalar:])
 	return err
 }
 
-// makeKeys makes missing keys: for triples, threshold keys of every other pinned set, and the
-// parties' own keys for multi-key ciphertexts. It returns the block dimension of the keys for
-// triples.
-func (o *devOptions) makeKeys(ctx context.Context, c *cluster.Cluster, r *DevReport) (dim uint32, err error) {
-	list, err := keygenv1.NewKeygenServiceClient(c.Clients[0]).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
-	if err != nil {
-		return 0, rpc.FromError(err)
-	}
-	newest := func(set string) (found *keygenv1.Epoch) {
-		for _, e := range list.GetEpochs() {
-			if e.GetState() == keygenv1.EpochState_EPOCH_STATE_ACTIVE && e.GetParams() == set && e.GetEpoch() > found.GetEpoch() {
-				found = e
-			}
+// newest returns the newest active epoch of keys of a set, or nil.
+func newest(list []*keygenv1.Epoch, set string) (found *keygenv1.Epoch) {
+	for _, e := range list {
+		if e.GetState() == keygenv1.EpochState_EPOCH_STATE_ACTIVE && e.GetParams() == set && e.GetEpoch() > found.GetEpoch() {
+			found = e
 		}
-		return found
 	}
-	if e := newest(c.Net.Params); e != nil {
+	return found
+}
+
+// tripleKeys makes keys for tuples if there are none. It returns their block dimension.
+func (o *devOptions) tripleKeys(ctx context.Context, c *cluster.Cluster, r *DevReport, list []*keygenv1.Epoch) (dim uint32, err error) {
+	if e := newest(list, c.Net.Params); e != nil {
 		if r.Epoch, dim = e.GetEpoch(), e.GetDim(); o.dim > dim && o.given("dim") {
 			c.Progress.Note("--dim %d applies to new keys, but epoch %d exists: lodge jobs submit --kind keys --dim %[1]d --cluster %[3]s", o.dim, r.Epoch, o.dir)
 		}
-	} else {
-		j, err := c.Job(ctx, &coordinatorv1.JobRequest{
-			Kind: jobv1.Kind_KIND_KEYS, Params: c.Net.Params, Dim: o.dim, Purpose: jobv1.Purpose_PURPOSE_TRIPLES,
-		})
-		if err != nil {
-			return 0, err
-		}
-		r.Epoch, dim = j.GetEpoch(), o.dim
-	}
-	if o.minimal {
 		return dim, nil
 	}
+	j, err := c.Job(ctx, &coordinatorv1.JobRequest{
+		Kind: jobv1.Kind_KIND_KEYS, Params: c.Net.Params, Dim: o.dim, Purpose: jobv1.Purpose_PURPOSE_TRIPLES,
+	})
+	r.Epoch = j.GetEpoch()
+	return o.dim, err
+}
+
+// thresholdKeys makes what is missing for the other pinned sets: threshold keys, the parties' own
+// keys for multi-key ciphertexts, and the group that decrypts these. Two parties have no threshold
+// keys, because these need an honest majority.
+func thresholdKeys(ctx context.Context, c *cluster.Cluster, r *DevReport, list []*keygenv1.Epoch) error {
 	if len(c.Net.Sets) == 1 {
-		c.Progress.Note("the cluster in %s has no sets for threshold keys: remove it for a new one with all sets", o.dir)
+		c.Progress.Note("the cluster in %s has no sets for threshold keys: remove it for a new one with all sets", c.Net.Dir)
 	}
 	for _, name := range c.Net.Sets[1:] {
 		set, err := plan.Lookup(name)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		e := newest(name).GetEpoch()
-		switch {
-		case !set.Threshold || !set.Multikey && len(c.Net.Parties) < 3: // no honest majority
+		if !set.Threshold || !set.Multikey && len(c.Net.Parties) < 3 {
 			continue
-		case set.Multikey:
+		}
+		threshold := 0 // the largest
+		if set.Multikey {
+			threshold = 1
 			if err := ownKeys(ctx, c); err != nil {
-				return 0, err
+				return err
 			}
 		}
+		e := newest(list, name).GetEpoch()
 		if e == 0 {
-			threshold := 0 // the largest
-			if set.Multikey {
-				threshold = 1
-			}
 			j, err := c.ThresholdKeys(ctx, name, threshold)
 			if err != nil {
-				return 0, err
+				return err
 			}
 			e = j.GetEpoch()
 		}
 		r.Keys = append(r.Keys, DevEpoch{e, name})
 	}
-	return dim, nil
+	return nil
 }
 
 // ownKeys makes each party generate its own keys, unless it has some, and waits until the first
@@ -153,11 +168,11 @@ func ownKeys(ctx context.Context, c *cluster.Cluster) error {
 	return cli.FromClient(group.Wait())
 }
 
-// policies returns the wanted stock: tuples of every kind that the engine can make here, and masks
-// of the threshold keys.
-func (o *devOptions) policies(c *cluster.Cluster, r *DevReport, dim uint32) (list []*stockv1.Policy, err error) {
+// policies returns the wanted stock of tuples: of every kind that the engine can make here, scalar
+// triples first. It is empty if --stock is 0.
+func (o *devOptions) policies(c *cluster.Cluster, dim uint32) (list []*stockv1.Policy, err error) {
 	set, err := params.Lookup(c.Net.Params)
-	if err != nil {
+	if err != nil || o.stock == 0 {
 		return nil, err
 	}
 	add := func(kind jobv1.Kind, high uint64, priority, owner uint32) {
@@ -186,11 +201,6 @@ func (o *devOptions) policies(c *cluster.Cluster, r *DevReport, dim uint32) (lis
 	if dim > 1 {
 		add(jobv1.Kind_KIND_MATRIX, 1, 1, 0)
 		add(jobv1.Kind_KIND_CONVOLUTION, 1, 0, 0)
-	}
-	for _, k := range r.Keys {
-		if err := addMasks(&list, c, k.Params); err != nil {
-			return nil, err
-		}
 	}
 	return list, nil
 }
@@ -229,7 +239,7 @@ func addMasks(list *[]*stockv1.Policy, c *cluster.Cluster, name string) error {
 
 // stockUp sets the policies that are missing, and that of scalar triples if --stock is given. It
 // waits until the stock has some of every class, except matrices and convolutions, which take
-// longer, and returns the number of available scalar triples.
+// longer, and returns how many of the first class are available.
 func (o *devOptions) stockUp(ctx context.Context, c *cluster.Cluster, wanted []*stockv1.Policy) (available uint64, err error) {
 	client := stockv1.NewStockServiceClient(c.Operator)
 	have, err := client.ListPolicies(ctx, &stockv1.ListPoliciesRequest{})
@@ -237,9 +247,9 @@ func (o *devOptions) stockUp(ctx context.Context, c *cluster.Cluster, wanted []*
 		return 0, rpc.FromError(err)
 	}
 	awaited := map[*tuplesv1.Class]bool{}
-	for i, p := range wanted {
+	for _, p := range wanted {
 		known := slices.ContainsFunc(have.GetPolicies(), func(x *stockv1.Policy) bool { return proto.Equal(x.GetClass(), p.GetClass()) })
-		if !known || i == 0 && o.given("stock") {
+		if scalar := p.GetClass().GetKind() == jobv1.Kind_KIND_SCALAR; !known || scalar && o.given("stock") {
 			if _, err := client.SetPolicy(ctx, &stockv1.SetPolicyRequest{Policy: p}); err != nil {
 				return 0, rpc.FromError(err)
 			}
@@ -247,6 +257,9 @@ func (o *devOptions) stockUp(ctx context.Context, c *cluster.Cluster, wanted []*
 		if p.GetClass().GetShape() == nil {
 			awaited[p.GetClass()] = true
 		}
+	}
+	if len(wanted) == 0 {
+		return 0, nil
 	}
 	stream, err := client.WatchStock(ctx, &stockv1.WatchStockRequest{})
 	if err != nil {

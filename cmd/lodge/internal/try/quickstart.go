@@ -58,10 +58,10 @@ func (t *tour) run(cmd *cobra.Command) (err error) {
 	if err := t.say("Start a cluster", "A coordinator and %d parties start on this machine. In production each party runs on its own machine, and nobody has the secrets of two. They make keys, and keep tuples in stock. All files are in %s. This takes about a minute.", t.parties, t.dir); err != nil {
 		return t.ended(cmd.Context(), err)
 	}
-	if err := t.with(cmd, func(r *DevReport) error { return t.steps(cmd.Context(), r) }, true); err != nil {
+	if err := t.with(cmd, func(*DevReport) error { return nil }, func(r *DevReport) error { return t.steps(cmd.Context(), r) }, true); err != nil {
 		return t.ended(cmd.Context(), err)
 	}
-	fmt.Fprintf(t.out, "\nThe cluster has stopped. `lodge dev%s` starts it again, with the same keys and stock; `rm -r %s` removes it.\nNext: docs/start/quickstart.md fetches shares into Python arrays, and docs/guides/online.md computes on them.\n", t.at(), t.dir)
+	fmt.Fprintf(t.out, "\nThe cluster has stopped. `lodge dev%s` starts it again, with the same keys and stock; `rm -r %s` removes it.\nNext: docs/start/quickstart.md fetches shares into Python arrays, and docs/guides/online.md computes on them.\n", t.at("dir"), t.dir)
 	return nil
 }
 
@@ -73,14 +73,6 @@ func (t *tour) ended(ctx context.Context, err error) error {
 		return nil
 	}
 	return err
-}
-
-// at returns the flag for `lodge dev`, if it needs one.
-func (t *tour) at() string {
-	if t.dir == cli.DevDir {
-		return ""
-	}
-	return " --dir " + t.dir
 }
 
 // steps shows the commands of a user. Each is run as a user runs it.
