@@ -1,28 +1,25 @@
-// Package storetest has the tests that every store must pass, and PostgreSQL
-// servers to run them on.
-package storetest
+package store_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
-// Kind is an implementation of the store. A test package that runs one calls
-// Main from TestMain.
-type Kind struct {
+// kind is an implementation of the store.
+type kind struct {
 	Fresh func(t testing.TB) (address string) // a place for a store that nothing is in
 	Open  func(address string) (store.Store, error)
 }
 
-// Run runs all tests: first the test that measures memory, then the others concurrently.
-func Run(t *testing.T, k Kind) {
+// conformance runs the tests that every store must pass: first the test that measures memory, then
+// the others concurrently.
+func conformance(t *testing.T, k kind) {
 	t.Run("BlobStream", func(t *testing.T) { blobStream(t, k) })
 	for _, c := range []struct {
 		name string
-		run  func(*testing.T, Kind)
+		run  func(*testing.T, kind)
 	}{
 		{"Atomic", atomicity}, {"Order", order}, {"OwnWrites", ownWrites}, {"GetAll", getAll}, {"Scans", scansAgainstOracle},
 		{"Snapshot", snapshot}, {"ReadOnly", readOnly}, {"Limits", limits}, {"Values", values},
@@ -39,7 +36,7 @@ func Run(t *testing.T, k Kind) {
 }
 
 // open opens the store until the test ends.
-func (k Kind) open(t testing.TB, address string) store.Store {
+func (k kind) open(t testing.TB, address string) store.Store {
 	t.Helper()
 	s, err := k.Open(address)
 	if err != nil {
@@ -59,29 +56,14 @@ func (k Kind) open(t testing.TB, address string) store.Store {
 	return s
 }
 
-func (k Kind) fresh(t testing.TB) store.Store {
+func (k kind) fresh(t testing.TB) store.Store {
 	t.Helper()
 	return k.open(t, k.Fresh(t))
 }
 
-func check(t testing.TB, err error) {
+func putAll(t testing.TB, s store.Store, pairs ...string) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// refused: the error is the one wanted.
-func refused(t testing.TB, got, want error) {
-	t.Helper()
-	if !errors.Is(got, want) {
-		t.Fatalf("got %v, want %v", got, want)
-	}
-}
-
-func put(t testing.TB, s store.Store, pairs ...string) {
-	t.Helper()
-	check(t, s.Update(func(tx store.Tx) error {
+	must(t, s.Update(func(tx store.Tx) error {
 		for i := 0; i < len(pairs); i += 2 {
 			if err := tx.Put(pairs[i], []byte(pairs[i+1])); err != nil {
 				return err
@@ -101,10 +83,11 @@ func dump(tx store.Tx, prefix string) ([]string, error) {
 	return all, err
 }
 
-func want(t testing.TB, s store.Store, prefix string, records ...string) {
+// wantRecords fails unless the records with a prefix are these, each as "key=value".
+func wantRecords(t testing.TB, s store.Store, prefix string, records ...string) {
 	t.Helper()
 	var got []string
-	check(t, s.View(func(tx store.Tx) (err error) {
+	must(t, s.View(func(tx store.Tx) (err error) {
 		got, err = dump(tx, prefix)
 		return err
 	}))

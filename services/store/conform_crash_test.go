@@ -1,11 +1,10 @@
-package storetest
+package store_test
 
 import (
 	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/storetest"
 )
 
 const (
@@ -22,18 +22,15 @@ const (
 	fields   = 5 // records of one update
 )
 
-// Main runs a package's tests, or, in a child process of a test, the program that the crash test
-// kills.
-func Main(m *testing.M, open func(address string) (store.Store, error)) {
+// TestMain runs the tests, or, in a child process of a test, the program that the crash test kills.
+func TestMain(m *testing.M) {
 	if address := os.Getenv(childVar); address != "" {
 		if err := child(address, open); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		os.Exit(1)
 	}
-	code := m.Run()
-	stopShared()
-	os.Exit(code)
+	storetest.Main(m)
 }
 
 // child writes records and blobs from several goroutines, and prints acknowledged operations on
@@ -128,7 +125,7 @@ type acknowledged struct {
 }
 
 // crash kills a child again and again, each time at another moment of its writing.
-func crash(t *testing.T, k Kind) {
+func crash(t *testing.T, k kind) {
 	address := k.Fresh(t)
 	said := acknowledged{blobs: map[string]bool{}, erased: map[string]bool{}}
 	for round := range 5 {
@@ -138,9 +135,9 @@ func crash(t *testing.T, k Kind) {
 			time.Sleep(10 * time.Millisecond) // a server takes a moment to see that its client is dead
 			s, err = k.Open(address)
 		}
-		check(t, err)
+		must(t, err)
 		inspectCrash(t, s, &said)
-		check(t, s.Close())
+		must(t, s.Close())
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
 		}
@@ -162,8 +159,8 @@ func killChild(t *testing.T, address string, said *acknowledged) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
-	check(t, err)
-	check(t, cmd.Start())
+	must(t, err)
+	must(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	after := 1 + rand.IntN(50) // lines, and a little
 	for n := 1; lines.Scan(); n++ {
@@ -198,7 +195,7 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 	var now [workers]int
 	for w := range workers {
 		n, err := lastOf(s, w)
-		check(t, err)
+		must(t, err)
 		if now[w] = n; n < said.update[w] || n > said.update[w]+1 {
 			t.Errorf("worker %d: update %d was acknowledged, the store has %d", w, said.update[w], n)
 		}
@@ -206,7 +203,7 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 		if n == 0 {
 			continue
 		}
-		check(t, s.View(func(tx store.Tx) error {
+		must(t, s.View(func(tx store.Tx) error {
 			for i := range fields {
 				v, err := tx.Get(field(w, i))
 				if err != nil {
@@ -220,7 +217,7 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 		}))
 	}
 	names, err := s.Blobs()
-	check(t, err)
+	must(t, err)
 	there := map[string]bool{}
 	for _, name := range names {
 		there[name] = true
@@ -233,14 +230,14 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 			t.Errorf("blob %s was erased", name)
 		}
 		if !said.blobs[name] || n%3 == 0 { // not all of the old ones every time
-			inspectBlob(t, s, name, blobContent(w, n))
+			holds(t, s, name, blobContent(w, n))
 		}
 		said.blobs[name] = true
 	}
 	for name := range said.blobs {
 		var w, n int
 		_, err := fmt.Sscanf(name, "crash-%d-%d", &w, &n)
-		check(t, err)
+		must(t, err)
 		if n%6 == 0 { // may have been erased without being acknowledged
 			if !there[name] {
 				said.erased[name] = true
@@ -249,15 +246,4 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 			t.Errorf("blob %s is lost", name)
 		}
 	}
-}
-
-func inspectBlob(t *testing.T, s store.Store, name string, wanted []byte) {
-	t.Helper()
-	b, err := s.Open(name)
-	check(t, err)
-	got, err := io.ReadAll(io.NewSectionReader(b, 0, int64(len(wanted))+1))
-	if err != nil || !bytes.Equal(got, wanted) {
-		t.Errorf("blob %s is torn: %d bytes of %d, %v", name, len(got), len(wanted), err)
-	}
-	check(t, b.Close())
 }
