@@ -18,7 +18,10 @@ import (
 // (docs/internals/architecture.md). This file defines the rules. The test fails for a package that
 // is not listed here.
 
-const module = "github.com/lodge-mpc/lodge/"
+const (
+	module        = "github.com/lodge-mpc/lodge/"
+	composedVault = module + "services/store/vault"
+)
 
 // layers lists the engine from the bottom up. A package imports only from layers below its own.
 var layers = [][]string{
@@ -112,6 +115,8 @@ var shared = map[string]string{
 // that is not needed any more.
 var exceptions = []struct{ from, to, reason string }{
 	{"engine", "os/exec", "this test asks the go command for the imports"},
+	{"services/party", composedVault, "the wiring of a party opens the vault"},
+	{"services/ops/doctor", composedVault, "the doctor examines the store of a stopped party"},
 	{"e2e/byzantine", module + "engine/protocol/cheattest", "a party for tests, in a separate process"},
 }
 
@@ -211,6 +216,9 @@ func violations(packages []listed) []violation {
 			if to == module+"engine/protocol/internal/byzantine" && !slices.Contains(seams, from) {
 				add(to, "tests make parties cheat through round.Expose and Session.Omits")
 			}
+			if to == composedVault && under("services", from) {
+				add(to, "a service declares the few methods of the vault that it uses as its own interface")
+			}
 			if under(module+"cmd", to) && !under("cmd", from) {
 				add(to, "no package may import a command")
 			}
@@ -302,6 +310,9 @@ func TestImportLawCatches(t *testing.T) {
 		"cheats in a real package": {listed{ImportPath: module + "services/session/runner", Imports: m("engine/protocol/round/roundtest")}, module + "engine/protocol/round/roundtest"},
 		"hooks in a protocol":      {listed{ImportPath: module + "engine/protocol/keygen", Imports: m("engine/protocol/internal/byzantine")}, module + "engine/protocol/internal/byzantine"},
 		"hooks in the seam":        {listed{ImportPath: module + "engine/protocol/round", Imports: m("engine/protocol/internal/byzantine")}, ""},
+		"the whole vault":          {listed{ImportPath: module + "services/offline/tuples", Imports: m("services/store/vault")}, composedVault},
+		"a room of the vault":      {listed{ImportPath: module + "services/offline/tuples", Imports: m("services/store/vault/stock")}, ""},
+		"the whole vault in tests": {listed{ImportPath: module + "services/offline/tuples", TestImports: m("services/store/vault")}, ""},
 		"wire depending on engine": {listed{ImportPath: module + "proto/lodge/job/v1", Deps: m("engine/params")}, module + "engine/params"},
 	} {
 		found := violations([]listed{c.p})
