@@ -31,9 +31,8 @@ var layers = [][]string{
 	{"engine/codec", "engine/share", "engine/params", "engine/ot"},
 	{"engine/gbfv", "engine/lwe", "engine/bgv", "engine/linear"},
 	{"engine/gbfv/gbfvtest", "engine/lwe/lwetest", "engine/bgv/bgvtest", "engine/evaluation", "engine/multikey"},
-	{"engine/protocol/round", "engine/multikey/circuit", "engine/catalogue"},
-	{"engine/protocol/round/roundtest", "engine/protocol/threshold/internal/complaint", "engine/protocol/threshold/internal/seeds",
-		"engine/protocol/threshold/internal/table"},
+	{"engine/protocol/round", "engine/multikey/circuit", "engine/catalogue", "engine/protocol/threshold/internal/table"},
+	{"engine/protocol/round/roundtest", "engine/protocol/threshold/internal/complaint", "engine/protocol/threshold/internal/dealing"},
 	{"engine/protocol/keygen", "engine/protocol/popk", "engine/protocol/ddec", "engine/protocol/maccheck", "engine/protocol/verdict",
 		"engine/protocol/threshold/lwekeys", "engine/protocol/threshold/reshare", "engine/protocol/threshold/bgvkeys"},
 	{"engine/protocol/threshold/masks"},
@@ -224,6 +223,11 @@ func violations(packages []listed) []violation {
 			}
 		}
 		if !under("engine", from) {
+			for _, to := range p.Imports {
+				if room := strings.TrimPrefix(to, module); sideways(from, room) {
+					add(to, "a room of the lodge command does not use another room: what they share is in cli")
+				}
+			}
 			continue
 		}
 		forbid := edges
@@ -259,6 +263,15 @@ func violations(packages []listed) []violation {
 		}
 	}
 	return found
+}
+
+// sideways reports whether one room of the lodge command imports another. Rooms share cli. Package
+// command assembles all rooms, and try runs the demos.
+func sideways(from, to string) bool {
+	const rooms = "cmd/lodge/internal"
+	from, inside := strings.CutPrefix(from, rooms+"/")
+	to, isRoom := strings.CutPrefix(to, rooms+"/")
+	return inside && isRoom && to != "cli" && from != "command" && from != "lodgetest" && from+" "+to != "try demos"
 }
 
 // under reports whether path is root or below it.
@@ -307,6 +320,9 @@ func TestImportLawCatches(t *testing.T) {
 		"coordinator with kinds":   {listed{ImportPath: module + "services/coordinator", Deps: m("engine/kind")}, ""},
 		"kinds that compute":       {listed{ImportPath: module + "engine/kind", Imports: m("engine/secret")}, module + "engine/secret"},
 		"command":                  {listed{ImportPath: module + "e2e", Imports: m("cmd/lodge")}, module + "cmd/lodge"},
+		"room of lodge":            {listed{ImportPath: module + "cmd/lodge/internal/jobs", Imports: m("cmd/lodge/internal/cli", "services/host/rpc")}, ""},
+		"room, sideways":           {listed{ImportPath: module + "cmd/lodge/internal/jobs", Imports: m("cmd/lodge/internal/keys")}, module + "cmd/lodge/internal/keys"},
+		"room, upwards":            {listed{ImportPath: module + "cmd/lodge/internal/cli", Imports: m("cmd/lodge/internal/keys")}, module + "cmd/lodge/internal/keys"},
 		"cheats in a real package": {listed{ImportPath: module + "services/session/runner", Imports: m("engine/protocol/round/roundtest")}, module + "engine/protocol/round/roundtest"},
 		"hooks in a protocol":      {listed{ImportPath: module + "engine/protocol/keygen", Imports: m("engine/protocol/internal/byzantine")}, module + "engine/protocol/internal/byzantine"},
 		"hooks in the seam":        {listed{ImportPath: module + "engine/protocol/round", Imports: m("engine/protocol/internal/byzantine")}, ""},

@@ -197,9 +197,9 @@ func (s *Entry) Opens() error {
 }
 
 // Cancel ends a session that is not active and erases its stored results. It does not interrupt a
-// MAC check, because a check that does not end can burn the MAC key: the result of such a session is
-// erased when it arrives. Cancel returns when all of the session's goroutines have stopped, so that
-// a later query sees everything that it stored, or when ctx is done.
+// MAC check, because a check that does not end can burn the MAC key: the result of such a session
+// is erased when it arrives. Cancel returns when all of the session's goroutines have stopped, so
+// that a later query sees everything that it stored, or when ctx is done.
 func (s *Entry) Cancel(ctx context.Context, reason string) (*jobv1.SessionStatus, error) {
 	if err := CheckReason(reason); err != nil {
 		return nil, err

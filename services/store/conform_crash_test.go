@@ -25,7 +25,7 @@ const (
 // TestMain runs the tests, or, in a child process of a test, the program that the crash test kills.
 func TestMain(m *testing.M) {
 	if address := os.Getenv(childVar); address != "" {
-		if err := child(address, open); err != nil {
+		if err := child(address); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		os.Exit(1)
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 // child writes records and blobs from several goroutines, and prints acknowledged operations on
 // standard output: "update WORKER N", "blob WORKER N" and "erased WORKER N".
-func child(address string, open func(string) (store.Store, error)) error {
+func child(address string) error {
 	s, err := open(address)
 	if err != nil {
 		return err
@@ -126,18 +126,28 @@ type acknowledged struct {
 
 // crash kills a child again and again, each time at another moment of its writing.
 func crash(t *testing.T, k kind) {
+<<<<<<<< HEAD:services/store/conform_crash_test.go
 	address := k.Fresh(t)
+========
+	address := k(t)
+>>>>>>>> main:services/store/crash_test.go
 	said := acknowledged{blobs: map[string]bool{}, erased: map[string]bool{}}
 	for round := range 5 {
 		killChild(t, address, &said)
-		s, err := k.Open(address)
+		s, err := open(address)
 		for deadline := time.Now().Add(5 * time.Second); errors.Is(err, store.ErrInUse) && time.Now().Before(deadline); {
 			time.Sleep(10 * time.Millisecond) // a server takes a moment to see that its client is dead
-			s, err = k.Open(address)
+			s, err = open(address)
 		}
+<<<<<<<< HEAD:services/store/conform_crash_test.go
 		must(t, err)
 		inspectCrash(t, s, &said)
 		must(t, s.Close())
+========
+		noError(t, err)
+		inspectCrash(t, s, &said)
+		noError(t, s.Close())
+>>>>>>>> main:services/store/crash_test.go
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
 		}
@@ -159,8 +169,13 @@ func killChild(t *testing.T, address string, said *acknowledged) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
+<<<<<<<< HEAD:services/store/conform_crash_test.go
 	must(t, err)
 	must(t, cmd.Start())
+========
+	noError(t, err)
+	noError(t, cmd.Start())
+>>>>>>>> main:services/store/crash_test.go
 	lines := bufio.NewScanner(out)
 	after := 1 + rand.IntN(50) // lines, and a little
 	for n := 1; lines.Scan(); n++ {
@@ -195,7 +210,11 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 	var now [workers]int
 	for w := range workers {
 		n, err := lastOf(s, w)
+<<<<<<<< HEAD:services/store/conform_crash_test.go
 		must(t, err)
+========
+		noError(t, err)
+>>>>>>>> main:services/store/crash_test.go
 		if now[w] = n; n < said.update[w] || n > said.update[w]+1 {
 			t.Errorf("worker %d: update %d was acknowledged, the store has %d", w, said.update[w], n)
 		}
@@ -203,7 +222,11 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 		if n == 0 {
 			continue
 		}
+<<<<<<<< HEAD:services/store/conform_crash_test.go
 		must(t, s.View(func(tx store.Tx) error {
+========
+		noError(t, s.View(func(tx store.Tx) error {
+>>>>>>>> main:services/store/crash_test.go
 			for i := range fields {
 				v, err := tx.Get(field(w, i))
 				if err != nil {
@@ -217,7 +240,11 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 		}))
 	}
 	names, err := s.Blobs()
+<<<<<<<< HEAD:services/store/conform_crash_test.go
 	must(t, err)
+========
+	noError(t, err)
+>>>>>>>> main:services/store/crash_test.go
 	there := map[string]bool{}
 	for _, name := range names {
 		there[name] = true
@@ -237,7 +264,11 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 	for name := range said.blobs {
 		var w, n int
 		_, err := fmt.Sscanf(name, "crash-%d-%d", &w, &n)
+<<<<<<<< HEAD:services/store/conform_crash_test.go
 		must(t, err)
+========
+		noError(t, err)
+>>>>>>>> main:services/store/crash_test.go
 		if n%6 == 0 { // may have been erased without being acknowledged
 			if !there[name] {
 				said.erased[name] = true
@@ -247,3 +278,17 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 		}
 	}
 }
+<<<<<<<< HEAD:services/store/conform_crash_test.go
+========
+
+func inspectBlob(t *testing.T, s store.Store, name string, wanted []byte) {
+	t.Helper()
+	b, err := s.Open(name)
+	noError(t, err)
+	got, err := io.ReadAll(io.NewSectionReader(b, 0, int64(len(wanted))+1))
+	if err != nil || !bytes.Equal(got, wanted) {
+		t.Errorf("blob %s is torn: %d bytes of %d, %v", name, len(got), len(wanted), err)
+	}
+	noError(t, b.Close())
+}
+>>>>>>>> main:services/store/crash_test.go

@@ -7,6 +7,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
+<<<<<<<< HEAD:services/store/conform_test.go
 // kind is an implementation of the store.
 type kind struct {
 	Fresh func(t testing.TB) (address string) // a place for a store that nothing is in
@@ -16,6 +17,14 @@ type kind struct {
 // conformance runs the tests that every store must pass: first the test that measures memory, then
 // the others concurrently.
 func conformance(t *testing.T, k kind) {
+========
+// kind returns an address for an empty store of one implementation.
+type kind func(t testing.TB) (address string)
+
+// conform runs the tests that every store must pass: first the test that measures memory, then the
+// others concurrently.
+func conform(t *testing.T, k kind) {
+>>>>>>>> main:services/store/conformance_test.go
 	t.Run("BlobStream", func(t *testing.T) { blobStream(t, k) })
 	for _, c := range []struct {
 		name string
@@ -35,10 +44,15 @@ func conformance(t *testing.T, k kind) {
 	}
 }
 
+<<<<<<<< HEAD:services/store/conform_test.go
 // open opens the store until the test ends.
 func (k kind) open(t testing.TB, address string) store.Store {
+========
+// opened opens the store until the test ends.
+func opened(t testing.TB, address string) store.Store {
+>>>>>>>> main:services/store/conformance_test.go
 	t.Helper()
-	s, err := k.Open(address)
+	s, err := open(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,12 +72,33 @@ func (k kind) open(t testing.TB, address string) store.Store {
 
 func (k kind) fresh(t testing.TB) store.Store {
 	t.Helper()
-	return k.open(t, k.Fresh(t))
+	return opened(t, k(t))
+}
+
+<<<<<<<< HEAD:services/store/conform_test.go
+func putAll(t testing.TB, s store.Store, pairs ...string) {
+	t.Helper()
+	must(t, s.Update(func(tx store.Tx) error {
+========
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantError requires an error.
+func wantError(t testing.TB, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
 }
 
 func putAll(t testing.TB, s store.Store, pairs ...string) {
 	t.Helper()
-	must(t, s.Update(func(tx store.Tx) error {
+	noError(t, s.Update(func(tx store.Tx) error {
+>>>>>>>> main:services/store/conformance_test.go
 		for i := 0; i < len(pairs); i += 2 {
 			if err := tx.Put(pairs[i], []byte(pairs[i+1])); err != nil {
 				return err
@@ -73,7 +108,7 @@ func putAll(t testing.TB, s store.Store, pairs ...string) {
 	}))
 }
 
-// dump is all records with a prefix as "key=value" in the order of the scan.
+// dump returns all records with a prefix as "key=value" in the order of the scan.
 func dump(tx store.Tx, prefix string) ([]string, error) {
 	var all []string
 	err := tx.Scan(prefix, func(key string, value []byte) error {
@@ -87,11 +122,40 @@ func dump(tx store.Tx, prefix string) ([]string, error) {
 func wantRecords(t testing.TB, s store.Store, prefix string, records ...string) {
 	t.Helper()
 	var got []string
+<<<<<<<< HEAD:services/store/conform_test.go
 	must(t, s.View(func(tx store.Tx) (err error) {
+========
+	noError(t, s.View(func(tx store.Tx) (err error) {
+>>>>>>>> main:services/store/conformance_test.go
 		got, err = dump(tx, prefix)
 		return err
 	}))
 	if fmt.Sprint(got) != fmt.Sprint(records) {
 		t.Fatalf("under %q: %q, want %q", prefix, got, records)
 	}
+}
+
+func closed(t *testing.T, k kind) {
+	s := k.fresh(t)
+	writeBlob(t, s, "kept", []byte("v"))
+	w, err := s.Create("late")
+	noError(t, err)
+	b, err := s.Open("kept")
+	noError(t, err)
+	noError(t, s.Close())
+	nothing := func(store.Tx) error { t.Error("ran after Close"); return nil }
+	_, createErr := s.Create("x")
+	_, openErr := s.Open("kept")
+	_, listErr := s.Blobs()
+	_, readErr := b.ReadAt(make([]byte, 1), 0)
+	_, writeErr := b.WriteAt(make([]byte, 1), 0)
+	for i, err := range []error{
+		s.View(nothing), s.Update(nothing), createErr, openErr, listErr, readErr, writeErr, s.Erase("kept"),
+		s.Healthy(), w.Commit(),
+	} {
+		if !errors.Is(err, store.ErrClosed) {
+			t.Errorf("call %d after Close: %v", i, err)
+		}
+	}
+	noError(t, b.Close())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,41 +42,32 @@ func (s *Service) Decrypt(stream thresholdv1.ThresholdService_DecryptServer) err
 
 func (s *Service) decrypt(stream thresholdv1.ThresholdService_DecryptServer) error {
 	caller, _ := rpc.Caller(stream.Context())
-	var q *request
-	var call *job.Call
-	defer func() {
-		if q != nil {
-			q.batch.release()
-		}
-		call.Release()
-	}()
-	err := rpc.Upload(uploadTime, func() (*upload, error) { return receive(stream) }, func(m *upload) (err error) {
-		defer m.release()
-		if q == nil {
-			if q, err = s.open(m.GetHeader(), caller); err != nil {
-				return err
-			}
-			if call, err = s.Sessions.Gate.AdmitCall(caller.Name, q.room()); err != nil {
-				return err
-			}
+	q, err := rpc.Receive(uploadTime, func() (*upload, error) { return receive(stream) }, func(m *upload) (*request, error) {
+		q, err := s.open(m.GetHeader(), caller)
+		if err == nil {
 			q.intake = q.intakeOf()
+			q.call, err = s.Sessions.Gate.AdmitCall(caller.Name, q.room())
 		}
+		if err != nil {
+			m.release()
+		}
+		return q, err
+	}, func(q *request, m *upload) error {
+		defer m.release()
 		// Memory is charged only for the part that was received.
-		if err := call.Take(q.roomOf(len(m.GetCiphertexts()))); err != nil {
+		if err := q.call.Take(q.roomOf(len(m.GetCiphertexts()))); err != nil {
 			return err
 		}
 		return q.add(m.GetCiphertexts())
 	})
-	switch {
-	case err != nil:
+	defer q.close()
+	if err != nil {
 		return err
-	case q == nil:
-		return rpc.Errorf(rpc.Invalid, "send the header first", "no header")
 	}
 	if err := q.check(q.header.GetCiphertextsDigest()); err != nil {
 		return err
 	}
-	if err := call.Compute(); err != nil {
+	if err := q.call.Compute(); err != nil {
 		return err
 	}
 	// A decryption spends masks and budgets, and no answer leaves before it is in the audit log.
@@ -93,12 +85,10 @@ func (s *Service) decrypt(stream thresholdv1.ThresholdService_DecryptServer) err
 	if err != nil {
 		return err
 	}
-	for first := true; first || len(answer) > 0; first = false {
-		n := min(len(answer), answerPart)
-		if err := stream.Send(&thresholdv1.DecryptResponse{Party: uint32(s.Sessions.Self), Chunk: answer[:n]}); err != nil {
+	for chunk := range slices.Chunk(answer, answerPart) {
+		if err := stream.Send(&thresholdv1.DecryptResponse{Party: uint32(s.Sessions.Self), Chunk: chunk}); err != nil {
 			return err
 		}
-		answer = answer[n:]
 	}
 	return nil
 }

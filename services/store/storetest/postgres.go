@@ -1,4 +1,4 @@
-// Package storetest runs PostgreSQL servers for tests.
+// Package storetest runs PostgreSQL servers for tests of stores.
 package storetest
 
 import (
@@ -63,7 +63,7 @@ func NewPostgres(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-// Main runs the tests of a package, and then stops the server that they share.
+// Main runs a package's tests and then stops the shared server.
 func Main(m *testing.M) {
 	code := m.Run()
 	stopShared()

@@ -1,7 +1,10 @@
-// Package command assembles the commands of all rooms.
+// Package command assembles the commands of the other packages in cmd/lodge/internal.
 package command
 
 import (
+	"embed"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
@@ -16,7 +19,21 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/tuples"
 )
 
-// Root returns `lodge` with the commands of all rooms. A command that fails returns an error, which
+//go:embed help/*.md
+var help embed.FS
+
+// pages returns all help pages.
+func pages() string {
+	var all strings.Builder
+	files, _ := help.ReadDir("help") // embedded files can always be read
+	for _, f := range files {
+		text, _ := help.ReadFile("help/" + f.Name())
+		all.Write(append(text, '\n'))
+	}
+	return all.String()
+}
+
+// Root returns `lodge` with all commands. A command that fails returns an error, which
 // main prints once.
 func Root() *cobra.Command {
 	root := &cobra.Command{
@@ -33,7 +50,7 @@ func Root() *cobra.Command {
 	} {
 		register(root)
 	}
-	cli.AddExamples(root)
+	cli.Describe(root, pages())
 	cli.Strict(root)
 	return root
 }
