@@ -19,33 +19,15 @@ import (
 func writeBlob(t testing.TB, s store.Store, name string, content []byte) {
 	t.Helper()
 	w, err := s.Create(name)
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-	must(t, err)
-	_, err = w.Write(content)
-	must(t, err)
-	must(t, w.Commit())
-========
 	noError(t, err)
 	_, err = w.Write(content)
 	noError(t, err)
 	noError(t, w.Commit())
->>>>>>>> main:services/store/blobs_test.go
 }
 
 func readBlob(t testing.TB, s store.Store, name string) []byte {
 	t.Helper()
 	b, err := s.Open(name)
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-	must(t, err)
-	size, err := b.Size()
-	must(t, err)
-	content, err := io.ReadAll(io.NewSectionReader(b, 0, size))
-	must(t, err)
-	if int64(len(content)) != size {
-		t.Fatalf("%s: %d bytes of %d", name, len(content), size)
-	}
-	must(t, b.Close())
-========
 	noError(t, err)
 	size, err := b.Size()
 	noError(t, err)
@@ -55,18 +37,13 @@ func readBlob(t testing.TB, s store.Store, name string) []byte {
 		t.Fatalf("%s: %d bytes of %d", name, len(content), size)
 	}
 	noError(t, b.Close())
->>>>>>>> main:services/store/blobs_test.go
 	return content
 }
 
 func wantBlobs(t testing.TB, s store.Store, names ...string) {
 	t.Helper()
 	got, err := s.Blobs()
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-	must(t, err)
-========
 	noError(t, err)
->>>>>>>> main:services/store/blobs_test.go
 	if !slices.Equal(got, names) {
 		t.Fatalf("blobs %q, want %q", got, names)
 	}
@@ -85,13 +62,8 @@ func randomBytes(seed uint64, n int) []byte {
 
 // blobs writes in pieces of odd lengths, around the lengths of chunks.
 func blobs(t *testing.T, k kind) {
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-	address := k.Fresh(t)
-	s := k.open(t, address)
-========
 	address := k(t)
 	s := opened(t, address)
->>>>>>>> main:services/store/blobs_test.go
 	lengths := []int{0, 1, 4095, 64<<10 - 1, 64 << 10, 64<<10 + 1, 1 << 20, 3<<20 + 17}
 	var names []string
 	for i, n := range lengths {
@@ -99,11 +71,7 @@ func blobs(t *testing.T, k kind) {
 		names = append(names, name)
 		content := randomBytes(uint64(i), n)
 		w, err := s.Create(name)
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-		must(t, err)
-========
 		noError(t, err)
->>>>>>>> main:services/store/blobs_test.go
 		for rest := content; len(rest) > 0; {
 			m := min(len(rest), 1+rand.IntN(100_000))
 			got, err := w.Write(rest[:m])
@@ -116,11 +84,7 @@ func blobs(t *testing.T, k kind) {
 			t.Fatalf("%s is seen before Commit: %v", name, err)
 		}
 		wantBlobs(t, s, names[:i]...)
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-		must(t, w.Commit())
-========
 		noError(t, w.Commit())
->>>>>>>> main:services/store/blobs_test.go
 		w.Abort() // does nothing
 		if !bytes.Equal(readBlob(t, s, name), content) {
 			t.Fatalf("%s reads back otherwise", name)
@@ -129,35 +93,20 @@ func blobs(t *testing.T, k kind) {
 	}
 	wantBlobs(t, s, names...)
 	w, err := s.Create(names[0])
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-	must(t, err)
-	refused(t, w.Commit(), store.ErrExists, "")
-	w, err = s.Create("aborted")
-	must(t, err)
-	_, err = w.Write(randomBytes(99, 3<<20))
-	must(t, err)
-========
 	noError(t, err)
 	wantError(t, w.Commit(), store.ErrExists)
 	w, err = s.Create("aborted")
 	noError(t, err)
 	_, err = w.Write(randomBytes(99, 3<<20))
 	noError(t, err)
->>>>>>>> main:services/store/blobs_test.go
 	w.Abort()
 	if w.Commit() == nil {
 		t.Fatal("an aborted blob was committed")
 	}
 	_, err = s.Open("absent")
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-	refused(t, err, store.ErrNotFound, "")
-	must(t, s.Close())
-	s = k.open(t, address)
-========
 	wantError(t, err, store.ErrNotFound)
 	noError(t, s.Close())
 	s = opened(t, address)
->>>>>>>> main:services/store/blobs_test.go
 	wantBlobs(t, s, names...)
 	for i, n := range lengths {
 		if !bytes.Equal(readBlob(t, s, names[i]), randomBytes(uint64(i), n)) {
@@ -170,11 +119,7 @@ func blobs(t *testing.T, k kind) {
 func edges(t *testing.T, s store.Store, name string, content []byte) {
 	t.Helper()
 	b, err := s.Open(name)
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-	must(t, err)
-========
 	noError(t, err)
->>>>>>>> main:services/store/blobs_test.go
 	size := len(content)
 	for _, off := range []int{0, 1, 64<<10 - 1, 64 << 10, 128<<10 - 5, size - 1, size, size + 1, size + 1<<20} {
 		for _, n := range []int{0, 1, 7, 64 << 10, 64<<10 + 16} {
@@ -192,18 +137,6 @@ func edges(t *testing.T, s store.Store, name string, content []byte) {
 	if _, err := b.ReadAt(make([]byte, 1), -1); err == nil {
 		t.Fatal("read before the beginning")
 	}
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-	must(t, b.Close())
-}
-
-func blobWriteAt(t *testing.T, k kind) {
-	address := k.Fresh(t)
-	s := k.open(t, address)
-	content := randomBytes(1, 200_000)
-	writeBlob(t, s, "b", content)
-	b, err := s.Open("b")
-	must(t, err)
-========
 	noError(t, b.Close())
 }
 
@@ -214,7 +147,6 @@ func blobWriteAt(t *testing.T, k kind) {
 	writeBlob(t, s, "b", content)
 	b, err := s.Open("b")
 	noError(t, err)
->>>>>>>> main:services/store/blobs_test.go
 	rng := rand.New(rand.NewPCG(3, 4))
 	for i := range 25 {
 		off := rng.IntN(len(content) + 1)
@@ -230,24 +162,14 @@ func blobWriteAt(t *testing.T, k kind) {
 	}
 	for _, off := range []int64{-1, int64(len(content)) + 1} {
 		_, err = b.WriteAt([]byte("x"), off)
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-		refused(t, err, store.ErrInvalid, "")
-========
 		wantError(t, err, store.ErrInvalid)
->>>>>>>> main:services/store/blobs_test.go
 	}
 	if size, err := b.Size(); err != nil || size != int64(len(content)) {
 		t.Fatalf("size %d, want %d: %v", size, len(content), err)
 	}
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-	must(t, b.Close())
-	must(t, s.Close())
-	if !bytes.Equal(readBlob(t, k.open(t, address), "b"), content) {
-========
 	noError(t, b.Close())
 	noError(t, s.Close())
 	if !bytes.Equal(readBlob(t, opened(t, address), "b"), content) {
->>>>>>>> main:services/store/blobs_test.go
 		t.Fatal("the writes read back otherwise")
 	}
 }
@@ -258,11 +180,7 @@ func blobConcurrent(t *testing.T, k kind) {
 	const page = 10_000
 	writeBlob(t, s, "b", bytes.Repeat([]byte{1}, 16*page))
 	b, err := s.Open("b")
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-	must(t, err)
-========
 	noError(t, err)
->>>>>>>> main:services/store/blobs_test.go
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
@@ -292,58 +210,6 @@ func blobConcurrent(t *testing.T, k kind) {
 			t.Errorf("page %d is not of %d", i, wanted)
 		}
 	}
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-	must(t, b.Close())
-}
-
-func blobErased(t *testing.T, k kind) {
-	address := k.Fresh(t)
-	s := k.open(t, address)
-	for _, size := range []int{0, 100, 1 << 20} {
-		writeBlob(t, s, "b", randomBytes(1, size))
-		b, err := s.Open("b")
-		must(t, err)
-		must(t, s.Erase("b"))
-		must(t, s.Erase("b"))
-		_, err = s.Open("b")
-		refused(t, err, store.ErrNotFound, "")
-		_, err = b.ReadAt(make([]byte, 10), 0)
-		refused(t, err, store.ErrNotFound, "")
-		_, err = b.WriteAt([]byte("x"), 0)
-		refused(t, err, store.ErrNotFound, "")
-		_, err = b.Size()
-		refused(t, err, store.ErrNotFound, "")
-		wantBlobs(t, s)
-		writeBlob(t, s, "b", []byte("another")) // the name is free, and the old handle does not see it
-		_, err = b.ReadAt(make([]byte, 1), 0)
-		refused(t, err, store.ErrNotFound, "")
-		if got := readBlob(t, s, "b"); string(got) != "another" {
-			t.Fatalf("the new blob reads %q", got)
-		}
-		must(t, b.Close())
-		must(t, s.Erase("b"))
-	}
-	must(t, s.Erase("never"))
-	must(t, s.Close())
-	wantBlobs(t, k.open(t, address))
-}
-
-func blobUnfinished(t *testing.T, k kind) {
-	address := k.Fresh(t)
-	s := k.open(t, address)
-	putAll(t, s, "a", "1")
-	writeBlob(t, s, "kept", []byte("v"))
-	w, err := s.Create("unfinished")
-	must(t, err)
-	_, err = w.Write(randomBytes(1, 5<<20))
-	must(t, err)
-	must(t, s.Close())
-	s = k.open(t, address)
-	wantBlobs(t, s, "kept")
-	_, err = s.Open("unfinished")
-	refused(t, err, store.ErrNotFound, "")
-	refused(t, w.Commit(), store.ErrClosed, "")
-========
 	noError(t, b.Close())
 }
 
@@ -394,7 +260,6 @@ func blobUnfinished(t *testing.T, k kind) {
 	_, err = s.Open("unfinished")
 	wantError(t, err, store.ErrNotFound)
 	wantError(t, w.Commit(), store.ErrClosed)
->>>>>>>> main:services/store/blobs_test.go
 	wantBlobs(t, s, "kept")
 }
 
@@ -406,51 +271,29 @@ func blobStream(t *testing.T, k kind) {
 	s := k.fresh(t)
 	before, peak := heap(), uint64(0)
 	w, err := s.Create("large")
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-	must(t, err)
-========
 	noError(t, err)
->>>>>>>> main:services/store/blobs_test.go
 	piece, rng, sum := make([]byte, 1<<20), random(5), sha256.New()
 	for i := range streamed / len(piece) {
 		_, _ = rng.Read(piece) // never fails
 		sum.Write(piece)
 		_, err := w.Write(piece)
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-		must(t, err)
-========
 		noError(t, err)
->>>>>>>> main:services/store/blobs_test.go
 		if i%10 == 0 {
 			peak = max(peak, heap())
 		}
 	}
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-	must(t, w.Commit())
-	b, err := s.Open("large")
-	must(t, err)
-========
 	noError(t, w.Commit())
 	b, err := s.Open("large")
 	noError(t, err)
->>>>>>>> main:services/store/blobs_test.go
 	got := readAll(t, b, len(piece), func() { peak = max(peak, heap()) })
 	if !bytes.Equal(got.Sum(nil), sum.Sum(nil)) {
 		t.Error("the blob reads back otherwise")
 	}
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-	must(t, b.Close())
-	if peak > before+32<<20 {
-		t.Errorf("the heap grew from %d to %d MiB", before>>20, peak>>20)
-	}
-	must(t, s.Erase("large"))
-========
 	noError(t, b.Close())
 	if peak > before+32<<20 {
 		t.Errorf("the heap grew from %d to %d MiB", before>>20, peak>>20)
 	}
 	noError(t, s.Erase("large"))
->>>>>>>> main:services/store/blobs_test.go
 }
 
 func readAll(t testing.TB, b store.Blob, step int, each func()) hash.Hash {
@@ -461,11 +304,7 @@ func readAll(t testing.TB, b store.Blob, step int, each func()) hash.Hash {
 		if err == io.EOF {
 			return sum
 		}
-<<<<<<<< HEAD:services/store/conform_blobs_test.go
-		must(t, err)
-========
 		noError(t, err)
->>>>>>>> main:services/store/blobs_test.go
 		if off%(10<<20) == 0 {
 			each()
 		}

@@ -1,30 +1,19 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
-<<<<<<<< HEAD:services/store/conform_test.go
-// kind is an implementation of the store.
-type kind struct {
-	Fresh func(t testing.TB) (address string) // a place for a store that nothing is in
-	Open  func(address string) (store.Store, error)
-}
-
-// conformance runs the tests that every store must pass: first the test that measures memory, then
-// the others concurrently.
-func conformance(t *testing.T, k kind) {
-========
 // kind returns an address for an empty store of one implementation.
 type kind func(t testing.TB) (address string)
 
 // conform runs the tests that every store must pass: first the test that measures memory, then the
 // others concurrently.
 func conform(t *testing.T, k kind) {
->>>>>>>> main:services/store/conformance_test.go
 	t.Run("BlobStream", func(t *testing.T) { blobStream(t, k) })
 	for _, c := range []struct {
 		name string
@@ -44,13 +33,8 @@ func conform(t *testing.T, k kind) {
 	}
 }
 
-<<<<<<<< HEAD:services/store/conform_test.go
-// open opens the store until the test ends.
-func (k kind) open(t testing.TB, address string) store.Store {
-========
 // opened opens the store until the test ends.
 func opened(t testing.TB, address string) store.Store {
->>>>>>>> main:services/store/conformance_test.go
 	t.Helper()
 	s, err := open(address)
 	if err != nil {
@@ -75,11 +59,6 @@ func (k kind) fresh(t testing.TB) store.Store {
 	return opened(t, k(t))
 }
 
-<<<<<<<< HEAD:services/store/conform_test.go
-func putAll(t testing.TB, s store.Store, pairs ...string) {
-	t.Helper()
-	must(t, s.Update(func(tx store.Tx) error {
-========
 func noError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -98,7 +77,6 @@ func wantError(t testing.TB, got, want error) {
 func putAll(t testing.TB, s store.Store, pairs ...string) {
 	t.Helper()
 	noError(t, s.Update(func(tx store.Tx) error {
->>>>>>>> main:services/store/conformance_test.go
 		for i := 0; i < len(pairs); i += 2 {
 			if err := tx.Put(pairs[i], []byte(pairs[i+1])); err != nil {
 				return err
@@ -118,15 +96,10 @@ func dump(tx store.Tx, prefix string) ([]string, error) {
 	return all, err
 }
 
-// wantRecords fails unless the records with a prefix are these, each as "key=value".
-func wantRecords(t testing.TB, s store.Store, prefix string, records ...string) {
+func want(t testing.TB, s store.Store, prefix string, records ...string) {
 	t.Helper()
 	var got []string
-<<<<<<<< HEAD:services/store/conform_test.go
-	must(t, s.View(func(tx store.Tx) (err error) {
-========
 	noError(t, s.View(func(tx store.Tx) (err error) {
->>>>>>>> main:services/store/conformance_test.go
 		got, err = dump(tx, prefix)
 		return err
 	}))

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -126,11 +127,7 @@ type acknowledged struct {
 
 // crash kills a child again and again, each time at another moment of its writing.
 func crash(t *testing.T, k kind) {
-<<<<<<<< HEAD:services/store/conform_crash_test.go
-	address := k.Fresh(t)
-========
 	address := k(t)
->>>>>>>> main:services/store/crash_test.go
 	said := acknowledged{blobs: map[string]bool{}, erased: map[string]bool{}}
 	for round := range 5 {
 		killChild(t, address, &said)
@@ -139,15 +136,9 @@ func crash(t *testing.T, k kind) {
 			time.Sleep(10 * time.Millisecond) // a server takes a moment to see that its client is dead
 			s, err = open(address)
 		}
-<<<<<<<< HEAD:services/store/conform_crash_test.go
-		must(t, err)
-		inspectCrash(t, s, &said)
-		must(t, s.Close())
-========
 		noError(t, err)
 		inspectCrash(t, s, &said)
 		noError(t, s.Close())
->>>>>>>> main:services/store/crash_test.go
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
 		}
@@ -169,13 +160,8 @@ func killChild(t *testing.T, address string, said *acknowledged) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
-<<<<<<<< HEAD:services/store/conform_crash_test.go
-	must(t, err)
-	must(t, cmd.Start())
-========
 	noError(t, err)
 	noError(t, cmd.Start())
->>>>>>>> main:services/store/crash_test.go
 	lines := bufio.NewScanner(out)
 	after := 1 + rand.IntN(50) // lines, and a little
 	for n := 1; lines.Scan(); n++ {
@@ -210,11 +196,7 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 	var now [workers]int
 	for w := range workers {
 		n, err := lastOf(s, w)
-<<<<<<<< HEAD:services/store/conform_crash_test.go
-		must(t, err)
-========
 		noError(t, err)
->>>>>>>> main:services/store/crash_test.go
 		if now[w] = n; n < said.update[w] || n > said.update[w]+1 {
 			t.Errorf("worker %d: update %d was acknowledged, the store has %d", w, said.update[w], n)
 		}
@@ -222,11 +204,7 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 		if n == 0 {
 			continue
 		}
-<<<<<<<< HEAD:services/store/conform_crash_test.go
-		must(t, s.View(func(tx store.Tx) error {
-========
 		noError(t, s.View(func(tx store.Tx) error {
->>>>>>>> main:services/store/crash_test.go
 			for i := range fields {
 				v, err := tx.Get(field(w, i))
 				if err != nil {
@@ -240,11 +218,7 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 		}))
 	}
 	names, err := s.Blobs()
-<<<<<<<< HEAD:services/store/conform_crash_test.go
-	must(t, err)
-========
 	noError(t, err)
->>>>>>>> main:services/store/crash_test.go
 	there := map[string]bool{}
 	for _, name := range names {
 		there[name] = true
@@ -257,18 +231,14 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 			t.Errorf("blob %s was erased", name)
 		}
 		if !said.blobs[name] || n%3 == 0 { // not all of the old ones every time
-			holds(t, s, name, blobContent(w, n))
+			inspectBlob(t, s, name, blobContent(w, n))
 		}
 		said.blobs[name] = true
 	}
 	for name := range said.blobs {
 		var w, n int
 		_, err := fmt.Sscanf(name, "crash-%d-%d", &w, &n)
-<<<<<<<< HEAD:services/store/conform_crash_test.go
-		must(t, err)
-========
 		noError(t, err)
->>>>>>>> main:services/store/crash_test.go
 		if n%6 == 0 { // may have been erased without being acknowledged
 			if !there[name] {
 				said.erased[name] = true
@@ -278,8 +248,6 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 		}
 	}
 }
-<<<<<<<< HEAD:services/store/conform_crash_test.go
-========
 
 func inspectBlob(t *testing.T, s store.Store, name string, wanted []byte) {
 	t.Helper()
@@ -291,4 +259,3 @@ func inspectBlob(t *testing.T, s store.Store, name string, wanted []byte) {
 	}
 	noError(t, b.Close())
 }
->>>>>>>> main:services/store/crash_test.go

@@ -107,7 +107,7 @@ func TestPostgresCrashUnderWriters(t *testing.T) {
 	}
 }
 
-func holds(t testing.TB, s store.Store, name string, wanted []byte) {
+func holds(t *testing.T, s store.Store, name string, wanted []byte) {
 	t.Helper()
 	b, err := s.Open(name)
 	must(t, err)

@@ -37,7 +37,7 @@ func refuseOpen(t *testing.T, dsn string, want error, text string) {
 	refused(t, err, want, text)
 }
 
-func refused(t testing.TB, err, want error, text string) {
+func refused(t *testing.T, err, want error, text string) {
 	t.Helper()
 	if !errors.Is(err, want) || !strings.Contains(err.Error(), text) {
 		t.Fatalf("got %v, want %v with %q", err, want, text)
@@ -73,7 +73,7 @@ func get(t *testing.T, s store.Store, key string) (value string) {
 	return value
 }
 
-func must(t testing.TB, err error) {
+func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

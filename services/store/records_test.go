@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,34 +21,21 @@ func atomicity(t *testing.T, k kind) {
 	s := k.fresh(t)
 	putAll(t, s, "a", "1", "b", "2")
 	err := s.Update(func(tx store.Tx) error {
-<<<<<<<< HEAD:services/store/conform_records_test.go
-		must(t, tx.Put("a", []byte("changed")))
-		must(t, tx.Put("c", []byte("new")))
-		must(t, tx.Delete("b"))
-========
 		noError(t, tx.Put("a", []byte("changed")))
 		noError(t, tx.Put("c", []byte("new")))
 		noError(t, tx.Delete("b"))
->>>>>>>> main:services/store/records_test.go
 		return errOwn
 	})
 	if err != errOwn {
 		t.Fatalf("got %v, want the function's error as it is", err)
 	}
-<<<<<<<< HEAD:services/store/conform_records_test.go
-	wantRecords(t, s, "", "a=1", "b=2")
-	must(t, s.Update(func(tx store.Tx) error {
-		must(t, tx.Delete("absent"))
-		must(t, tx.Delete("b"))
-========
 	want(t, s, "", "a=1", "b=2")
 	noError(t, s.Update(func(tx store.Tx) error {
 		noError(t, tx.Delete("absent"))
 		noError(t, tx.Delete("b"))
->>>>>>>> main:services/store/records_test.go
 		return tx.Put("c", []byte("3"))
 	}))
-	wantRecords(t, s, "", "a=1", "c=3")
+	want(t, s, "", "a=1", "c=3")
 }
 
 func order(t *testing.T, k kind) {
@@ -56,15 +44,9 @@ func order(t *testing.T, k kind) {
 	keys := []string{
 		"A", "B", "a", "a!", "a-b", "a/b", "a/ä", "aa", "b", "p/1", "p/10", "p/2", "q", "z", "é", "日本", "\U0001f511",
 	}
-<<<<<<<< HEAD:services/store/conform_records_test.go
-	must(t, s.Update(func(tx store.Tx) error {
-		for _, i := range rand.Perm(len(keys)) {
-			must(t, tx.Put(keys[i], []byte("v")))
-========
 	noError(t, s.Update(func(tx store.Tx) error {
 		for _, i := range rand.Perm(len(keys)) {
 			noError(t, tx.Put(keys[i], []byte("v")))
->>>>>>>> main:services/store/records_test.go
 		}
 		return nil
 	}))
@@ -75,17 +57,13 @@ func order(t *testing.T, k kind) {
 	for _, key := range keys {
 		all = append(all, key+"=v")
 	}
-	wantRecords(t, s, "", all...)
-	wantRecords(t, s, "p/", "p/1=v", "p/10=v", "p/2=v")
-	wantRecords(t, s, "a/", "a/b=v", "a/ä=v")
-	wantRecords(t, s, "\U0001f511", "\U0001f511=v")
-	wantRecords(t, s, "none")
+	want(t, s, "", all...)
+	want(t, s, "p/", "p/1=v", "p/10=v", "p/2=v")
+	want(t, s, "a/", "a/b=v", "a/ä=v")
+	want(t, s, "\U0001f511", "\U0001f511=v")
+	want(t, s, "none")
 	var got []string
-<<<<<<<< HEAD:services/store/conform_records_test.go
-	must(t, s.View(func(tx store.Tx) error {
-========
 	noError(t, s.View(func(tx store.Tx) error {
->>>>>>>> main:services/store/records_test.go
 		got = nil
 		return tx.ScanAfter("a", "a-b", func(key string, _ []byte) (bool, error) {
 			got = append(got, key)
@@ -104,19 +82,11 @@ func order(t *testing.T, k kind) {
 func ownWrites(t *testing.T, k kind) {
 	s := k.fresh(t)
 	putAll(t, s, "k/a", "1", "k/c", "3", "k/e", "5")
-<<<<<<<< HEAD:services/store/conform_records_test.go
-	must(t, s.Update(func(tx store.Tx) error {
-		must(t, tx.Put("k/b", []byte("2")))
-		must(t, tx.Put("k/c", []byte("changed")))
-		must(t, tx.Delete("k/e"))
-		must(t, tx.Put("k/f", []byte("6")))
-========
 	noError(t, s.Update(func(tx store.Tx) error {
 		noError(t, tx.Put("k/b", []byte("2")))
 		noError(t, tx.Put("k/c", []byte("changed")))
 		noError(t, tx.Delete("k/e"))
 		noError(t, tx.Put("k/f", []byte("6")))
->>>>>>>> main:services/store/records_test.go
 		if v, err := tx.Get("k/c"); err != nil || string(v) != "changed" {
 			t.Errorf("own write: %q, %v", v, err)
 		}
@@ -141,7 +111,7 @@ func ownWrites(t *testing.T, k kind) {
 		}))
 		return err
 	}))
-	wantRecords(t, s, "k/", "k/a/seen=", "k/b/seen=", "k/c/seen=", "k/f/seen=")
+	want(t, s, "k/", "k/a/seen=", "k/b/seen=", "k/c/seen=", "k/f/seen=")
 }
 
 // getAll returns the values of many keys in their order, including writes of the transaction.
@@ -149,17 +119,10 @@ func getAll(t *testing.T, k kind) {
 	s := k.fresh(t)
 	const many = 12_000
 	name := func(i int) string { return fmt.Sprintf("k/%05d", i) }
-<<<<<<<< HEAD:services/store/conform_records_test.go
-	must(t, s.Update(func(tx store.Tx) error {
-		for i := range many {
-			if i%3 == 0 {
-				must(t, tx.Put(name(i), fmt.Append(nil, i)))
-========
 	noError(t, s.Update(func(tx store.Tx) error {
 		for i := range many {
 			if i%3 == 0 {
 				noError(t, tx.Put(name(i), fmt.Append(nil, i)))
->>>>>>>> main:services/store/records_test.go
 			}
 		}
 		return tx.Put("empty", nil)
@@ -185,30 +148,18 @@ func getAll(t *testing.T, k kind) {
 			t.Fatalf("%q", values[len(values)-2])
 		}
 	}
-<<<<<<<< HEAD:services/store/conform_records_test.go
-	must(t, s.View(func(tx store.Tx) error { look(tx, false); return nil }))
-	err := s.Update(func(tx store.Tx) error {
-		look(tx, false)
-		must(t, tx.Put(name(3), []byte("changed")))
-		must(t, tx.Delete(name(6)))
-========
 	noError(t, s.View(func(tx store.Tx) error { look(tx, false); return nil }))
 	err := s.Update(func(tx store.Tx) error {
 		look(tx, false)
 		noError(t, tx.Put(name(3), []byte("changed")))
 		noError(t, tx.Delete(name(6)))
->>>>>>>> main:services/store/records_test.go
 		look(tx, true)
 		return errOwn
 	})
 	if !errors.Is(err, errOwn) {
 		t.Fatal(err)
 	}
-<<<<<<<< HEAD:services/store/conform_records_test.go
-	must(t, s.View(func(tx store.Tx) error {
-========
 	noError(t, s.View(func(tx store.Tx) error {
->>>>>>>> main:services/store/records_test.go
 		look(tx, false)
 		if none, err := tx.GetAll(nil); err != nil || len(none) != 0 {
 			t.Errorf("%v, %v", none, err)
@@ -244,17 +195,10 @@ func scansAgainstOracle(t *testing.T, k kind) {
 				case 0, 1:
 					v := fmt.Sprint(i, ".", j)
 					trial[key] = v
-<<<<<<<< HEAD:services/store/conform_records_test.go
-					must(t, tx.Put(key, []byte(v)))
-				case 2:
-					delete(trial, key)
-					must(t, tx.Delete(key))
-========
 					noError(t, tx.Put(key, []byte(v)))
 				case 2:
 					delete(trial, key)
 					noError(t, tx.Delete(key))
->>>>>>>> main:services/store/records_test.go
 				default:
 					compareScan(t, tx, trial, key[:rng.IntN(len(key))], key)
 				}
@@ -265,21 +209,12 @@ func scansAgainstOracle(t *testing.T, k kind) {
 			return nil
 		})
 		if fails {
-<<<<<<<< HEAD:services/store/conform_records_test.go
-			refused(t, err, errOwn, "")
-			continue
-		}
-		must(t, err)
-		oracle = trial
-		must(t, s.View(func(tx store.Tx) error {
-========
 			wantError(t, err, errOwn)
 			continue
 		}
 		noError(t, err)
 		oracle = trial
 		noError(t, s.View(func(tx store.Tx) error {
->>>>>>>> main:services/store/records_test.go
 			compareScan(t, tx, oracle, "", "")
 			compareScan(t, tx, oracle, key(), key())
 			return nil
@@ -290,11 +225,7 @@ func scansAgainstOracle(t *testing.T, k kind) {
 func compareScan(t *testing.T, tx store.Tx, oracle map[string]string, prefix, after string) {
 	t.Helper()
 	var got, wanted []string
-<<<<<<<< HEAD:services/store/conform_records_test.go
-	must(t, tx.ScanAfter(prefix, after, func(key string, value []byte) (bool, error) {
-========
 	noError(t, tx.ScanAfter(prefix, after, func(key string, value []byte) (bool, error) {
->>>>>>>> main:services/store/records_test.go
 		got = append(got, key+"="+string(value))
 		return true, nil
 	}))
@@ -314,21 +245,12 @@ func compareScan(t *testing.T, tx store.Tx, oracle map[string]string, prefix, af
 func snapshot(t *testing.T, k kind) {
 	s := k.fresh(t)
 	putAll(t, s, "a", "1", "b", "1")
-<<<<<<<< HEAD:services/store/conform_records_test.go
-	must(t, s.View(func(tx store.Tx) error {
-		first, err := tx.Get("a")
-		must(t, err)
-		putAll(t, s, "a", "2", "b", "2", "c", "2")
-		second, err := tx.Get("b")
-		must(t, err)
-========
 	noError(t, s.View(func(tx store.Tx) error {
 		first, err := tx.Get("a")
 		noError(t, err)
 		putAll(t, s, "a", "2", "b", "2", "c", "2")
 		second, err := tx.Get("b")
 		noError(t, err)
->>>>>>>> main:services/store/records_test.go
 		if string(first) != "1" || string(second) != "1" {
 			t.Errorf("a view saw a=%s, and b=%s after an update", first, second)
 		}
@@ -338,26 +260,13 @@ func snapshot(t *testing.T, k kind) {
 		}
 		return err
 	}))
-	wantRecords(t, s, "", "a=2", "b=2", "c=2")
+	want(t, s, "", "a=2", "b=2", "c=2")
 }
 
 func readOnly(t *testing.T, k kind) {
 	s := k.fresh(t)
 	putAll(t, s, "a", "1")
 	var kept store.Tx
-<<<<<<<< HEAD:services/store/conform_records_test.go
-	must(t, s.View(func(tx store.Tx) error {
-		kept = tx
-		refused(t, tx.Put("a", nil), store.ErrReadOnly, "")
-		refused(t, tx.Delete("a"), store.ErrReadOnly, "")
-		return nil
-	}))
-	_, err := kept.Get("a")
-	refused(t, err, store.ErrEnded, "")
-	must(t, s.Update(func(tx store.Tx) error { kept = tx; return nil }))
-	refused(t, kept.Put("a", nil), store.ErrEnded, "")
-	refused(t, kept.Scan("", func(string, []byte) error { return nil }), store.ErrEnded, "")
-========
 	noError(t, s.View(func(tx store.Tx) error {
 		kept = tx
 		wantError(t, tx.Put("a", nil), store.ErrReadOnly)
@@ -369,29 +278,15 @@ func readOnly(t *testing.T, k kind) {
 	noError(t, s.Update(func(tx store.Tx) error { kept = tx; return nil }))
 	wantError(t, kept.Put("a", nil), store.ErrEnded)
 	wantError(t, kept.Scan("", func(string, []byte) error { return nil }), store.ErrEnded)
->>>>>>>> main:services/store/records_test.go
 	if err := s.View(func(store.Tx) error { return errOwn }); err != errOwn {
 		t.Fatalf("a view's error: %v", err)
 	}
-	wantRecords(t, s, "", "a=1")
+	want(t, s, "", "a=1")
 }
 
 func limits(t *testing.T, k kind) {
 	s := k.fresh(t)
 	longest := strings.Repeat("é", store.MaxKey/2)
-<<<<<<<< HEAD:services/store/conform_records_test.go
-	must(t, s.Update(func(tx store.Tx) error {
-		for _, key := range []string{"", longest + "x", "zero\x00byte", "not \xff text"} {
-			_, err := tx.Get(key)
-			for _, err := range []error{err, tx.Put(key, nil), tx.Delete(key)} {
-				refused(t, err, store.ErrInvalid, "")
-			}
-			if key != "" {
-				refused(t, tx.Scan(key, func(string, []byte) error { return nil }), store.ErrInvalid, "")
-			}
-		}
-		refused(t, tx.Put("large", make([]byte, store.MaxValue+1)), store.ErrInvalid, "")
-========
 	noError(t, s.Update(func(tx store.Tx) error {
 		for _, key := range []string{"", longest + "x", "zero\x00byte", "not \xff text"} {
 			_, err := tx.Get(key)
@@ -403,24 +298,16 @@ func limits(t *testing.T, k kind) {
 			}
 		}
 		wantError(t, tx.Put("large", make([]byte, store.MaxValue+1)), store.ErrInvalid)
->>>>>>>> main:services/store/records_test.go
 		return tx.Put(longest, []byte("v"))
 	}))
-	wantRecords(t, s, longest, longest+"=v")
+	want(t, s, longest, longest+"=v")
 	long := strings.Repeat("x", store.MaxName+1)
 	for _, name := range []string{"", ".", "..", ".hidden", "tmp-1", "a/b", "a b", "é", long} {
 		_, err := s.Create(name)
-<<<<<<<< HEAD:services/store/conform_records_test.go
-		refused(t, err, store.ErrInvalid, "")
-		_, err = s.Open(name)
-		refused(t, err, store.ErrInvalid, "")
-		refused(t, s.Erase(name), store.ErrInvalid, "")
-========
 		wantError(t, err, store.ErrInvalid)
 		_, err = s.Open(name)
 		wantError(t, err, store.ErrInvalid)
 		wantError(t, s.Erase(name), store.ErrInvalid)
->>>>>>>> main:services/store/records_test.go
 	}
 }
 
@@ -428,21 +315,12 @@ func values(t *testing.T, k kind) {
 	s := k.fresh(t)
 	held := []byte("before")
 	large := bytes.Repeat([]byte("0123456789abcdef"), store.MaxValue/16)
-<<<<<<<< HEAD:services/store/conform_records_test.go
-	must(t, s.Update(func(tx store.Tx) error {
-		copy(held, "before")
-		must(t, tx.Put("held", held))
-		copy(held, "after!")
-		must(t, tx.Put("empty", nil))
-		must(t, tx.Put("bytes", []byte{0, 255, 1, '\\', 'x'}))
-========
 	noError(t, s.Update(func(tx store.Tx) error {
 		copy(held, "before")
 		noError(t, tx.Put("held", held))
 		copy(held, "after!")
 		noError(t, tx.Put("empty", nil))
 		noError(t, tx.Put("bytes", []byte{0, 255, 1, '\\', 'x'}))
->>>>>>>> main:services/store/records_test.go
 		return tx.Put("large", large)
 	}))
 	inspect := func(tx store.Tx) error {
@@ -460,10 +338,6 @@ func values(t *testing.T, k kind) {
 		}
 		return nil
 	}
-<<<<<<<< HEAD:services/store/conform_records_test.go
-	must(t, s.View(inspect))
-	must(t, s.Update(inspect))
-========
 	noError(t, s.View(inspect))
 	noError(t, s.Update(inspect))
 }
@@ -549,7 +423,6 @@ func counter(t *testing.T, k kind) {
 		}
 		return err
 	}))
->>>>>>>> main:services/store/records_test.go
 }
 
 // panics: a function that panics or ends its goroutine is dropped, and blocks no other.
@@ -564,11 +437,7 @@ func panics(t *testing.T, k kind) {
 				}
 			}()
 			err := s.Update(func(tx store.Tx) error {
-<<<<<<<< HEAD:services/store/conform_records_test.go
-				must(t, tx.Put(fmt.Sprintf("%02d", i), nil))
-========
 				noError(t, tx.Put(fmt.Sprintf("%02d", i), nil))
->>>>>>>> main:services/store/records_test.go
 				switch i % 3 {
 				case 0:
 					panic("own panic")
@@ -583,83 +452,30 @@ func panics(t *testing.T, k kind) {
 		})
 	}
 	wg.Wait()
-	wantRecords(t, s, "", "02=", "05=", "08=", "11=", "14=", "17=", "20=", "23=", "26=", "29=")
+	want(t, s, "", "02=", "05=", "08=", "11=", "14=", "17=", "20=", "23=", "26=", "29=")
 }
 
 func reopen(t *testing.T, k kind) {
-<<<<<<<< HEAD:services/store/conform_records_test.go
-	address := k.Fresh(t)
-	var lineage string
-	for i := range 3 {
-		s, err := k.Open(address)
-		must(t, err)
-========
 	address := k(t)
 	var lineage string
 	for i := range 3 {
 		s, err := open(address)
 		noError(t, err)
->>>>>>>> main:services/store/records_test.go
 		if i == 0 {
 			lineage = s.Lineage()
 		} else {
-			wantRecords(t, s, "gen/", []string{"gen/0=v", "gen/1=v"}[:i]...)
+			want(t, s, "gen/", []string{"gen/0=v", "gen/1=v"}[:i]...)
 		}
 		if s.Lineage() != lineage {
 			t.Errorf("lineage %q became %q", lineage, s.Lineage())
 		}
 		putAll(t, s, fmt.Sprintf("gen/%d", i), "v")
-<<<<<<<< HEAD:services/store/conform_records_test.go
-		must(t, s.Close())
-		must(t, s.Close())
-========
 		noError(t, s.Close())
 		noError(t, s.Close())
->>>>>>>> main:services/store/records_test.go
 	}
 }
 
 func twoOpeners(t *testing.T, k kind) {
-<<<<<<<< HEAD:services/store/conform_records_test.go
-	address := k.Fresh(t)
-	s := k.open(t, address)
-	putAll(t, s, "a", "1")
-	other, err := k.Open(address)
-	if err == nil {
-		must(t, other.Close())
-	}
-	refused(t, err, store.ErrInUse, "")
-	putAll(t, s, "b", "2")
-	must(t, s.Close())
-	other = k.open(t, address)
-	wantRecords(t, other, "", "a=1", "b=2")
-}
-
-func closed(t *testing.T, k kind) {
-	s := k.fresh(t)
-	writeBlob(t, s, "kept", []byte("v"))
-	w, err := s.Create("late")
-	must(t, err)
-	b, err := s.Open("kept")
-	must(t, err)
-	must(t, s.Close())
-	nothing := func(store.Tx) error { t.Error("ran after Close"); return nil }
-	_, createErr := s.Create("x")
-	_, openErr := s.Open("kept")
-	_, listErr := s.Blobs()
-	_, readErr := b.ReadAt(make([]byte, 1), 0)
-	_, writeErr := b.WriteAt(make([]byte, 1), 0)
-	for i, err := range []error{
-		s.View(nothing), s.Update(nothing), createErr, openErr, listErr, readErr, writeErr, s.Erase("kept"),
-		s.Healthy(), w.Commit(),
-	} {
-		if !errors.Is(err, store.ErrClosed) {
-			t.Errorf("call %d after Close: %v", i, err)
-		}
-	}
-	must(t, b.Close())
-}
-========
 	address := k(t)
 	s := opened(t, address)
 	putAll(t, s, "a", "1")
@@ -673,4 +489,3 @@ func closed(t *testing.T, k kind) {
 	other = opened(t, address)
 	want(t, other, "", "a=1", "b=2")
 }
->>>>>>>> main:services/store/records_test.go
