@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	"maps"
+	"slices"
+
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/vault/conduct"
 	"github.com/lodge-mpc/lodge/services/store/vault/keys"
 	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
 	"github.com/lodge-mpc/lodge/services/store/vault/stock"
-	"maps"
-	"slices"
 )
 
 // Recover ends interrupted MAC checks, and erases data that is recorded as gone and data without a
