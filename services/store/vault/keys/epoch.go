@@ -1,13 +1,12 @@
 package keys
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"time"
-
-	"bytes"
 
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/vault/seal"

@@ -1,13 +1,12 @@
 package stock
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
-
-	"bytes"
 	"slices"
+	"time"
 
 	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/services/store"

@@ -3,10 +3,9 @@ package upkeep
 import (
 	"errors"
 	"fmt"
-	"time"
-
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/vault/conduct"
