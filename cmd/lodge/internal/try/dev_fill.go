@@ -28,14 +28,14 @@ import (
 // devDim is the default block dimension of keys for matrices. Larger keys take longer to make.
 const devDim = 8
 
-// devShapes are the shapes of matrices and convolutions in stock. The examples of the Python client
-// use them: 64 patients with 30 features, and an image of 8 by 8 pixels with four kernels.
-var devShapes = map[jobv1.Kind]*jobv1.Shape{
-	jobv1.Kind_KIND_MATRIX: {Rows: 64, Inner: 30, Columns: 1},
-	jobv1.Kind_KIND_CONVOLUTION: {Convolution: &jobv1.Convolution{
+// The shapes of matrices and convolutions in stock, which the examples of the Python client use: 64
+// patients with 30 features, and an image of 8 by 8 pixels with four kernels.
+var (
+	devMatrix      = &jobv1.Shape{Rows: 64, Inner: 30, Columns: 1}
+	devConvolution = &jobv1.Shape{Convolution: &jobv1.Convolution{
 		Channels: 1, Height: 8, Width: 8, Outputs: 4, KernelHeight: 3, KernelWidth: 3, StrideHeight: 1, StrideWidth: 1,
-	}},
-}
+	}}
+)
 
 // devMasks is the number of masks in stock for each quorum, and devQuorums the largest number of
 // quorums of each size that have masks.
@@ -62,7 +62,7 @@ func (o *devOptions) fill(ctx context.Context, c *cluster.Cluster, r *DevReport,
 		return err
 	}
 	scalar := min(1, len(wanted)) // none if --stock is 0
-	if r.Available, err = o.stockUp(ctx, c, wanted[:scalar]); err != nil {
+	if r.Available, err = stockUp(ctx, c, wanted[:scalar], o.given("stock")); err != nil {
 		return err
 	}
 	if err := first(r); err != nil || o.minimal {
@@ -76,7 +76,7 @@ func (o *devOptions) fill(ctx context.Context, c *cluster.Cluster, r *DevReport,
 			return err
 		}
 	}
-	_, err = o.stockUp(ctx, c, wanted[scalar:])
+	_, err = stockUp(ctx, c, wanted[scalar:], false)
 	return err
 }
 
@@ -175,32 +175,31 @@ func (o *devOptions) policies(c *cluster.Cluster, dim uint32) (list []*stockv1.P
 	if err != nil || o.stock == 0 {
 		return nil, err
 	}
-	add := func(kind jobv1.Kind, high uint64, priority, owner uint32) {
-		shape := devShapes[kind]
+	add := func(kind jobv1.Kind, shape *jobv1.Shape, high uint64, priority, owner uint32) {
 		p := &stockv1.Policy{
 			Class: &tuplesv1.Class{Tenant: devnet.Tenant, Kind: kind, Params: set.Name, Field: o.field, Shape: shape, InputParty: owner},
 			Low:   max(1, high/2), High: high, Batch: min(high, 1<<20), Priority: priority,
 		}
 		_, err := triple.NewPlan(set, o.field, len(c.Net.Parties), wire.Kind(kind), wire.Shape(shape), 0, int(p.Batch), int(max(1, dim)))
-		if err == nil || kind == jobv1.Kind_KIND_SCALAR { // the coordinator explains why there are no triples
+		if err == nil || len(list) == 0 { // the coordinator explains why there are no scalar triples
 			list = append(list, p)
 		}
 	}
-	add(jobv1.Kind_KIND_SCALAR, o.stock, 50, 0)
+	add(jobv1.Kind_KIND_SCALAR, nil, o.stock, 50, 0)
 	if o.minimal {
 		return list, nil
 	}
 	few := max(1, o.stock/8)
-	add(jobv1.Kind_KIND_BIT, 2*o.stock, 20, 0) // a rounding takes about 100
+	add(jobv1.Kind_KIND_BIT, nil, 2*o.stock, 20, 0) // a rounding takes about 100
 	for party := range c.Net.Parties {
-		add(jobv1.Kind_KIND_INPUT, few, 30, uint32(party))
+		add(jobv1.Kind_KIND_INPUT, nil, few, 30, uint32(party))
 	}
 	for _, kind := range []jobv1.Kind{jobv1.Kind_KIND_SQUARE, jobv1.Kind_KIND_RANDOM, jobv1.Kind_KIND_INVERSE} {
-		add(kind, few, 10, 0)
+		add(kind, nil, few, 10, 0)
 	}
 	if dim > 1 {
-		add(jobv1.Kind_KIND_MATRIX, 1, 1, 0)
-		add(jobv1.Kind_KIND_CONVOLUTION, 1, 0, 0)
+		add(jobv1.Kind_KIND_MATRIX, devMatrix, 1, 1, 0)
+		add(jobv1.Kind_KIND_CONVOLUTION, devConvolution, 1, 0, 0)
 	}
 	return list, nil
 }
@@ -237,10 +236,9 @@ func addMasks(list *[]*stockv1.Policy, c *cluster.Cluster, name string) error {
 	return nil
 }
 
-// stockUp sets the policies that are missing, and that of scalar triples if --stock is given. It
-// waits until the stock has some of every class, except matrices and convolutions, which take
+// stockUp sets the policies that are missing, or with replace all of them. It waits until the stock has some of every class, except matrices and convolutions, which take
 // longer, and returns how many of the first class are available.
-func (o *devOptions) stockUp(ctx context.Context, c *cluster.Cluster, wanted []*stockv1.Policy) (available uint64, err error) {
+func stockUp(ctx context.Context, c *cluster.Cluster, wanted []*stockv1.Policy, replace bool) (available uint64, err error) {
 	client := stockv1.NewStockServiceClient(c.Operator)
 	have, err := client.ListPolicies(ctx, &stockv1.ListPoliciesRequest{})
 	if err != nil {
@@ -249,7 +247,7 @@ func (o *devOptions) stockUp(ctx context.Context, c *cluster.Cluster, wanted []*
 	awaited := map[*tuplesv1.Class]bool{}
 	for _, p := range wanted {
 		known := slices.ContainsFunc(have.GetPolicies(), func(x *stockv1.Policy) bool { return proto.Equal(x.GetClass(), p.GetClass()) })
-		if scalar := p.GetClass().GetKind() == jobv1.Kind_KIND_SCALAR; !known || scalar && o.given("stock") {
+		if !known || replace {
 			if _, err := client.SetPolicy(ctx, &stockv1.SetPolicyRequest{Policy: p}); err != nil {
 				return 0, rpc.FromError(err)
 			}
