@@ -25,6 +25,11 @@ var examples = []struct {
 	{"multikey.py", false, "bits: [0, 1] opened by parties [(0, 1)]"},
 	{"linear.py", false, "product: [-3.875, 13.5]"},
 	{"online.py", true, "mean: 190.0, variance: 2866.67"},
+	{"auction.py", true, "pieces sold of each lot: [10, 6, 12, 6]\nthe auction earns: 4840"},
+	{"hospitals.py", true, "dot product: 921862, correlation: -0.833"},
+	{"convolution.py", true, "features: (4, 6, 6) strongest edge of each kernel: [45, 30, 30, 30]"},
+	{"logistic.py", true, "benign with probability: [0.0, 0.93, 1.0, 1.0] for patients 18 to 21"},
+	{"vote.py", false, "accepted by 3 parties [(0, 1, 2)]"},
 	{"open.py", false, "c = ab: True\nthe MACs are right: True"}, // retires the keys
 }
 

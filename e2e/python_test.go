@@ -27,7 +27,7 @@ func pip(dir string) (python string) {
 	out, err := exec.Command("python3", "-m", "venv", filepath.Join(dir, "venv")).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
 	python = filepath.Join(dir, "venv", "bin", "python")
-	out, err = exec.Command(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", source+"[sealed]").CombinedOutput()
+	out, err = exec.Command(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", source+"[sealed,examples]").CombinedOutput()
 	if sign := offline(string(out)); err != nil && sign != "" {
 		Skip("no package index for pip: " + sign)
 	}

@@ -192,7 +192,7 @@ func (o *devOptions) policies(c *cluster.Cluster, dim uint32) (list []*stockv1.P
 	few := max(1, o.stock/8)
 	add(jobv1.Kind_KIND_BIT, nil, 2*o.stock, 20, 0) // a rounding takes about 100
 	for party := range c.Net.Parties {
-		add(jobv1.Kind_KIND_INPUT, nil, few, 30, uint32(party))
+		add(jobv1.Kind_KIND_INPUT, nil, max(1, o.stock/2), 30, uint32(party))
 	}
 	for _, kind := range []jobv1.Kind{jobv1.Kind_KIND_SQUARE, jobv1.Kind_KIND_RANDOM, jobv1.Kind_KIND_INVERSE} {
 		add(kind, nil, few, 10, 0)
