@@ -294,7 +294,7 @@ type failure struct {
 var statuses = map[rpc.Code]int{
 	rpc.Unauthenticated: http.StatusUnauthorized, rpc.Forbidden: http.StatusForbidden, rpc.Invalid: http.StatusBadRequest,
 	rpc.TooLarge: http.StatusRequestEntityTooLarge, rpc.RateLimited: http.StatusTooManyRequests, rpc.Busy: http.StatusTooManyRequests,
-	rpc.NotFound: http.StatusNotFound, rpc.Unavailable: http.StatusServiceUnavailable, rpc.TimedOut: http.StatusGatewayTimeout,
+	rpc.NotFound: http.StatusNotFound, rpc.Conflict: http.StatusConflict, rpc.Unavailable: http.StatusServiceUnavailable, rpc.TimedOut: http.StatusGatewayTimeout,
 }
 
 // fail writes an error.

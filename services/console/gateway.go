@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"mime"
@@ -107,6 +108,9 @@ func (c *Console) call(api http.Handler) http.HandlerFunc {
 			return
 		}
 		body, refused := read(w, r)
+		if refused == nil && content == contents[0] && !json.Valid(body) {
+			refused = rpc.Errorf(rpc.Invalid, "", "the request is not JSON")
+		}
 		if refused != nil {
 			fail(w, refused)
 			return
@@ -114,11 +118,9 @@ func (c *Console) call(api http.Handler) http.HandlerFunc {
 		who := r.Context().Value(callerKey{}).(caller)
 		inner := r.Clone(rpc.WithProof(r.Context(), who.session.holds()))
 		inner.URL.Path, inner.URL.RawPath, inner.URL.RawQuery, inner.RequestURI = method, "", "", method
-		inner.Header = http.Header{"Content-Type": {content}}
-		for _, name := range []string{"Connect-Protocol-Version", "Connect-Timeout-Ms"} {
-			if v := r.Header.Get(name); v != "" {
-				inner.Header.Set(name, v)
-			}
+		inner.Header = http.Header{"Content-Type": {content}, "Connect-Protocol-Version": {"1"}}
+		if v := r.Header.Get("Connect-Timeout-Ms"); v != "" {
+			inner.Header.Set("Connect-Timeout-Ms", v)
 		}
 		inner.Body, inner.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		api.ServeHTTP(&writer{ResponseWriter: w, control: http.NewResponseController(w)}, inner)
