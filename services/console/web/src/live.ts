@@ -52,7 +52,7 @@ async function repeat<T>(
     } catch (error) {
       if (signal.aborted) return;
       const why = problem(error);
-      pause = Math.min(slowest, Math.max(pause, 500 * 2 ** failures++));
+      pause = Math.max(every, Math.min(slowest, 500 * 2 ** failures++));
       set((old) => ({
         key,
         value: old.key === key ? old.value : (kept.get(key) as T | undefined),

@@ -65,7 +65,7 @@ function Log() {
         {!allowed ? (
           <Empty>Add the permission “operate” to this client in the configuration of the party to read its log here.</Empty>
         ) : live.value && entries.length === 0 ? (
-          text || group || before ? <Empty>No entry matches. <a href="/audit">Show all entries</a></Empty> : <Empty command="lodge jobs submit --kind keys --block 128 --wait">Nothing has happened at this party yet. The first keys make the first entry:</Empty>
+          text || group || before ? <Empty>No entry matches. <a href="/audit">Show all entries</a></Empty> : <Empty command="lodge reserve --kind scalar --field p128 --count 1000 --wait">The log records reservations, deliveries, and what happens to keys. The first reservation makes the first entry:</Empty>
         ) : (
           <Entries rows={entries} />
         )}

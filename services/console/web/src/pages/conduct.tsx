@@ -62,7 +62,7 @@ function PartyConduct() {
       {quarantine && (
         <Section title="Quarantine" class="accused">
           <p class="charge"><State tone="bad"><b>{sentence(quarantine)}</b></State></p>
-          <p class="soft">The party neither stores nor delivers tuples until an operator ends the quarantine: <Command text="lodge store quarantine --help" /></p>
+          <p class="soft">The party neither stores nor delivers tuples until an operator ends the quarantine: <Command text="lodge store quarantine --config party.yaml" /></p>
         </Section>
       )}
       <Section title="Accusations" note="each is proved by evidence that anyone with the roster can verify">

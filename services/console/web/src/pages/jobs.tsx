@@ -93,7 +93,8 @@ function CoordinatorJobs() {
   const running = jobs.filter((j) => !ended(j.state) && j.state !== JobState.PENDING);
   const recent = jobs.filter((j) => !ended(j.state) || (unix(j.ended) ?? 0) > now - window).slice(0, 24);
   const say = all.value ? verdict(jobs, now) : { tone: "quiet" as Tone, text: "Waiting for the list of jobs.", more: "" };
-  const terminal = [filter ? `lodge jobs list --state ${filters[filter]!.states.map((s) => JobState[s].toLowerCase()).join(",")}` : "lodge jobs list"];
+  const states = filters[filter]!.states.map((s) => JobState[s].toLowerCase()).join(",");
+  const terminal = [states ? `lodge jobs list --state ${states}` : "lodge jobs list"];
   if (running[0]) terminal.push(`lodge jobs watch ${running[0].id}`);
   return (
     <Page title="Jobs" verdict={say.text} tone={say.tone} aside={say.more} live={all} terminal={terminal}>

@@ -1,6 +1,6 @@
 // Network: bytes and time by peer and round, as a heat map, and the links.
 import { useMemo } from "preact/hooks";
-import { useWorld } from "../app";
+import { may, useWorld } from "../app";
 import { bytes, list, seconds, span } from "../format";
 import { add, growth, means, rates, usePast, useSeries, type Past, type Series } from "../history";
 import { Chart } from "../parts/chart";
@@ -58,6 +58,8 @@ export function NetworkPage() {
       >
         {!party ? (
           <Empty>Parties exchange the messages of rounds with each other. The console of a party shows this map, with its own peers.</Empty>
+        ) : !may(session, "operate") ? (
+          <Empty>The traffic of all tenants together is for operators. Add the permission “operate” to this client in the configuration of the party.</Empty>
         ) : past ? (
           <Matrix past={past} series={wanted} measure={measure} shown={shown} />
         ) : (

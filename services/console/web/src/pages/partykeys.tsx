@@ -1,7 +1,7 @@
 // The keys that one party holds: epochs, MAC keys, threshold keys and multi-key contexts.
 import { useWorld } from "../app";
 import { keygenService, registryService, thresholdService, tuplesService } from "../api";
-import { brief, bytes, count, hex, list, plural, unix } from "../format";
+import { brief, bytes, count, hex, list, plural, sentence, unix } from "../format";
 import { MaskForm } from "../gen/lodge/job/v1/job_pb";
 import type { Epoch } from "../gen/lodge/keygen/v1/keygen_pb";
 import type { ListPublishedResponse } from "../gen/lodge/multikey/v1/registry_pb";
@@ -43,7 +43,7 @@ export function PartyKeys() {
   }, 5000);
   const multi = useLive<ListPublishedResponse>("published", async (signal, emit) => {
     emit(await registryService.listPublished({}, { signal }));
-  }, 10_000);
+  }, 30_000);
   const links = status.value?.links ?? [];
   const partyOf = (index: number) => (index < 0 ? "left the roster" : index === status.value?.party ? name : (links.find((l) => l.party === index)?.name ?? `party ${index}`));
   const rows = [...(epochs.value ?? [])].reverse();
@@ -113,8 +113,10 @@ export function PartyKeys() {
         )}
       </Section>
       <Section title="Multi-key context" note={multi.value?.params ? `${multi.value.params}, reference string ${hex(multi.value.crsDigest, 6)}` : undefined}>
-        {multi.value?.keys.length === 0 || multi.problem ? (
-          <Empty command={`lodge mk keys generate --party ${name}`}>{multi.problem ? `${multi.problem.what}.` : "No party has published multi-key keys."} Each party makes its own:</Empty>
+        {multi.problem ? (
+          <Empty>{sentence(multi.problem.what)}. {multi.problem.next && `${sentence(multi.problem.next)}.`}</Empty>
+        ) : multi.value?.keys.length === 0 ? (
+          <Empty command={`lodge mk keys generate --party ${name}`}>No party has published multi-key keys. Each party makes its own:</Empty>
         ) : (
           <Table
             caption="Multi-key keys"

@@ -134,7 +134,7 @@ function Evaluators() {
   return (
     <Section title="Evaluators" note="processes without secrets that compute products for this party">
       {names.length === 0 ? (
-        <Empty command="lodge evaluator --help">This party computes everything itself. To spread the work, start evaluators:</Empty>
+        <Empty command="lodge evaluator --config evaluator.yaml">This party computes everything itself. To spread the work, start evaluators:</Empty>
       ) : (
         <Table
           caption="Evaluators"

@@ -97,7 +97,7 @@ function ClusterStock() {
                 head: "Empty or full",
                 cell: (s) =>
                   s.timeToEmpty ? <State tone={toneOf(s)}>empty in {span(Math.round(seconds(s.timeToEmpty)!))}</State>
-                  : s.timeToFull ? <State tone="busy">full in {span(Math.round(seconds(s.timeToFull)!))}</State>
+                    : s.timeToFull && seconds(s.timeToFull)! >= 1 ? <State tone="busy">full in {span(Math.round(seconds(s.timeToFull)!))}</State>
                   : <State tone={toneOf(s)}>{s.available === 0n ? "empty" : "steady"}</State>,
               },
               {

@@ -80,6 +80,9 @@ export function Chart(props: {
   );
 }
 
+// A chart shows at least this many seconds, so that a young process has a readable axis.
+const shortest = 300;
+
 function data(props: { lines: Line[]; end: number; step: number; limit?: { value: number } }, length: number): uPlot.AlignedData {
   const x = Array.from({ length }, (_, i) => props.end - (length - 1 - i) * props.step);
   const rows = props.lines.map((l) => Array.from({ length }, (_, i) => l.values[i - length + l.values.length] ?? null));
@@ -102,7 +105,7 @@ function options(
     legend: { show: false },
     cursor: { y: false, points: { size: 7 }, drag: { x: false, y: false } },
     scales: {
-      x: { time: true },
+      x: { time: true, range: (_, low, high) => [Math.min(low ?? 0, (high ?? 0) - shortest), high ?? shortest] },
       y: { range: (_, low, high) => [Math.min(0, low ?? 0), high == null || high <= 0 ? 1 : high * 1.08] },
     },
     axes: [
@@ -116,7 +119,8 @@ function options(
         stroke: color(`--hue${l.color % 8}`),
         width: 1.6,
         fill: props.lines.length === 1 ? color(`--hue${l.color % 8}`) + "22" : undefined,
-        points: { show: false },
+        // Points show only where they are far apart: in the first minute, and between gaps.
+        points: { size: 4, fill: color(`--hue${l.color % 8}`) },
         spanGaps: false,
       })),
       ...(props.limit ? [{ label: "limit", stroke: color("--soft"), width: 1, dash: [4, 4], points: { show: false } }] : []),
