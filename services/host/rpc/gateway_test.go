@@ -99,7 +99,10 @@ func TestGateway(t *testing.T) {
 // A server without such methods has no gateway.
 func TestNoGateway(t *testing.T) {
 	w := newWorld(t)
-	_, s := w.serve(Options{}, nil)
+	s, err := NewServer(Options{Credentials: w.credentials(w.ca, pki.Leaf{Identity: alice}), Directory: NewDirectory()})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if s.Gateway() != nil {
 		t.Error("there is a gateway")
 	}

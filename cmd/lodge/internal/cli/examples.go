@@ -38,7 +38,9 @@ lodge ciphertexts verify secret.ct --at p1 --cluster cluster`,
 	"compose": `lodge compose --parties 5 --out docker-compose.yml
 lodge compose --port 7200`,
 	"compose init": `lodge compose init /cluster --parties 3`,
-	"coordinator":  `lodge coordinator --config cluster/coordinator/coordinator.yaml`,
+	"console open": `lodge console open --cluster cluster
+lodge console open --cluster cluster --party p0 --json`,
+	"coordinator": `lodge coordinator --config cluster/coordinator/coordinator.yaml`,
 	"demo": `lodge demo --parties 2 --count 10000
 lodge demo --cluster lodge-cluster --kind matrix --dim 128
 lodge demo --parties 2 --export mp-spdz --out try`,
