@@ -56,7 +56,7 @@ export function SignIn(props: { ways: string[]; process?: Process }) {
           <section>
             <h2>From the terminal</h2>
             <p>The command prints a link that signs in one browser, once, within a minute.</p>
-            <Command text="lodge console open" />
+            <Command text={own?.role === "party" ? `lodge console open --party ${own.name}` : "lodge console open"} />
           </section>
         )}
       </div>
