@@ -36,7 +36,8 @@ export function rates(values: (number | null)[] | undefined, step: number): (num
 // means divides the changes of a sum by those of a count, over a window of steps: the mean of a histogram.
 export function means(sum: (number | null)[] = [], counted: (number | null)[] = [], window = 6): (number | null)[] {
   return sum.map((value, i) => {
-    const from = Math.max(0, i - window);
+    let from = Math.max(0, i - window);
+    while (from < i && (sum[from] == null || counted[from] == null)) from++;
     const s = sum[from];
     const c = counted[from];
     const n = counted[i];

@@ -1,6 +1,6 @@
 // Words for the values of the protocol.
 import type { Tone } from "./parts/state";
-import { count, span, unix } from "./format";
+import { count, list, span, unix } from "./format";
 import { JobState, Kind, MaskForm, Purpose, type Blame, type Shape } from "./gen/lodge/job/v1/job_pb";
 import type { Job } from "./gen/lodge/coordinator/v1/coordinator_pb";
 import type { Class } from "./gen/lodge/tuples/v1/tuples_pb";
@@ -113,4 +113,43 @@ export function partyName(job: Job | undefined, party: number): string {
 // blameWords says who failed which check.
 export function blameWords(job: Job, blame: Blame): string {
   return `${partyName(job, blame.party)} failed the check “${blame.check}”`;
+}
+
+// Delay is how long a job has been kept waiting, and by whom.
+interface Delay {
+  job: Job;
+  who: string[];
+  round: number;
+  waited: number;
+}
+
+// delay finds who keeps a job waiting: the parties that do not respond, or else those that most others wait for. It does
+// not count what a party said before it stopped responding.
+export function delay(job: Job, now: number): Delay | undefined {
+  const votes = new Map<number, number>();
+  let waited = 0;
+  let round = 0;
+  for (const p of job.parties) {
+    const g = p.status?.progress;
+    const since = unix(g?.since);
+    if (ended(job.state) || !p.reachable || !g || g.waitingFor.length === 0 || since === undefined) continue;
+    for (const party of g.waitingFor) votes.set(party, (votes.get(party) ?? 0) + 1);
+    if (now - since > waited) [waited, round] = [now - since, g.roundIndex];
+  }
+  if (votes.size === 0) return undefined;
+  const away = [...votes.keys()].filter((v) => job.parties.some((p) => p.party === v && !p.reachable));
+  const top = Math.max(...votes.values());
+  const who = away.length > 0 ? away : [...votes.keys()].filter((v) => votes.get(v) === top);
+  return { job, who: who.sort((x, y) => x - y).map((v) => partyName(job, v)), round, waited };
+}
+
+// made sums what jobs make: "32 matrix triples and 4,000 scalar triples".
+export function made(jobs: Job[]): string {
+  const sums = new Map<string, bigint>();
+  for (const job of jobs) {
+    const r = job.request;
+    const kind = r?.kind === Kind.KEYS ? jobWords(job).what : kindWord(r?.kind ?? Kind.UNSPECIFIED);
+    sums.set(kind, (sums.get(kind) ?? 0n) + (r?.count ?? 0n));
+  }
+  return list([...sums].map(([kind, n]) => (n > 0n ? `${count(n)} ${kind}` : kind))) + (jobs.length > 1 ? ` in ${jobs.length} jobs` : "");
 }

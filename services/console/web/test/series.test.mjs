@@ -22,6 +22,7 @@ test("growth counts across restarts", () => {
 
 test("the mean of a histogram needs new samples", () => {
   assert.deepEqual(means([0, 2, 2, 8], [0, 1, 1, 3], 1), [null, 2, null, 3]);
+  assert.deepEqual(means([null, null, 1, 4], [null, null, 1, 2], 3), [null, null, null, 3], "a series that began inside the window");
 });
 
 test("sums ignore what is missing, unless everything is", () => {

@@ -14,7 +14,7 @@ import { Table } from "../parts/table";
 import { Timeline } from "../parts/timeline";
 import { usePlace, withQuery } from "../router";
 import { watchRounds } from "../rounds";
-import { blameWords, ended, jobTook, jobWords, leftWords, partyName, stateWord, work } from "../words";
+import { blameWords, delay, ended, jobTook, jobWords, leftWords, made, partyName, stateWord, work } from "../words";
 
 const filters: Record<string, { text: string; states: JobState[] }> = {
   "": { text: "All", states: [] },
@@ -36,23 +36,6 @@ function useJobs(states: JobState[], before: string): Live<{ jobs: Job[]; next: 
   }, 1500);
 }
 
-// longest finds the job whose party has waited longest for another party's messages.
-function longest(jobs: Job[], now: number): { job: Job; who: string[]; by: string; round: number; name: string; waited: number } | undefined {
-  let found: ReturnType<typeof longest>;
-  for (const job of jobs) {
-    for (const p of job.parties) {
-      const g = p.status?.progress;
-      const since = unix(g?.since);
-      if (ended(job.state) || !g || g.waitingFor.length === 0 || since === undefined) continue;
-      const waited = now - since;
-      if (!found || waited > found.waited) {
-        found = { job, by: p.name, who: g.waitingFor.map((w) => partyName(job, w)), round: g.roundIndex, name: g.round, waited };
-      }
-    }
-  }
-  return found;
-}
-
 function verdict(jobs: Job[], now: number): { tone: Tone; text: string; more: string } {
   const running = jobs.filter((j) => !ended(j.state) && j.state !== JobState.PENDING);
   const waiting = jobs.filter((j) => j.state === JobState.PENDING);
@@ -61,14 +44,11 @@ function verdict(jobs: Job[], now: number): { tone: Tone; text: string; more: st
     waiting.length ? `${running.length > 0 ? plural(waiting.length, "job waits", "jobs wait") : "Waiting"}: ${waiting[0]!.reason || "in the queue"}.` : "",
     failed.length ? `${plural(failed.length, "job")} failed in the last hour.` : "",
   ].filter(Boolean).join(" ");
-  const slow = longest(running, now);
+  const slow = running.map((j) => delay(j, now)).sort((a, b) => (b?.waited ?? 0) - (a?.waited ?? 0))[0];
   if (slow && slow.waited > 10) {
-    return {
-      tone: "warn", more,
-      text: `${list(slow.who)} ${slow.who.length > 1 ? "have" : "has"} kept ${slow.by} waiting for ${span(Math.floor(slow.waited))} in round ${slow.round}.`,
-    };
+    return { tone: "warn", more, text: `${list(slow.who)} ${slow.who.length > 1 ? "have" : "has"} kept the others waiting for ${span(Math.floor(slow.waited))} in round ${slow.round}.` };
   }
-  if (running.length > 0) return { tone: "busy", text: `Making ${list(running.map((j) => jobWords(j).what))}.`, more };
+  if (running.length > 0) return { tone: "busy", text: `Making ${made(running)}.`, more };
   if (waiting.length > 0) return { tone: "warn", text: `No job runs; ${plural(waiting.length, "job waits", "jobs wait")}.`, more };
   const last = failed[0];
   if (last && jobs[0] === last) return { tone: "bad", text: `The last job failed: ${last.failure?.blame ? blameWords(last, last.failure.blame) : last.reason}.`, more: "" };
@@ -92,6 +72,8 @@ function CoordinatorJobs() {
   const jobs = all.value?.jobs ?? [];
   const running = jobs.filter((j) => !ended(j.state) && j.state !== JobState.PENDING);
   const recent = jobs.filter((j) => !ended(j.state) || (unix(j.ended) ?? 0) > now - window).slice(0, 24);
+  const first = Math.min(...recent.map((j) => unix(j.created) ?? now));
+  const from = Math.max(now - window, Math.min(now - 60, first - (now - first) * 0.04));
   const say = all.value ? verdict(jobs, now) : { tone: "quiet" as Tone, text: "Waiting for the list of jobs.", more: "" };
   const states = filters[filter]!.states.map((s) => JobState[s].toLowerCase()).join(",");
   const terminal = [states ? `lodge jobs list --state ${states}` : "lodge jobs list"];
@@ -108,7 +90,7 @@ function CoordinatorJobs() {
             tools={<Choice label="Span of the timeline" options={Object.keys(windows).map((w) => ({ text: w, href: withQuery({ window: w === "15 min" ? undefined : w }), on: w === shown }))} />}
           >
             {recent.length > 0 ? (
-              <Timeline jobs={recent} from={now - window} to={now} label={`${recent.length} jobs of the last ${span(window)}`} />
+              <Timeline jobs={recent} from={from} to={now} label={`${recent.length} jobs of the last ${span(window)}`} />
             ) : (
               <Empty>No job ran in the last {span(window)}. Choose a longer span, or look at the list below.</Empty>
             )}
