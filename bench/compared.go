@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -91,13 +90,6 @@ func (r PaperRow) compare(values []float64, missing string) (list []Compared) {
 		}
 	}
 	return list
-}
-
-// WriteComparisonJSON writes the cells as one list.
-func WriteComparisonJSON(w io.Writer, list []Compared) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(list)
 }
 
 // width of what people read.
@@ -258,9 +250,9 @@ func WritePlan(w io.Writer, rows []PaperRow, available uint64) error {
 	return err
 }
 
-// WriteComparisonPage writes the cells of all tables as JSON, and a page in Markdown with those that
-// have a published time or size and ours. Tables of the old data that the list does not have stay
-// as they are.
+// WriteComparisonPage writes the cells of all tables as JSON, and a page in Markdown with those
+// that have a published time or size and ours. Tables of the old data that the list does not have
+// stay as they are.
 func WriteComparisonPage(page, data io.Writer, old []byte, m Machine, command string, list []Compared) error {
 	var measured []Section[Cell]
 	for _, cells := range byTable(list) {

@@ -10,9 +10,9 @@ import (
 	"github.com/lodge-mpc/lodge/engine/linear"
 )
 
-// publishedJSON holds the figures of the five papers, and nothing that is computed: each table once,
-// with its number, its rows in the paper's order and the subject that a measurement of ours needs.
-// papers.go says how a subject is measured.
+// publishedJSON holds the figures of the five papers, and nothing that is computed: each table
+// once, with its number, its rows in the paper's order and the subject that a measurement of ours
+// needs. papers.go says how a subject is measured.
 //
 //go:embed published.json
 var publishedJSON []byte

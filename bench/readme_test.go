@@ -107,8 +107,8 @@ func paperCell(papers []Section[Cell], r readmeRow) (cell Cell, there bool) {
 	return Cell{}, there
 }
 
-// TestReadmeFigures checks that the table of figures in README.md is the one that docs/measurements gives. With -update it
-// writes the table.
+// TestReadmeFigures checks that the table of figures in README.md is the one that docs/measurements
+// gives. With -update it writes the table.
 func TestReadmeFigures(t *testing.T) {
 	benchmarks, papers := figures[Record](t, "benchmarks"), figures[Cell](t, "benchmarks-papers")
 	want, rows, err := figureTable(benchmarks, papers)

@@ -55,8 +55,8 @@ func measuredFigure(t *testing.T) func(name string) float64 {
 	}
 }
 
-// The figures of docs/operations/capacity.md follow from those of docs/measurements/benchmarks.json.
-// With -update the test writes them.
+// The figures of docs/operations/capacity.md follow from those of
+// docs/measurements/benchmarks.json. With -update the test writes them.
 func TestCapacityFollowsFromTheBenchmarks(t *testing.T) {
 	figure := measuredFigure(t)
 	cpu, sent := 1e6/figure("scalar_triples_per_cpu_second_s14_32"), 1e6*figure("scalar_bytes_per_triple_s14_32")

@@ -61,8 +61,8 @@ const (
 	Internal        Code = "internal"             // a fault of this process
 )
 
-// codesOf lists the codes by the gRPC status code that carries them. The first of a list is also the
-// code of gRPC's own errors, except that gRPC itself has no reason for DataLoss and Aborted.
+// codesOf lists the codes by the gRPC status code that carries them. The first of a list is also
+// the code of gRPC's own errors, except that gRPC itself has no reason for DataLoss and Aborted.
 var codesOf = map[codes.Code][]Code{
 	codes.Unauthenticated:   {Unauthenticated},
 	codes.PermissionDenied:  {Forbidden},

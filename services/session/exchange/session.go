@@ -162,8 +162,9 @@ func (s *Streams) Receive(ctx context.Context, wanted func(round.Party) bool) (*
 }
 
 // Send puts a message into the windows of its recipients. It builds each frame once, and returns
-// when the last frame is in the windows. sign signs the digest; at has the protocol and the round, for the metrics. Messages to
-// one recipient arrive in the order of the calls, which must not overlap.
+// when the last frame is in the windows. sign signs the digest; at has the protocol and the round,
+// for the metrics. Messages to one recipient arrive in the order of the calls, which must not
+// overlap.
 func (s *Streams) Send(ctx context.Context, at [2]string, index uint32, m round.Message, sign func(round.Digest) []byte) error {
 	var to []*outbox
 	for p, o := range s.out {
