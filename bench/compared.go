@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -91,13 +90,6 @@ func (r PaperRow) compare(values []float64, missing string) (list []Compared) {
 		}
 	}
 	return list
-}
-
-// WriteComparisonJSON writes the cells as one list.
-func WriteComparisonJSON(w io.Writer, list []Compared) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(list)
 }
 
 // width of what people read.

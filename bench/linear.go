@@ -81,39 +81,24 @@ func (o *Options) LinearAlgebra() (rows []Row) {
 		add(append(names, v.name(linear.Forward)+"_time_over_double", v.name(linear.Forward)+"_bytes_over_double"),
 			func(ctx context.Context) ([]Result, error) { return o.linearVectors(ctx, v) })
 	}
-	for _, v := range o.Linear.Proved {
-		name := v.name(linear.Cheapest) + "_proved"
+	measure := func(name string, seconds float64, prepare func() (*linearWork, error)) {
 		add(linearNames(name), func(ctx context.Context) ([]Result, error) {
-			k, err := newLinearKeys(v.Set, false)
+			w, err := prepare()
 			if err != nil {
 				return nil, err
 			}
-			w, err := k.vector(v, linear.Cheapest)
-			if err != nil {
-				return nil, err
-			}
-			return o.linear(ctx, name, 0, 0, w)
+			return o.linear(ctx, name, seconds, 0, w)
 		})
+	}
+	for _, v := range o.Linear.Proved {
+		measure(v.name(linear.Cheapest)+"_proved", 0, func() (*linearWork, error) { return newLinearVector(v, linear.Cheapest) })
 	}
 	for _, b := range o.Linear.Batches {
 		name := fmt.Sprintf("linear_batch_%dx%dx%d", b.Count, b.Rows, b.Cols)
-		add(linearNames(name), func(ctx context.Context) ([]Result, error) {
-			w, err := newLinearBatch(b)
-			if err != nil {
-				return nil, err
-			}
-			return o.linear(ctx, name, b.Seconds, 0, w)
-		})
+		measure(name, b.Seconds, func() (*linearWork, error) { return newLinearBatch(b) })
 	}
 	for _, p := range o.Linear.Products {
-		name := "linear_product_" + p.Name
-		add(linearNames(name), func(ctx context.Context) ([]Result, error) {
-			w, err := newLinearProduct(p)
-			if err != nil {
-				return nil, err
-			}
-			return o.linear(ctx, name, p.Seconds, 0, w)
-		})
+		measure("linear_product_"+p.Name, p.Seconds, func() (*linearWork, error) { return newLinearProduct(p) })
 	}
 	return rows
 }
@@ -283,19 +268,25 @@ func (k *linearKeys) received(in *linear.Inputs) (*linear.Inputs, error) {
 	return out, nil
 }
 
-// vector is a matrix times a vector that is shared.
-func (k *linearKeys) vector(v LinearVector, packing linear.Packing) (*linearWork, error) {
-	p, err := k.PlanVector(v.Rows, v.Cols, packing, 0)
-	if err != nil {
-		return nil, err
-	}
-	m, mine, yours := k.residues(v.Rows*v.Cols), k.residues(v.Cols), k.residues(v.Cols)
+// sharedProduct is a product whose answers the two parties share.
+type sharedProduct struct {
+	what              string
+	up, down, answers int
+	encrypt           func() (*linear.Inputs, error)
+	// evaluator returns a function that computes an answer and the evaluator's shares of it.
+	evaluator func(*linear.Inputs) (func(g int) ([]byte, []uint64, error), error)
+	open      func(k *linear.SecretKey, g int, answer []byte) ([]uint64, error)
+	want      func(g, i int) uint64 // entry i of answer g
+}
+
+// work compares the product with the one in plaintext and returns its steps.
+func (k *linearKeys) work(p sharedProduct) (*linearWork, error) {
 	var in *linear.Inputs
-	answers, shares, opened := make([][]byte, p.Answers), make([][]uint64, p.Answers), make([][]uint64, p.Answers)
-	w := &linearWork{up: p.UpBytes(), down: p.DownBytes()}
+	answers, shares, opened := make([][]byte, p.answers), make([][]uint64, p.answers), make([][]uint64, p.answers)
+	w := &linearWork{what: p.what, up: p.up, down: p.down}
 	w.encrypt = func() (err error) {
 		k.renew(in)
-		in, err = p.Encrypt(k.secret, mine, 1, k.source())
+		in, err = p.encrypt()
 		return err
 	}
 	opens := k.secret // the key that answers are under
@@ -305,16 +296,15 @@ func (k *linearKeys) vector(v LinearVector, packing linear.Packing) (*linearWork
 			return err
 		}
 		opens = k.secret
-		e, err := p.Evaluator(k.public, received)
+		answer, err := p.evaluator(received)
 		for g := 0; err == nil && g < len(answers); g++ {
-			from, to := p.RowsOf(g)
-			answers[g], shares[g], err = e.Answer(g, m[from*v.Cols:to*v.Cols], yours, k.source())
+			answers[g], shares[g], err = answer(g)
 		}
 		return err
 	}
 	w.open = func() (err error) {
 		for g := range answers {
-			if opened[g], err = p.Open(opens, g, answers[g]); err != nil {
+			if opened[g], err = p.open(opens, g, answers[g]); err != nil {
 				return err
 			}
 		}
@@ -323,21 +313,53 @@ func (k *linearKeys) vector(v LinearVector, packing linear.Packing) (*linearWork
 	if err := w.once(); err != nil {
 		return nil, err
 	}
-	whole := make([]uint64, v.Cols)
-	for i := range whole {
-		whole[i] = (mine[i] + yours[i]) % k.T
-	}
-	for g := range answers {
-		from, to := p.RowsOf(g)
-		for i := range to - from {
-			if (opened[g][i]+shares[g][i])%k.T != k.inner(m[(from+i)*v.Cols:(from+i+1)*v.Cols], whole) {
+	for g, list := range opened {
+		for i, x := range list {
+			if (x+shares[g][i])%k.T != p.want(g, i)%k.T {
 				return nil, errLinear
 			}
 		}
 	}
-	w.what = fmt.Sprintf("a matrix of %d x %d times a shared vector, residues modulo T, %s, %v packing, %d rows an answer",
-		v.Rows, v.Cols, v.Set, packing, p.PerAnswer)
 	return w, nil
+}
+
+// newLinearVector is a matrix times a vector that is shared.
+func newLinearVector(v LinearVector, packing linear.Packing) (*linearWork, error) {
+	k, err := newLinearKeys(v.Set, false)
+	if err != nil {
+		return nil, err
+	}
+	return k.vector(v, packing)
+}
+
+func (k *linearKeys) vector(v LinearVector, packing linear.Packing) (*linearWork, error) {
+	p, err := k.PlanVector(v.Rows, v.Cols, packing, 0)
+	if err != nil {
+		return nil, err
+	}
+	m, mine, yours := k.residues(v.Rows*v.Cols), k.residues(v.Cols), k.residues(v.Cols)
+	whole := make([]uint64, v.Cols)
+	for i := range whole {
+		whole[i] = (mine[i] + yours[i]) % k.T
+	}
+	return k.work(sharedProduct{
+		what: fmt.Sprintf("a matrix of %d x %d times a shared vector, residues modulo T, %s, %v packing, %d rows an answer",
+			v.Rows, v.Cols, v.Set, packing, p.PerAnswer),
+		up: p.UpBytes(), down: p.DownBytes(), answers: p.Answers,
+		encrypt: func() (*linear.Inputs, error) { return p.Encrypt(k.secret, mine, 1, k.source()) },
+		evaluator: func(in *linear.Inputs) (func(g int) ([]byte, []uint64, error), error) {
+			e, err := p.Evaluator(k.public, in)
+			return func(g int) ([]byte, []uint64, error) {
+				from, to := p.RowsOf(g)
+				return e.Answer(g, m[from*v.Cols:to*v.Cols], yours, k.source())
+			}, err
+		},
+		open: p.Open,
+		want: func(g, i int) uint64 {
+			from, _ := p.RowsOf(g)
+			return k.inner(m[(from+i)*v.Cols:(from+i+1)*v.Cols], whole)
+		},
+	})
 }
 
 // newLinearBatch is a sum over matrices times vectors; the evaluator has no share of the matrices.
@@ -351,54 +373,24 @@ func newLinearBatch(x LinearBatch) (*linearWork, error) {
 		return nil, err
 	}
 	mine, vectors := k.residues(x.Rows*x.Cols*x.Count), k.residues(x.Cols*x.Count)
-	var in *linear.Inputs
-	answers, shares, opened := make([][]byte, p.Answers), make([][]uint64, p.Answers), make([][]uint64, p.Answers)
-	w := &linearWork{up: p.UpBytes(), down: p.DownBytes()}
-	w.encrypt = func() (err error) {
-		k.renew(in)
-		in, err = p.Encrypt(k.secret, mine, 1, k.source())
-		return err
-	}
-	opens := k.secret // the key that answers are under
-	w.evaluate = func() error {
-		received, err := k.received(in)
-		if err != nil {
-			return err
-		}
-		opens = k.secret
-		e, err := p.Evaluator(k.public, received)
-		for g := 0; err == nil && g < len(answers); g++ {
-			answers[g], shares[g], err = e.Answer(g, vectors, nil, k.source())
-		}
-		return err
-	}
-	w.open = func() (err error) {
-		for g := range answers {
-			if opened[g], err = p.Open(opens, g, answers[g]); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err := w.once(); err != nil {
-		return nil, err
-	}
-	for g := range answers {
-		part := p.PartOf(g)
-		for i := range part.Len() {
-			want := uint64(0)
+	return k.work(sharedProduct{
+		what: fmt.Sprintf("the sum over %d matrices of %d x %d, which one has, times vectors of the other, residues modulo T, %s",
+			x.Count, x.Rows, x.Cols, x.Set),
+		up: p.UpBytes(), down: p.DownBytes(), answers: p.Answers,
+		encrypt: func() (*linear.Inputs, error) { return p.Encrypt(k.secret, mine, 1, k.source()) },
+		evaluator: func(in *linear.Inputs) (func(g int) ([]byte, []uint64, error), error) {
+			e, err := p.Evaluator(k.public, in)
+			return func(g int) ([]byte, []uint64, error) { return e.Answer(g, vectors, nil, k.source()) }, err
+		},
+		open: p.Open,
+		want: func(g, i int) (sum uint64) {
 			for m := range x.Count {
-				at := (m*x.Rows + part.Row + i) * x.Cols
-				want += k.inner(mine[at:at+x.Cols], vectors[m*x.Cols:(m+1)*x.Cols])
+				at := (m*x.Rows + p.PartOf(g).Row + i) * x.Cols
+				sum += k.inner(mine[at:at+x.Cols], vectors[m*x.Cols:(m+1)*x.Cols])
 			}
-			if (opened[g][i]+shares[g][i])%k.T != want%k.T {
-				return nil, errLinear
-			}
-		}
-	}
-	w.what = fmt.Sprintf("the sum over %d matrices of %d x %d, which one has, times vectors of the other, residues modulo T, %s",
-		x.Count, x.Rows, x.Cols, x.Set)
-	return w, nil
+			return sum
+		},
+	})
 }
 
 // newLinearProduct is a product of two encrypted matrices.

@@ -422,10 +422,7 @@ func (p *papers) linear(name string, s subject) (*measured, error) {
 		var err error
 		switch name {
 		case "vector":
-			var k *linearKeys
-			if k, err = newLinearKeys(s.Set, false); err == nil {
-				w, err = k.vector(LinearVector{Set: s.Set, Rows: s.Rows, Cols: s.Cols}, packings[s.Packing])
-			}
+			w, err = newLinearVector(LinearVector{Set: s.Set, Rows: s.Rows, Cols: s.Cols}, packings[s.Packing])
 		case "batch":
 			w, err = newLinearBatch(LinearBatch{Set: s.Set, Rows: s.Rows, Cols: s.Cols, Count: s.Many})
 		default:

@@ -118,7 +118,7 @@ func TestPaperRows(t *testing.T) {
 		}
 	}
 	var page, data, asJSON bytes.Buffer
-	if err := errors.Join(WriteComparisonPage(&page, &data, nil, ThisMachine(), "`x`", list), WriteComparisonJSON(&asJSON, list)); err != nil {
+	if err := errors.Join(WriteComparisonPage(&page, &data, nil, ThisMachine(), "`x`", list), WriteJSON(&asJSON, list)); err != nil {
 		t.Fatal(err)
 	}
 	var back []Compared

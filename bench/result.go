@@ -122,8 +122,8 @@ func matches(names []string, filter *regexp.Regexp) bool {
 	return false
 }
 
-// WriteJSON writes the results as one list.
-func WriteJSON(w io.Writer, list []Result) error {
+// WriteJSON writes results or cells as one list.
+func WriteJSON[T Result | Compared](w io.Writer, list []T) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(list)

@@ -4,7 +4,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -86,18 +88,36 @@ var _ = Describe("the Python client", func() {
 			Channels: 2, Height: 4, Width: 3, Outputs: 3, KernelHeight: 3, KernelWidth: 2, StrideHeight: 1, StrideWidth: 1, PaddingHeight: 1,
 		}}
 		c.complete(convolution)
-		for _, kind := range []jobv1.Kind{jobv1.Kind_KIND_SQUARE, jobv1.Kind_KIND_BIT, jobv1.Kind_KIND_INPUT} {
+		for _, kind := range []jobv1.Kind{jobv1.Kind_KIND_SQUARE, jobv1.Kind_KIND_BIT} {
 			q := triplesJob(epoch)
 			q.Kind, q.Count = kind, 100
-			if kind == jobv1.Kind_KIND_INPUT {
-				q.InputParty = 1
-			}
+			c.complete(q)
+		}
+		for party := range uint32(3) {
+			q := triplesJob(epoch)
+			q.Kind, q.Count, q.InputParty = jobv1.Kind_KIND_INPUT, 400, party
 			c.complete(q)
 		}
 		python, ok := <-installed
 		if !ok {
 			return // skipped or failed, as already reported
 		}
+		Expect(os.Symlink(c.dir, filepath.Join(dir, "lodge-dev"))).To(Succeed())
+		online, err := filepath.Abs(filepath.Join("..", "clients", "python", "examples", "online.py"))
+		Expect(err).NotTo(HaveOccurred())
+		var programs sync.WaitGroup
+		for party := range 3 {
+			programs.Go(func() {
+				defer GinkgoRecover()
+				cmd := exec.Command(python, "-B", online, strconv.Itoa(party))
+				cmd.Dir = dir
+				out, err := cmd.CombinedOutput()
+				Expect(err).NotTo(HaveOccurred(), string(out))
+				Expect(string(out)).To(ContainSubstring("mean: 190.0, variance: 2866.67"))
+			})
+		}
+		programs.Wait()
+
 		tests, err := filepath.Abs(filepath.Join("..", "clients", "python", "tests"))
 		Expect(err).NotTo(HaveOccurred())
 		cmd := exec.Command(python, "-B", "-W", "error::DeprecationWarning:lodge_mpc", "-m", "unittest", "discover", "--verbose", "--start-directory", tests)
@@ -107,7 +127,6 @@ var _ = Describe("the Python client", func() {
 		Expect(err).NotTo(HaveOccurred(), string(out))
 		GinkgoWriter.Write(out)
 
-		Expect(os.Symlink(c.dir, filepath.Join(dir, "lodge-dev"))).To(Succeed())
 		for name, says := range map[string]string{
 			"threshold.py": "sums: [5, 8, 5]", "multikey.py": "bits: [0, 1] opened by parties [(0, 1)]", "linear.py": "product: [-3.875, 13.5]",
 		} {

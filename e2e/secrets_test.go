@@ -148,7 +148,7 @@ var _ = Describe("the secrets of processes", Ordered, func() {
 		}
 		for _, command := range []string{
 			"status", "doctor", "stock", "jobs list", "reservations list", "batches list --party p0", "batches list --party p1",
-			"mac-keys list --party p0", "epochs list --party p0", "fetch nothing --party p0",
+			"mac-keys list --party p0", "keys list --party p0", "fetch nothing --party p0",
 		} {
 			for _, format := range [][]string{{}, {"--json"}} {
 				session := run(within, append(append(strings.Fields(command), "--cluster", c.dir), format...)...)

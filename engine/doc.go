@@ -97,8 +97,8 @@
 //     ciphertexts by the owners of their keys
 //   - [github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/complaint]: complaints about
 //     dealt shares
-//   - [github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/seeds]: the seeds at the start
-//     of a dealing
+//   - [github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/dealing]: seeds, digests and
+//     workspaces of dealers
 //   - [github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table]: tables of residues
 //
 // For tests only:

@@ -18,7 +18,10 @@ import (
 // (docs/internals/architecture.md). This file defines the rules. The test fails for a package that
 // is not listed here.
 
-const module = "github.com/lodge-mpc/lodge/"
+const (
+	module        = "github.com/lodge-mpc/lodge/"
+	composedVault = module + "services/store/vault"
+)
 
 // layers lists the engine from the bottom up. A package imports only from layers below its own.
 var layers = [][]string{
@@ -28,9 +31,8 @@ var layers = [][]string{
 	{"engine/codec", "engine/share", "engine/params", "engine/ot"},
 	{"engine/gbfv", "engine/lwe", "engine/bgv", "engine/linear"},
 	{"engine/gbfv/gbfvtest", "engine/lwe/lwetest", "engine/bgv/bgvtest", "engine/evaluation", "engine/multikey"},
-	{"engine/protocol/round", "engine/multikey/circuit", "engine/catalogue"},
-	{"engine/protocol/round/roundtest", "engine/protocol/threshold/internal/complaint", "engine/protocol/threshold/internal/seeds",
-		"engine/protocol/threshold/internal/table"},
+	{"engine/protocol/round", "engine/multikey/circuit", "engine/catalogue", "engine/protocol/threshold/internal/table"},
+	{"engine/protocol/round/roundtest", "engine/protocol/threshold/internal/complaint", "engine/protocol/threshold/internal/dealing"},
 	{"engine/protocol/keygen", "engine/protocol/popk", "engine/protocol/ddec", "engine/protocol/maccheck", "engine/protocol/verdict",
 		"engine/protocol/threshold/lwekeys", "engine/protocol/threshold/reshare", "engine/protocol/threshold/bgvkeys"},
 	{"engine/protocol/threshold/masks"},
@@ -112,6 +114,8 @@ var shared = map[string]string{
 // that is not needed any more.
 var exceptions = []struct{ from, to, reason string }{
 	{"engine", "os/exec", "this test asks the go command for the imports"},
+	{"services/party", composedVault, "the wiring of a party opens the vault"},
+	{"services/ops/doctor", composedVault, "the doctor examines the store of a stopped party"},
 	{"e2e/byzantine", module + "engine/protocol/cheattest", "a party for tests, in a separate process"},
 }
 
@@ -211,11 +215,19 @@ func violations(packages []listed) []violation {
 			if to == module+"engine/protocol/internal/byzantine" && !slices.Contains(seams, from) {
 				add(to, "tests make parties cheat through round.Expose and Session.Omits")
 			}
+			if to == composedVault && under("services", from) {
+				add(to, "a service declares the few methods of the vault that it uses as its own interface")
+			}
 			if under(module+"cmd", to) && !under("cmd", from) {
 				add(to, "no package may import a command")
 			}
 		}
 		if !under("engine", from) {
+			for _, to := range p.Imports {
+				if room := strings.TrimPrefix(to, module); sideways(from, room) {
+					add(to, "a room of the lodge command does not use another room: what they share is in cli")
+				}
+			}
 			continue
 		}
 		forbid := edges
@@ -251,6 +263,15 @@ func violations(packages []listed) []violation {
 		}
 	}
 	return found
+}
+
+// sideways reports whether one room of the lodge command imports another. Rooms share cli. Package
+// command assembles all rooms, and try runs the demos.
+func sideways(from, to string) bool {
+	const rooms = "cmd/lodge/internal"
+	from, inside := strings.CutPrefix(from, rooms+"/")
+	to, isRoom := strings.CutPrefix(to, rooms+"/")
+	return inside && isRoom && to != "cli" && from != "command" && from != "lodgetest" && from+" "+to != "try demos"
 }
 
 // under reports whether path is root or below it.
@@ -299,9 +320,15 @@ func TestImportLawCatches(t *testing.T) {
 		"coordinator with kinds":   {listed{ImportPath: module + "services/coordinator", Deps: m("engine/kind")}, ""},
 		"kinds that compute":       {listed{ImportPath: module + "engine/kind", Imports: m("engine/secret")}, module + "engine/secret"},
 		"command":                  {listed{ImportPath: module + "e2e", Imports: m("cmd/lodge")}, module + "cmd/lodge"},
+		"room of lodge":            {listed{ImportPath: module + "cmd/lodge/internal/jobs", Imports: m("cmd/lodge/internal/cli", "services/host/rpc")}, ""},
+		"room, sideways":           {listed{ImportPath: module + "cmd/lodge/internal/jobs", Imports: m("cmd/lodge/internal/keys")}, module + "cmd/lodge/internal/keys"},
+		"room, upwards":            {listed{ImportPath: module + "cmd/lodge/internal/cli", Imports: m("cmd/lodge/internal/keys")}, module + "cmd/lodge/internal/keys"},
 		"cheats in a real package": {listed{ImportPath: module + "services/session/runner", Imports: m("engine/protocol/round/roundtest")}, module + "engine/protocol/round/roundtest"},
 		"hooks in a protocol":      {listed{ImportPath: module + "engine/protocol/keygen", Imports: m("engine/protocol/internal/byzantine")}, module + "engine/protocol/internal/byzantine"},
 		"hooks in the seam":        {listed{ImportPath: module + "engine/protocol/round", Imports: m("engine/protocol/internal/byzantine")}, ""},
+		"the whole vault":          {listed{ImportPath: module + "services/offline/tuples", Imports: m("services/store/vault")}, composedVault},
+		"a room of the vault":      {listed{ImportPath: module + "services/offline/tuples", Imports: m("services/store/vault/stock")}, ""},
+		"the whole vault in tests": {listed{ImportPath: module + "services/offline/tuples", TestImports: m("services/store/vault")}, ""},
 		"wire depending on engine": {listed{ImportPath: module + "proto/lodge/job/v1", Deps: m("engine/params")}, module + "engine/params"},
 	} {
 		found := violations([]listed{c.p})

@@ -23,7 +23,7 @@ var given = map[string]string{
 	"engine/ot/base.go":               "expands the keys that base transfers give to two parties",
 	"engine/protocol/triple/input.go": "expands the seeds that two parties exchange, each from its sender's source",
 
-	"engine/protocol/threshold/internal/seeds":     "expands the seeds that dealers send, each from its dealer's source",
+	"engine/protocol/threshold/internal/dealing":   "expands the seeds that dealers send, each from its dealer's source",
 	"engine/protocol/threshold/bgvdecrypt/zero.go": "expands the seeds that two parties exchange, each from its sender's source",
 }
 

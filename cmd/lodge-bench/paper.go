@@ -94,7 +94,7 @@ func (o *benchOptions) papers(cmd *cobra.Command, tables []string, tiny bool) er
 		}
 	}
 	if o.json {
-		return bench.WriteComparisonJSON(w, list)
+		return bench.WriteJSON(w, list)
 	}
 	return bench.WriteComparison(w, machine, list)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
@@ -11,34 +12,54 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// Every command that does something has an example, which it would take; there are no examples of
-// others.
+// Every command that does something has up to three examples, which it accepts.
 func TestExamples(t *testing.T) {
-	left := map[string]bool{}
-	for name := range cli.Examples {
-		left[name] = true
-	}
+	examples := lodgetest.Examples(t)
 	for _, cmd := range lodgetest.Commands(t) {
 		name := strings.Join(lodgetest.Named(cmd), " ")
-		if _, ok := cmd.Annotations[cli.OnlyHelp]; ok || cmd.Parent() == nil || strings.HasPrefix(name, "completion") || name == "help" || cmd.Hidden {
+		if _, ok := cmd.Annotations[cli.OnlyHelp]; ok || cmd.Parent() == nil || strings.HasPrefix(name, "completion") || name == "help" || cmd.Hidden ||
+			cmd.Parent().Hidden {
 			continue
 		}
-		delete(left, name)
-		lines := strings.Split(cmd.Example, "\n")
+		lines := examples[name]
 		for _, line := range lines {
-			line = strings.TrimSpace(line)
 			if !strings.HasPrefix(line, "lodge "+name) {
 				t.Errorf("%s: the example %q is of another command", name, line)
 			} else if err := checkCommand(line, ""); err != nil {
 				t.Errorf("%s: %q: %v", name, line, err)
 			}
 		}
-		if len(lines) > 3 {
-			t.Errorf("%s: %d lines", name, len(lines))
+		if len(lines) < 1 || len(lines) > 3 {
+			t.Errorf("%s: %d examples", name, len(lines))
 		}
 	}
-	if len(left) > 0 {
-		t.Errorf("examples of commands that there are not: %v", left)
+}
+
+// No line of any help is wider than 80 columns, and all of them together are still the text of the
+// pages.
+func TestHelpFitsTheTerminal(t *testing.T) {
+	for _, cmd := range lodgetest.Commands(t) {
+		help, err := lodgetest.Run(t, append(lodgetest.Named(cmd), "--help")...)
+		if cmd.Name() == "exit-codes" {
+			help, err = lodgetest.Run(t, "help", "exit-codes")
+		}
+		if err != nil && cmd.Name() != "bench" {
+			t.Errorf("%s: %v", cmd.CommandPath(), err)
+		}
+		for line := range strings.Lines(help) {
+			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > 80 {
+				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), len(line), line)
+			}
+			if strings.ContainsAny(line, "{}") && !strings.HasPrefix(cmd.CommandPath(), "lodge completion") {
+				t.Errorf("%s: %s", cmd.CommandPath(), line)
+			}
+		}
+		joined := strings.Join(strings.Fields(strings.ReplaceAll(help, "\\\n", "\n")), " ")
+		for _, want := range []string{cmd.Long, cmd.Example} {
+			if want = strings.Join(strings.Fields(want), " "); !strings.Contains(joined, want) && cmd.Name() != "bench" {
+				t.Errorf("%s: the help lacks %q", cmd.CommandPath(), want)
+			}
+		}
 	}
 }
 

@@ -163,7 +163,7 @@ func TestFailureInRecord(t *testing.T) {
 func TestExamplesFailWell(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tried := 0
-	for name, text := range cli.Examples {
+	for name, lines := range lodgetest.Examples(t) {
 		switch strings.Fields(name)[0] {
 		case "demo", "dev", "init", "bench", "params", "version", "compose", "enrol": // these need nothing
 			continue
@@ -171,7 +171,7 @@ func TestExamplesFailWell(t *testing.T) {
 		if name == "config keys" || name == "decrypt recipient" || name == "decrypt attester" || name == "linear sets" || name == "mk netlist example" {
 			continue
 		}
-		for line := range strings.Lines(text) {
+		for _, line := range lines {
 			args := strings.Fields(strings.NewReplacer("HASH", strings.Repeat("0", 64), "DIGEST", strings.Repeat("0", 64)).Replace(line))[1:]
 			cmd, _, err := lodgetest.NewLodge().Find(args)
 			if err != nil {

@@ -38,7 +38,7 @@ var guarded = []struct {
 	{"engine/protocol/threshold/decrypt/*.go", []string{"Blame", "Abort", "Malformed"}},
 	{"engine/protocol/threshold/bgvkeys/*.go", []string{"Blame", "Abort", "Malformed"}},
 	{"engine/protocol/threshold/bgvdecrypt/*.go", []string{"Blame", "Abort", "Malformed"}},
-	{"engine/protocol/threshold/internal/seeds/*.go", []string{"Blame", "Abort", "Malformed"}},
+	{"engine/protocol/threshold/internal/dealing/*.go", []string{"Blame", "Abort", "Malformed"}},
 	{"engine/protocol/threshold/internal/complaint/*.go", []string{"Blame", "Abort", "Malformed"}},
 	{"services/session/evidence/*.go", []string{"unproven", "unreadable", "problem"}},
 	{"engine/multikey/*.go", []string{"ErrCiphertext", "ErrKeys", "ErrSecret", "ErrSet", "ErrCRS", "ErrOwner", "ErrUnknownKey",

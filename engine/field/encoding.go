@@ -62,6 +62,13 @@ func (f *Field) load(x Element, src []byte) {
 	}
 }
 
+// Encoding returns the encodings of v's elements, consecutively.
+func (f *Field) Encoding(v Vec) []byte {
+	dst := make([]byte, f.Size()*v.Len())
+	f.EncodeVec(dst, v)
+	return dst
+}
+
 // EncodeVec writes the encodings of v's elements consecutively. dst must have exactly Size·v.Len()
 // bytes.
 func (f *Field) EncodeVec(dst []byte, v Vec) {

@@ -87,7 +87,7 @@ func (m *Modulus) NewSum(c []uint64, last uint64, length int) *Sum {
 }
 
 func (m *Modulus) sumForms(c []uint64) *sumForms {
-	s := &sumForms{inverse: m.Montgomery().inverse & (1<<52 - 1)}
+	s := &sumForms{inverse: m.inverse64() & (1<<52 - 1)}
 	shift := m.Factor(m.Exp(2, 52))
 	for _, x := range c {
 		s.weights = append(s.weights, m.Scale(x, shift))
@@ -98,6 +98,15 @@ func (m *Modulus) sumForms(c []uint64) *sumForms {
 		s.halvings++
 	}
 	return s
+}
+
+// inverse64 returns 1/q mod 2^64.
+func (m *Modulus) inverse64() uint64 {
+	inverse := m.Q // right modulo 2^3
+	for range 5 {
+		inverse *= 2 - m.Q*inverse // twice as many bits
+	}
+	return inverse
 }
 
 // Weight returns c_i.

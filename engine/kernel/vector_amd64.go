@@ -140,25 +140,3 @@ func vectorAddMultiples(dst []uint64, a, b, c, d []uint64, f *[4]uint64) int {
 	}
 	return n
 }
-
-func (m *MontgomeryModulus) vectorMul(dst, a, b []uint64) int {
-	path, n := m.kernels(len(dst), false)
-	switch path {
-	case AVX512:
-		mulMontgomeryAVX512(&dst[0], &a[0], &b[0], n, m.inverse, m.Q)
-	case AVX2:
-		mulMontgomeryAVX2(&dst[0], &a[0], &b[0], n, m.inverse, m.Q)
-	}
-	return n
-}
-
-func (m *MontgomeryModulus) vectorMulAdd(dst, a, b []uint64) int {
-	path, n := m.kernels(len(dst), false)
-	switch path {
-	case AVX512:
-		mulAddMontgomeryAVX512(&dst[0], &a[0], &b[0], n, m.inverse, m.Q)
-	case AVX2:
-		mulAddMontgomeryAVX2(&dst[0], &a[0], &b[0], n, m.inverse, m.Q)
-	}
-	return n
-}

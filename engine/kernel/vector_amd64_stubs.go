@@ -29,16 +29,6 @@ func signedAVX2(dst *uint64, a *uint64, n int, q uint64)
 //go:noescape
 func digitAVX2(dst *uint64, a *uint64, n int, centre uint64, offset uint64, shift uint64, mask uint64, middle uint64, q uint64)
 
-// mulMontgomeryAVX2 sets dst = a b/2^64 mod q, with inverse = 1/q mod 2^64, for n slots, a multiple of 4, not 0.
-//
-//go:noescape
-func mulMontgomeryAVX2(dst *uint64, a *uint64, b *uint64, n int, inverse uint64, q uint64)
-
-// mulAddMontgomeryAVX2 sets dst += a b/2^64 mod q, with inverse = 1/q mod 2^64, for n slots, a multiple of 4, not 0.
-//
-//go:noescape
-func mulAddMontgomeryAVX2(dst *uint64, a *uint64, b *uint64, n int, inverse uint64, q uint64)
-
 // scaleAVX2 sets dst = c a mod q for a of any words and scaled = floor(2^64 c/q), for n slots, a multiple of 4, not 0.
 //
 //go:noescape
@@ -83,16 +73,6 @@ func signedAVX512(dst *uint64, a *uint64, n int, q uint64)
 //
 //go:noescape
 func digitAVX512(dst *uint64, a *uint64, n int, centre uint64, offset uint64, shift uint64, mask uint64, middle uint64, q uint64)
-
-// mulMontgomeryAVX512 sets dst = a b/2^64 mod q, with inverse = 1/q mod 2^64, for n slots.
-//
-//go:noescape
-func mulMontgomeryAVX512(dst *uint64, a *uint64, b *uint64, n int, inverse uint64, q uint64)
-
-// mulAddMontgomeryAVX512 sets dst += a b/2^64 mod q, with inverse = 1/q mod 2^64, for n slots.
-//
-//go:noescape
-func mulAddMontgomeryAVX512(dst *uint64, a *uint64, b *uint64, n int, inverse uint64, q uint64)
 
 // scaleAVX512 sets dst = c a mod q for a of any words and scaled = floor(2^64 c/q), for n slots.
 //

@@ -50,10 +50,6 @@ func (b *WideBuffer) digits(_ *WideRadix, _ []uint64) {}
 
 func (g *Gaussian) vectorJudge(_ []int64, _ []uint8, _, _, _, _, _ []uint64) int { return 0 }
 
-func (m *MontgomeryModulus) vectorMul(_, _, _ []uint64) int { return 0 }
-
-func (m *MontgomeryModulus) vectorMulAdd(_, _, _ []uint64) int { return 0 }
-
 func vectorPack(_ []byte, _ []uint64, _ int) int { return 0 }
 
 func vectorUnpack(_ []uint64, _ []byte, _ int) int { return 0 }

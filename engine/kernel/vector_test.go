@@ -6,7 +6,6 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 )
 
@@ -55,33 +54,12 @@ var vectorOperations = []vectorOperation{
 	}, func(_, a, b, c, q uint64) uint64 { return product(b, (c+q-a)%q, product(a, b, 0, q), q) }},
 	{"reduce", func(m *Modulus, dst, a, b []uint64, _ uint64) { m.ReduceVec(dst, a) },
 		func(_, a, _, _, q uint64) uint64 { return a % q }},
-	{"montgomery mul", func(m *Modulus, dst, a, b []uint64, _ uint64) { f := m.Montgomery(); f.MulVec(dst, a, b) },
-		func(_, a, b, _, q uint64) uint64 { return product(product(a, b, 0, q), unmontgomery(q), 0, q) }},
-	{"montgomery muladd", func(m *Modulus, dst, a, b []uint64, _ uint64) { f := m.Montgomery(); f.MulAddVec(dst, a, b) },
-		func(d, a, b, _, q uint64) uint64 { return product(product(a, b, 0, q), unmontgomery(q), d, q) }},
-	{"to montgomery", func(m *Modulus, dst, a, _ []uint64, _ uint64) { f := m.Montgomery(); f.To(dst, a) },
-		func(_, a, _, _, q uint64) uint64 { return product(a, oracle(1, 0, q), 0, q) }},
-	{"from montgomery", func(m *Modulus, dst, a, _ []uint64, _ uint64) { f := m.Montgomery(); f.From(dst, a) },
-		func(_, a, _, _, q uint64) uint64 { return product(a, unmontgomery(q), 0, q) }},
 }
 
 // digitOf returns a digit with the most bits that stay below q.
 func digitOf(q, c uint64) *Digit {
 	mask := uint64(1)<<(bits.Len64(q)-1) - 1
 	return &Digit{Centre: c, Offset: c / 3, Shift: c % 7, Mask: mask, Middle: []uint64{0, (mask + 1) / 2}[c%2]}
-}
-
-var unmontgomeryOf sync.Map
-
-// unmontgomery returns 2^-64 mod q.
-func unmontgomery(q uint64) uint64 {
-	if v, ok := unmontgomeryOf.Load(q); ok {
-		return v.(uint64)
-	}
-	v := new(big.Int).Lsh(big.NewInt(1), 64)
-	v.ModInverse(v, new(big.Int).SetUint64(q))
-	unmontgomeryOf.Store(q, v.Uint64())
-	return v.Uint64()
 }
 
 // endpoints returns n residues, half of them at the ends of the range.

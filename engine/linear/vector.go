@@ -2,7 +2,6 @@ package linear
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/ring"
@@ -114,13 +113,6 @@ func (s *Scheme) PlanVector(rows, cols int, packing Packing, slots int) (*Vector
 		return nil, fmt.Errorf("%w: %d rows of %d entries do not fit in an answer of degree %d with packing %v", ErrShape, slots, cols, n, packing)
 	}
 	return best, best.prepare()
-}
-
-// PaperSlots returns the paper's number of slots, sqrt(N rows/cols), as the nearest power of two.
-// The paper counts ciphertexts; here answers are smaller than inputs.
-func (s *Scheme) PaperSlots(rows, cols int) int {
-	e := math.Round(math.Log2(float64(s.N())*float64(rows)/float64(cols)) / 2)
-	return 1 << int(min(max(e, 0), float64(s.LogN)))
 }
 
 func (p *VectorPlan) prepare() (err error) {

@@ -61,44 +61,26 @@ func NewExtender(from, to *Basis) *Extender {
 	return e
 }
 
-// Lift holds the precomputation that lifts of a polynomial to all primes share, so that it is
+// lifting holds the precomputation that lifts of a polynomial to all primes share, so that it is
 // computed once when primes are processed one at a time. It is as large as the polynomial plus an
 // eighth of a limb.
-type Lift struct {
+type lifting struct {
 	y []uint64 // per block of coefficients: all y_0, all y_1, and so on
 	v []uint8
 }
 
-// NewLift returns storage for Prepare.
-func (e *Extender) NewLift() *Lift { return newLift(e.from.n, e.from.Len()) }
-
-func newLift(n, terms int) *Lift { return &Lift{make([]uint64, n*terms), make([]uint8, n)} }
+func newLift(n, terms int) *lifting { return &lifting{make([]uint64, n*terms), make([]uint8, n)} }
 
 // Wipe zeroes the lift.
-func (l *Lift) Wipe() {
+func (l *lifting) Wipe() {
 	clear(l.y)
 	clear(l.v)
 }
 
-// Prepare sets dst to the lift of src. It does not depend on the basis to.
-func (e *Extender) Prepare(dst *Lift, src Poly) {
-	for start := 0; start < e.from.n; start += block {
-		e.digits(dst.part(start, min(block, e.from.n-start)), src, start)
-	}
-}
-
-// Limb sets dst to prime j of the target basis, as Extend would.
-func (e *Extender) Limb(dst []uint64, src *Lift, j int) {
-	for start := 0; start < e.from.n; start += block {
-		part := src.part(start, min(block, e.from.n-start))
-		e.combine(dst[start:start+len(part.v)], part, j)
-	}
-}
-
 // part views the lift of size coefficients from start.
-func (l *Lift) part(start, size int) Lift {
+func (l *lifting) part(start, size int) lifting {
 	terms := len(l.y) / len(l.v)
-	return Lift{l.y[start*terms : (start+size)*terms], l.v[start : start+size]}
+	return lifting{l.y[start*terms : (start+size)*terms], l.v[start : start+size]}
 }
 
 // Extend sets dst, on the basis to, to the lift of src, on the basis from. dst may hold limbs of
@@ -117,7 +99,7 @@ func (e *Extender) Extend(dst, src Poly) {
 
 // digits computes y_i and v for the coefficients of src from start on; dst, a block, determines
 // their number.
-func (e *Extender) digits(dst Lift, src Poly, start int) {
+func (e *Extender) digits(dst lifting, src Poly, start int) {
 	size := len(dst.v)
 	for i, l := range e.from.limbs {
 		l.ScaleByVec(dst.y[i*size:(i+1)*size], src.C[i][start:start+size], e.inverse[i])
@@ -126,7 +108,7 @@ func (e *Extender) digits(dst Lift, src Poly, start int) {
 }
 
 // combine computes sum_i y_i (F/f_i) - v F modulo t_j for a block.
-func (e *Extender) combine(dst []uint64, src Lift, j int) {
+func (e *Extender) combine(dst []uint64, src lifting, j int) {
 	size, sum := len(src.v), e.sums[j]
 	if i := e.shared[j]; i >= 0 { // x mod f_i = y_i F/f_i
 		sum.ScaleByVec(dst, src.y[i*size:(i+1)*size], sum.Weight(i))

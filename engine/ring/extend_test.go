@@ -239,11 +239,11 @@ func TestLift(t *testing.T) {
 	e := NewExtender(from, full)
 	x, want, got := randomPoly(r, from), full.NewPoly(), full.NewPoly()
 	e.Extend(want, x)
-	lift := e.NewLift()
+	lift := newLift(e.from.n, e.from.Len())
 	for range 2 { // a lift may be filled again
-		e.Prepare(lift, x)
+		e.prepare(lift, x)
 		for j := range got.C {
-			e.Limb(got.C[j], lift, j)
+			e.limb(got.C[j], lift, j)
 		}
 		if !got.Equal(want) {
 			t.Fatal("prime by prime the extension differs")
@@ -254,5 +254,20 @@ func TestLift(t *testing.T) {
 		if y != 0 {
 			t.Fatal("a wiped lift is not zero")
 		}
+	}
+}
+
+// prepare sets dst to the lift of src. It does not depend on the basis to.
+func (e *Extender) prepare(dst *lifting, src Poly) {
+	for start := 0; start < e.from.n; start += block {
+		e.digits(dst.part(start, min(block, e.from.n-start)), src, start)
+	}
+}
+
+// limb sets dst to prime j of the target basis, as Extend would.
+func (e *Extender) limb(dst []uint64, src *lifting, j int) {
+	for start := 0; start < e.from.n; start += block {
+		part := src.part(start, min(block, e.from.n-start))
+		e.combine(dst[start:start+len(part.v)], part, j)
 	}
 }

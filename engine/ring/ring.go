@@ -339,3 +339,13 @@ func (l *limb) wordSums(words int) (sums []*kernel.Sum) {
 	}
 	return sums
 }
+
+// newNTT prepares the transform of a prime with Lattigo's root: g^((q-1)/2N) for the smallest
+// primitive root g > 2.
+func newNTT(m kernel.Modulus, r *lattigo.SubRing) (*kernel.NTT, error) {
+	t, err := kernel.NewNTT(m, r.N, m.Exp(r.PrimitiveRoot, (m.Q-1)/uint64(2*r.N)))
+	if err != nil {
+		return nil, fmt.Errorf("ring: %w", err)
+	}
+	return t, nil
+}

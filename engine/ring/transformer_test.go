@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	lattigo "github.com/tuneinsight/lattigo/v6/ring"
@@ -61,7 +62,7 @@ func TestTransformsAreLattigos(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			custom, err := lattigo.NewRingWithCustomNTT(n, primes, NewTransformer, 2*n)
+			custom, err := lattigo.NewRingWithCustomNTT(n, primes, newTransformer, 2*n)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +95,7 @@ func TestTransformerReduces(t *testing.T) {
 		const n = 32
 		r := rand.New(rand.NewPCG(42, 42))
 		for _, q := range transformPrimes(5) {
-			custom, err := lattigo.NewRingWithCustomNTT(n, []uint64{q}, NewTransformer, 2*n)
+			custom, err := lattigo.NewRingWithCustomNTT(n, []uint64{q}, newTransformer, 2*n)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +123,7 @@ func TestTransformerReduces(t *testing.T) {
 }
 
 func TestTransformerElsewhere(t *testing.T) {
-	if r, err := lattigo.NewRingWithCustomNTT(8, []uint64{97}, NewTransformer, 16); err != nil || r.Type() != lattigo.Standard {
+	if r, err := lattigo.NewRingWithCustomNTT(8, []uint64{97}, newTransformer, 16); err != nil || r.Type() != lattigo.Standard {
 		t.Errorf("degree 8 does not keep Lattigo's transform: %v", err)
 	}
 	defer func() {
@@ -130,7 +131,7 @@ func TestTransformerElsewhere(t *testing.T) {
 			t.Error("the conjugate-invariant ring was accepted")
 		}
 	}()
-	_, _ = lattigo.NewRingWithCustomNTT(16, []uint64{193}, NewTransformer, 64)
+	_, _ = lattigo.NewRingWithCustomNTT(16, []uint64{193}, newTransformer, 64)
 }
 
 func BenchmarkTransforms(b *testing.B) {
@@ -142,7 +143,7 @@ func BenchmarkTransforms(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		custom, err := lattigo.NewRingWithCustomNTT(1<<logN, []uint64{q}, NewTransformer, 2<<logN)
+		custom, err := lattigo.NewRingWithCustomNTT(1<<logN, []uint64{q}, newTransformer, 2<<logN)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -182,3 +183,57 @@ func TestOnPaths(t *testing.T) {
 		}
 	})
 }
+
+// newTransformer returns a ring of Lattigo the transforms of package kernel, which return the same
+// results:
+//
+//	lattigo.NewRingWithCustomNTT(n, primes, newTransformer, 2*n)
+//
+// It supports Z_q[X]/(X^N+1), not the conjugate-invariant ring. Degrees and primes that package
+// kernel does not support keep Lattigo's transform. Lattigo does not know the type of a ring with a
+// foreign transformer: Ring.Type panics, and so do its callers, such as Ring.Automorphism on
+// coefficients and marshalling.
+func newTransformer(r *lattigo.SubRing, n int) lattigo.NumberTheoreticTransformer {
+	if r.NthRoot != uint64(2*n) {
+		panic("ring: the transformer supports only rings modulo X^N+1")
+	}
+	m, err := kernel.NewModulus(r.Modulus)
+	if err != nil || n < 16 || n > maxDegree {
+		return lattigo.NewNumberTheoreticTransformerStandard(r, n)
+	}
+	return &transformer{Modulus: m, prepared: sync.OnceValue(func() *kernel.NTT {
+		t, err := newNTT(m, r)
+		if err != nil {
+			panic(err) // Lattigo has checked the prime and its root
+		}
+		return t
+	})}
+}
+
+// transformer prepares its tables on first use, because Lattigo does not know the root yet when it
+// creates the transformer.
+type transformer struct {
+	kernel.Modulus
+	prepared func() *kernel.NTT
+}
+
+// Forward accepts any words, because Lattigo may reduce its values lazily.
+func (t *transformer) Forward(src, dst []uint64) {
+	ntt := t.prepared()
+	dst = dst[:ntt.N()]
+	t.ReduceVec(dst, src)
+	ntt.Forward(dst, dst)
+}
+
+func (t *transformer) Backward(src, dst []uint64) {
+	ntt := t.prepared()
+	dst = dst[:ntt.N()]
+	t.ReduceVec(dst, src)
+	ntt.Inverse(dst, dst)
+}
+
+// The lazy forms may leave values less reduced; here they reduce fully.
+
+func (t *transformer) ForwardLazy(src, dst []uint64) { t.Forward(src, dst) }
+
+func (t *transformer) BackwardLazy(src, dst []uint64) { t.Backward(src, dst) }

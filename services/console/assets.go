@@ -25,7 +25,7 @@ func assets() fs.FS {
 // pages lists the addresses that show the front end, which decides what to show at each.
 var pages = []string{"/{$}", "/cluster", "/jobs", "/jobs/{id}", "/stock", "/keys", "/network", "/conduct", "/audit", "/process"}
 
-// page serves the front end's only page. It holds nothing about the process.
+// page serves the front end's only page. It contains no data of the process.
 func (c *Console) page(w http.ResponseWriter, r *http.Request) {
 	http.ServeFileFS(w, r, c.files, "index.html")
 }

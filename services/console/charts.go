@@ -34,8 +34,8 @@ var shown = []string{
 }
 
 // maySee reports whether an identity may see a series. A client sees series about its own tenants
-// and itself. Series about all clients together are for operators, because they tell what other
-// tenants do.
+// and itself. Series about all clients together are for operators, because they reveal the
+// activity of other tenants.
 func maySee(p rpc.Principal, s history.Series) bool {
 	switch {
 	case p.Role == rpc.Self:
@@ -117,7 +117,7 @@ func (c *Console) history(w http.ResponseWriter, r *http.Request) {
 	var list []history.Series
 	for _, name := range names {
 		s, ok := c.ring.Get(name)
-		// A series that does not exist and one that the identity may not see look the same.
+		// The error for a hidden series equals that for an unknown one.
 		//lodge:check console/charts/seen [swap=!maySee(who.Principal, s)=>false] [run=TestCharts] a
 		//  client reads the metrics of other tenants by name
 		if !ok || !maySee(who.Principal, s) {

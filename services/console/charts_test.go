@@ -128,7 +128,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// What is older than the ring comes from Prometheus, for this process only.
+// Values older than the ring come from Prometheus, for this process only.
 func TestPrometheus(t *testing.T) {
 	var asked, result string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -177,7 +177,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// No method that changes something is called, whoever calls it.
+// Methods that change something are refused for every identity.
 func TestWriteMethods(t *testing.T) {
 	w := newWorld(t)
 	b := w.in("alice")

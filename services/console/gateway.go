@@ -26,8 +26,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Methods are the methods that pages may call: those that change nothing and return no share, key or
-// plaintext.
+// Methods are the methods that pages may call: those that change nothing and return no share, key
+// or plaintext.
 var Methods = []string{
 	coordinatorv1.CoordinatorService_GetJob_FullMethodName,
 	coordinatorv1.CoordinatorService_WatchJob_FullMethodName,
@@ -74,7 +74,7 @@ const (
 	maxRequest  = 64 << 10         // bytes
 	maxResponse = 8 << 20          // bytes of one message
 	requestTime = 10 * time.Second // in which the request must arrive
-	writeTime   = 30 * time.Second // in which a browser must receive what it was sent
+	writeTime   = 30 * time.Second // in which a browser must receive a message
 )
 
 // contents are the content types of calls: messages of the Connect protocol in JSON, alone or in a

@@ -26,7 +26,7 @@ const (
 // linkPath is the path of links, before their secret.
 const linkPath = "/signin/link/"
 
-// link is a link that nobody has used yet.
+// link describes an unused link.
 type link struct {
 	name    string // of the identity
 	proof   rpc.Proof
@@ -65,7 +65,7 @@ func (l *links) add(name string, proof rpc.Proof) (secret string, expires time.T
 	return secret, expires, nil
 }
 
-// take removes the link with a secret, and returns what its maker authenticated with.
+// take removes the link with a secret, and returns the proof of its maker.
 func (l *links) take(secret string) (rpc.Proof, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -54,8 +54,8 @@ const (
 	byLink        way = "link"
 )
 
-// session is a browser that is signed in. It holds what its identity authenticated with, which is
-// verified again for every request.
+// session is a browser that is signed in. It holds the proof of its identity, which is verified
+// again for every request.
 type session struct {
 	way   way
 	name  string // of the identity
@@ -71,7 +71,7 @@ type session struct {
 	running int         // requests and streams
 }
 
-// holds returns what the session's identity authenticated with.
+// holds returns the proof of the session's identity.
 func (s *session) holds() rpc.Proof {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,8 +17,8 @@ const (
 	failedOther       = "failed"
 )
 
-// cookie returns the name of the session's cookie. Browsers send a cookie to all ports of a host, so
-// the name tells the processes of one host apart.
+// cookie returns the name of the session's cookie. Browsers send a cookie to all ports of a host,
+// so the name tells the processes of one host apart.
 func (c *Console) cookie() string { return "__Host-lodge-" + c.opts.Name }
 
 // ticketCookie returns the name of the cookie of a browser that is at the issuer.

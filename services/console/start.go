@@ -17,8 +17,8 @@ func Gateway(f config.Console) []string {
 	return Methods
 }
 
-// Register prepares the console of a process and registers its service on the process's server. Open
-// must be called once all other services are registered.
+// Register prepares the console of a process and registers its service on the process's server.
+// Open must be called once all other services are registered.
 func Register(s *rpc.Server, o Options) (*Console, error) {
 	o.Identify, o.Gateway = s.Identify, s.Gateway()
 	c, err := New(o)

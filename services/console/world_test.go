@@ -257,7 +257,7 @@ func (w *world) link(name string) string {
 	return r.GetPath()
 }
 
-// browser is a browser that the pages of the console control.
+// browser sends requests as the pages of the console do.
 type browser struct {
 	*world
 	http *http.Client
@@ -364,7 +364,7 @@ func (b *browser) stream(method string) *stream {
 	return &stream{w}
 }
 
-// stream is a stream of messages.
+// stream reads the messages of a streaming call.
 type stream struct{ *http.Response }
 
 // next returns the next message, or the end of the stream.

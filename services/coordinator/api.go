@@ -318,7 +318,9 @@ func (c *Coordinator) CancelJob(ctx context.Context, r *coordinatorv1.CancelJobR
 	if r.GetReason() != "" {
 		e.stop += ": " + r.GetReason()
 	}
-	if e.cancel != nil {
+	//lodge:check coordinator/cancel/checking [run=TestCancelDuringACheck] cancelling a job burns the
+	//  MAC key that some parties have begun to check and others have not
+	if e.cancel != nil && !checking(e.job) {
 		e.cancel()
 	}
 	waits := !e.begun
@@ -330,6 +332,15 @@ func (c *Coordinator) CancelJob(ctx context.Context, r *coordinatorv1.CancelJobR
 	}
 	j, _ := c.snapshot(e)
 	return &coordinatorv1.CancelJobResponse{Job: j}, nil
+}
+
+// checking reports whether a party is in its MAC check. The sessions of the job then end by
+// themselves before the job is cancelled: a check that does not end can burn the MAC key.
+func checking(j *coordinatorv1.Job) bool {
+	return slices.ContainsFunc(j.GetParties(), func(p *coordinatorv1.PartyProgress) bool {
+		s := p.GetStatus().GetState()
+		return s == jobv1.JobState_JOB_STATE_VERIFYING || s == storing
+	})
 }
 
 // mayCancel returns an error unless the caller may cancel the job: its tenants' jobs, and jobs

@@ -314,6 +314,43 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// A job that is cancelled during the MAC check of a party ends when the check has ended, because a
+// check that the cancellation interrupts can burn the MAC key.
+func TestCancelDuringACheck(t *testing.T) {
+	f := newNet(t, 2)
+	p := f.parties[1]
+	checked := make(chan struct{})
+	p.onRun = func(s *fakeSession) {
+		s.set(func(st *jobv1.SessionStatus) { st.State = jobv1.JobState_JOB_STATE_VERIFYING })
+		<-checked
+		s.store(job.Digest(s.spec))
+	}
+	id := f.submit(keysJob())
+	f.until(id, func(j *coordinatorv1.Job) bool {
+		return len(j.GetParties()) == 2 && j.GetParties()[1].GetStatus().GetState() == jobv1.JobState_JOB_STATE_VERIFYING
+	})
+	r, err := f.client.CancelJob(t.Context(), &coordinatorv1.CancelJobRequest{Id: id, Reason: "a mistake"})
+	if err != nil || over(r.GetJob()) {
+		t.Errorf("cancelled during the check: %v, %v", r, err)
+	}
+	time.Sleep(100 * time.Millisecond) // a cancellation would reach the party meanwhile
+	p.change(func(p *fakeParty) {
+		for _, s := range p.sessions {
+			if st := s.status.GetState(); st != jobv1.JobState_JOB_STATE_VERIFYING {
+				t.Errorf("the session is %s during its check", st)
+			}
+		}
+	})
+	close(checked)
+	j := f.until(id, over)
+	if g := j.GetFailure(); j.GetState() != cancelled || g.GetReason() != "cancelled: a mistake" {
+		t.Errorf("%s, %v", j.GetState(), g)
+	}
+	if n := f.locked(); n != 0 {
+		t.Errorf("%d results stay locked", n)
+	}
+}
+
 // A party that cannot activate delays only its own job, also across restarts of the coordinator and
 // of the party.
 func TestActivationIsResumed(t *testing.T) {

@@ -105,7 +105,7 @@ func (m *member) lastEpoch(ctx context.Context) (last uint64, err error) {
 
 // hasEpoch returns an error if the party reports that it has no keys of an epoch.
 func (m *member) hasEpoch(ctx context.Context, epoch uint64) error {
-	const next = "`lodge epochs list` lists the epochs, `lodge jobs submit --kind keys` makes one"
+	const next = "`lodge keys list` lists the epochs, `lodge keys generate --purpose triples` makes one"
 	r, err := keygenv1.NewKeygenServiceClient(m.conn).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
 	if err != nil {
 		return nil //nolint:nilerr // unknown: the party is asked at the start

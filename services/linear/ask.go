@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"time"
+	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/linear"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -22,6 +22,7 @@ import (
 type end struct {
 	*shared
 	*intake
+	ctx   context.Context // ends with the client's call, and when the run has failed
 	run   *run
 	leave func(error)
 	call  *job.Call
@@ -31,9 +32,9 @@ type end struct {
 }
 
 // open validates a header, plans the product and joins the run.
-func (s *Service) open(h *linearv1.RunHeader, who side, caller rpc.Principal) (_ *end, err error) {
+func (s *Service) open(ctx context.Context, h *linearv1.RunHeader, who side, caller rpc.Principal) (_ *end, err error) {
 	if h == nil {
-		return nil, rpc.Errorf(rpc.Invalid, "send the header first", "no header")
+		return nil, rpc.NoHeader
 	}
 	x := &end{with: h.GetWith()}
 	if x.shared, err = s.openShared(h); err != nil {
@@ -50,6 +51,9 @@ func (s *Service) open(h *linearv1.RunHeader, who side, caller rpc.Principal) (_
 		x.call.Release()
 		return nil, err
 	}
+	var cancel context.CancelCauseFunc
+	x.ctx, cancel = context.WithCancelCause(ctx)
+	context.AfterFunc(x.run.ctx, func() { cancel(context.Cause(x.run.ctx)) }) // a run ends at the latest when both ends have left
 	return x, nil
 }
 
@@ -69,8 +73,7 @@ func (x *end) close(s *Service, err error) {
 // Ask implements the service.
 func (s *Service) Ask(stream linearv1.LinearService_AskServer) error {
 	caller, _ := rpc.Caller(stream.Context())
-	var x *end
-	err := s.ask(stream, caller, &x)
+	x, err := s.ask(stream, caller)
 	if x != nil && err != nil && rpc.FromError(err).Code == rpc.BadProof { // an honest client never sends a wrong proof
 		s.Metrics.Count(metrics.LinearProducts, 1, x.kind, outcome(err))
 		note := fmt.Sprintf("%s, with client %s: %v", x.shared, x.with, err)
@@ -82,63 +85,61 @@ func (s *Service) Ask(stream linearv1.LinearService_AskServer) error {
 	return err
 }
 
-func (s *Service) ask(stream linearv1.LinearService_AskServer, caller rpc.Principal, at **end) error {
-	var x *end
+func (s *Service) ask(stream linearv1.LinearService_AskServer, caller rpc.Principal) (*end, error) {
 	var key *linear.PublicKey
 	var in *linear.Inputs
-	err := upload(stream.Recv, func(m *linearv1.AskRequest) (_ time.Duration, err error) {
-		if x == nil {
-			if x, err = s.open(m.GetHeader(), owner, caller); err != nil {
-				return 0, err
-			}
-			*at = x
-			_, all := x.ciphertexts()
-			x.intake = intakeOf(x.input(&key, &in), all)
+	x, err := upload(stream.Recv, func(m *linearv1.AskRequest) (*end, error) {
+		x, err := s.open(stream.Context(), m.GetHeader(), owner, caller)
+		if err == nil {
+			x.intake = intakeOf(x.input(&key, &in), x.askBytes())
 		}
-		if err := x.run.failed(); err != nil {
-			return 0, err
-		}
-		if err := x.add(m.GetChunk()); err != nil {
-			return 0, err
+		return x, err
+	}, func(x *end, m *linearv1.AskRequest) error {
+		if err := x.take(m.GetChunk()); err != nil {
+			return err
 		}
 		if x.whole() == nil {
-			return 0, errWhole // the client closes its side of the stream once it has all answers
+			return errWhole // the client closes its side of the stream once it has all answers
 		}
-		return patience(x.all), nil
+		return nil
 	})
-	switch {
-	case err != nil && !errors.Is(err, errWhole):
-		return err
-	case x == nil:
-		return rpc.Errorf(rpc.Invalid, "send the header first", "no header")
+	if err != nil && !errors.Is(err, errWhole) {
+		return x, err
 	}
 	if err := x.whole(); err != nil {
-		return err
+		return x, err
 	}
-	e, err := x.accept(key, in)
+	w, err := x.accept(key, in)
 	if err != nil {
-		return err
+		return x, err
 	}
 	if err := stream.Send(&linearv1.AskResponse{Terms: x.terms()}); err != nil {
-		return err
+		return x, err
 	}
-	x.run.input <- e
-	if err := x.run.wait(stream.Context(), giver, x.with, s.Policy.WaitTime()); err != nil {
-		return err
+	x.run.input <- w
+	if err := x.wait(giver, s.Policy.WaitTime()); err != nil {
+		return x, err
 	}
-	err = x.relay(stream.Context(), func(chunk []byte, complete bool) error {
+	err = x.relay(func(chunk []byte, complete bool) error {
 		return stream.Send(&linearv1.AskResponse{Chunk: chunk, Complete: complete})
 	})
 	if err != nil {
-		return err
+		return x, err
 	}
 	// The client confirms by closing its side of the stream. Any further message is an error.
-	err = upload(stream.Recv, func(m *linearv1.AskRequest) (time.Duration, error) { return grace, x.add(append(m.GetChunk(), 0)) })
-	if err != nil {
+	err = rpc.Upload(grace, stream.Recv, func(m *linearv1.AskRequest) error { return x.add(append(m.GetChunk(), 0)) })
+	if err == nil {
+		close(x.run.done)
+	}
+	return x, err
+}
+
+// take adds a chunk unless the run has failed.
+func (x *end) take(chunk []byte) error {
+	if err := context.Cause(x.run.ctx); err != nil {
 		return err
 	}
-	close(x.run.done)
-	return nil
+	return x.add(chunk)
 }
 
 // errWhole ends an upload that is complete.
@@ -153,26 +154,25 @@ func (x *end) input(key **linear.PublicKey, in **linear.Inputs) iter.Seq[part] {
 		}}) {
 			return
 		}
-		count, _ := x.ciphertexts()
-		inputs(yield, x.scheme, func() *linear.PublicKey { return *key }, count, in)
+		inputs(yield, x.scheme, func() *linear.PublicKey { return *key }, x.inputs, in)
 	}
 }
 
 // relay sends the answers as they are computed.
-func (x *end) relay(ctx context.Context, f func(chunk []byte, complete bool) error) error {
+func (x *end) relay(f func(chunk []byte, complete bool) error) error {
 	for {
 		select {
 		case answer, more := <-x.run.answer:
 			if !more {
 				return f(nil, true)
 			}
-			if err := send(answer, func(chunk []byte) error { return f(chunk, false) }); err != nil {
-				return err
+			for chunk := range slices.Chunk(answer, maxChunk) {
+				if err := f(chunk, false); err != nil {
+					return err
+				}
 			}
-		case <-x.run.ctx.Done():
-			return x.run.failed()
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-x.ctx.Done():
+			return context.Cause(x.ctx)
 		}
 	}
 }
@@ -180,8 +180,7 @@ func (x *end) relay(ctx context.Context, f func(chunk []byte, complete bool) err
 // Answer implements the service.
 func (s *Service) Answer(stream linearv1.LinearService_AnswerServer) error {
 	caller, _ := rpc.Caller(stream.Context())
-	var x *end
-	err := s.answer(stream, caller, &x)
+	x, err := s.answer(stream, caller)
 	if x != nil {
 		s.Metrics.Count(metrics.LinearProducts, 1, x.kind, outcome(err))
 	}
@@ -189,55 +188,42 @@ func (s *Service) Answer(stream linearv1.LinearService_AnswerServer) error {
 	return err
 }
 
-func (s *Service) answer(stream linearv1.LinearService_AnswerServer, caller rpc.Principal, at **end) error {
-	var x *end
-	ctx := stream.Context()
-	err := upload(stream.Recv, func(m *linearv1.AnswerRequest) (_ time.Duration, err error) {
-		if x == nil {
-			if x, err = s.open(m.GetHeader(), giver, caller); err != nil {
-				return 0, err
-			}
-			*at = x
-			if err := s.begin(ctx, x, caller, stream); err != nil {
-				return 0, err
-			}
+func (s *Service) answer(stream linearv1.LinearService_AnswerServer, caller rpc.Principal) (*end, error) {
+	x, err := upload(stream.Recv, func(m *linearv1.AnswerRequest) (*end, error) {
+		x, err := s.open(stream.Context(), m.GetHeader(), giver, caller)
+		if err == nil {
+			err = s.begin(x, caller, stream)
 		}
-		if err := x.run.failed(); err != nil {
-			return 0, err
-		}
-		return patience(x.all), x.add(m.GetChunk())
-	})
-	switch {
-	case err != nil:
-		return err
-	case x == nil:
-		return rpc.Errorf(rpc.Invalid, "send the header first", "no header")
+		return x, err
+	}, func(x *end, m *linearv1.AnswerRequest) error { return x.take(m.GetChunk()) })
+	if err != nil {
+		return x, err
 	}
 	if err := x.whole(); err != nil {
-		return err
+		return x, err
 	}
 	close(x.run.answer)
 	select {
 	case <-x.run.done:
-	case <-x.run.ctx.Done():
-		return x.run.failed()
-	case <-ctx.Done():
-		return ctx.Err()
+	case <-x.ctx.Done():
+		return x, context.Cause(x.ctx)
 	}
-	return stream.Send(&linearv1.AnswerResponse{Complete: true})
+	return x, stream.Send(&linearv1.AnswerResponse{Complete: true})
 }
 
 // begin waits for the key owner's input and prepares to receive the matrix.
-func (s *Service) begin(ctx context.Context, x *end, caller rpc.Principal, stream linearv1.LinearService_AnswerServer) error {
-	if err := x.run.wait(ctx, owner, x.with, s.Policy.WaitTime()); err != nil {
+func (s *Service) begin(x *end, caller rpc.Principal, stream linearv1.LinearService_AnswerServer) error {
+	if err := x.wait(owner, s.Policy.WaitTime()); err != nil {
 		return err
 	}
 	if err := s.mayDistance(x); err != nil { // before the input arrives
 		return err
 	}
-	e, err := x.run.evaluator(ctx)
-	if err != nil {
-		return err
+	var begin func() work
+	select {
+	case begin = <-x.run.input:
+	case <-x.ctx.Done():
+		return context.Cause(x.ctx)
 	}
 	release, err := s.Audit.Hold(audit.Entry{Event: audit.Multiplied, Actor: caller.Name, Auth: audit.Auth(caller.Auth), Note: "multiplied"})
 	//lodge:check linearservice/audit-room [run=TestFullAuditDisk] a full audit disk uses up statistical distance without an answer
@@ -263,15 +249,22 @@ func (s *Service) begin(ctx context.Context, x *end, caller rpc.Principal, strea
 	if x.source, err = session.Source("linear " + x.kind); err != nil {
 		return err
 	}
-	work := &giving{shared: x.shared, with: e, workers: s.Workers}
-	work.source = func(g int) *sample.Source { return x.source.Sub("linear answer", uint64(g)) }
-	work.emit = func(answer []byte, shares []uint64) error {
-		if err := x.run.give(ctx, answer); err != nil {
-			return err
+	give := &giving{shared: x.shared, work: begin(), workers: s.Workers}
+	give.source = func(g int) *sample.Source { return x.source.Sub("linear answer", uint64(g)) }
+	give.emit = func(answer []byte, shares []uint64) error {
+		select {
+		case x.run.answer <- answer:
+		case <-x.ctx.Done():
+			return context.Cause(x.ctx)
 		}
 		s.Metrics.Count(metrics.LinearAnswers, 1, x.kind)
-		return send(x.encode(shares), func(chunk []byte) error { return stream.Send(&linearv1.AnswerResponse{Chunk: chunk}) })
+		for chunk := range slices.Chunk(x.encode(shares), maxChunk) {
+			if err := stream.Send(&linearv1.AnswerResponse{Chunk: chunk}); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	x.intake = intakeOf(work.parts(), x.answerBytes())
+	x.intake = intakeOf(give.parts, x.answerBytes())
 	return nil
 }

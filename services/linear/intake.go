@@ -101,49 +101,32 @@ func (x *intake) whole() error {
 	return nil
 }
 
-// upload passes the messages of a client's stream to each. After the first message, each returns
-// the time limit for the whole upload. The time that each itself needs does not count.
-func upload[T any](recv func() (T, error), each func(T) (time.Duration, error)) error {
-	type message struct {
-		m   T
-		err error
-	}
-	left, spent := grace, time.Duration(0)
-	for {
-		got, began, over := make(chan message, 1), time.Now(), time.NewTimer(left-spent)
-		go func() { // ends at the latest with the handler, which ends the stream
-			m, err := recv()
-			got <- message{m, err}
-		}()
-		select {
-		case r := <-got:
-			over.Stop()
-			spent += time.Since(began)
-			if errors.Is(r.err, io.EOF) {
-				return nil
-			}
-			if r.err != nil {
-				return r.err
-			}
-			limit, err := each(r.m)
-			if err != nil {
-				return err
-			}
-			left = limit
-		case <-over.C:
-			return rpc.Errorf(rpc.TimedOut, "send the upload without pauses", "the upload did not arrive within %s", left)
-		}
-	}
-}
+// limit returns the time limit for the whole upload.
+func (x *intake) limit() time.Duration { return patience(x.all) }
 
-// send sends bytes to a client in chunks.
-func send(b []byte, f func(chunk []byte) error) error {
-	for len(b) > 0 {
-		n := min(len(b), maxChunk)
-		if err := f(b[:n]); err != nil {
-			return err
+// upload receives a client's stream like [rpc.Receive]. The time limit comes from the result of
+// open. The time that the server itself needs does not count.
+func upload[M any, S interface{ limit() time.Duration }](recv func() (M, error), open func(first M) (S, error), add func(S, M) error) (state S, err error) {
+	for opened, left, spent := false, grace, time.Duration(0); ; {
+		began, over := time.Now(), time.NewTimer(left-spent)
+		m, err := rpc.Within(over, rpc.Errorf(rpc.TimedOut, "send the upload without pauses", "the upload did not arrive within %s", left), recv)
+		over.Stop()
+		spent += time.Since(began)
+		switch {
+		case errors.Is(err, io.EOF) && opened:
+			return state, nil
+		case errors.Is(err, io.EOF):
+			return state, rpc.NoHeader
+		case err == nil && !opened:
+			if state, err = open(m); err == nil {
+				opened, left = true, state.limit()
+			}
 		}
-		b = b[n:]
+		if err == nil {
+			err = add(state, m)
+		}
+		if err != nil {
+			return state, err
+		}
 	}
-	return nil
 }

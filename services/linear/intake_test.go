@@ -70,6 +70,11 @@ func FuzzIntake(f *testing.F) {
 	})
 }
 
+// allowed is the time that an upload may take.
+type allowed time.Duration
+
+func (a allowed) limit() time.Duration { return time.Duration(a) }
+
 // Uploads that are too slow are rejected. The time that the server needs for a message does not
 // count.
 func TestUploadsInTime(t *testing.T) {
@@ -82,8 +87,12 @@ func TestUploadsInTime(t *testing.T) {
 		return messages, nil
 	}
 	taken := 0
-	if err := upload(recv, func(int) (time.Duration, error) { taken++; return time.Minute, nil }); err != nil || taken != 3 {
+	minute := func(int) (allowed, error) { return allowed(time.Minute), nil }
+	if _, err := upload(recv, minute, func(allowed, int) error { taken++; return nil }); err != nil || taken != 3 {
 		t.Errorf("%d messages, %v", taken, err)
+	}
+	if _, err := upload(recv, minute, nil); !errors.Is(err, rpc.NoHeader) {
+		t.Errorf("no message: %v", err)
 	}
 	stop := make(chan struct{})
 	defer close(stop)
@@ -96,12 +105,14 @@ func TestUploadsInTime(t *testing.T) {
 		<-stop
 		return 0, io.EOF
 	}
-	err := upload(slow, func(int) (time.Duration, error) { return 0, nil })
+	none := func(int) (allowed, error) { return 0, nil }
+	_, err := upload(slow, none, func(allowed, int) error { return nil })
 	if !errors.Is(err, &rpc.Error{Code: rpc.TimedOut}) {
 		t.Errorf("a slow client: %v", err)
 	}
-	if broken := errors.New("broken"); !errors.Is(upload(func() (int, error) { return 0, broken }, func(int) (time.Duration, error) { return 0, nil }), broken) {
-		t.Error("a broken stream")
+	broken := errors.New("broken")
+	if _, err := upload(func() (int, error) { return 0, broken }, none, nil); !errors.Is(err, broken) {
+		t.Errorf("a broken stream: %v", err)
 	}
 	if patience(0) != grace || patience(leastRate*10) != grace+10*time.Second {
 		t.Errorf("%s for 10 s", patience(leastRate*10))

@@ -3,6 +3,7 @@ package linear
 import (
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/lodge-mpc/lodge/engine/linear"
@@ -24,6 +25,7 @@ type product struct {
 	first       int // first answer to send
 	key         *linear.PublicKey
 	left, right *linear.Inputs
+	call        *job.Call
 	*intake
 }
 
@@ -44,30 +46,19 @@ func outcome(err error) string {
 
 func (s *Service) multiply(stream linearv1.LinearService_MultiplyServer) error {
 	caller, _ := rpc.Caller(stream.Context())
-	var p *product
-	var call *job.Call
-	defer func() {
-		call.Release()
-		if p != nil {
-			p.close()
+	p, err := upload(stream.Recv, func(m *linearv1.MultiplyRequest) (*product, error) {
+		p, err := s.openProduct(m.GetHeader())
+		if err == nil {
+			p.call, err = s.admit(caller.Name, p.room(s.Workers))
 		}
-	}()
-	err := upload(stream.Recv, func(m *linearv1.MultiplyRequest) (_ time.Duration, err error) {
-		if p == nil {
-			if p, err = s.openProduct(m.GetHeader()); err != nil {
-				return 0, err
-			}
-			if call, err = s.admit(caller.Name, p.room(s.Workers)); err != nil {
-				return 0, err
-			}
-		}
-		return patience(p.all), p.add(m.GetChunk())
-	})
-	switch {
-	case err != nil:
+		return p, err
+	}, func(p *product, m *linearv1.MultiplyRequest) error { return p.add(m.GetChunk()) })
+	if p != nil {
+		defer p.call.Release()
+		defer p.close()
+	}
+	if err != nil {
 		return err
-	case p == nil:
-		return rpc.Errorf(rpc.Invalid, "send the header first", "no header")
 	}
 	if err := p.whole(); err != nil {
 		return err
@@ -102,7 +93,7 @@ func (s *Service) admit(client string, room uint64) (*job.Call, error) {
 // openProduct validates a header and plans the product.
 func (s *Service) openProduct(h *linearv1.MultiplyHeader) (*product, error) {
 	if h == nil {
-		return nil, rpc.Errorf(rpc.Invalid, "send the header first", "no header")
+		return nil, rpc.NoHeader
 	}
 	scheme, err := s.scheme(h.GetSet(), h.GetSetHash())
 	if err != nil {
@@ -219,8 +210,10 @@ func (s *Service) answers(ctx context.Context, p *product, f func([]byte) error)
 			return err
 		}
 		for _, answer := range list {
-			if err := send(answer, f); err != nil {
-				return err
+			for chunk := range slices.Chunk(answer, maxChunk) {
+				if err := f(chunk); err != nil {
+					return err
+				}
 			}
 		}
 		s.Metrics.Count(metrics.LinearAnswers, len(list), metrics.LinearOutsourced)

@@ -60,7 +60,7 @@ type run struct {
 	ends   [2]bool
 	who    [2]rpc.Principal // the callers of the sides that joined
 	here   int              // number of joined sides
-	input  chan evaluators  // one value, from the key owner's end
+	input  chan func() work // one value, from the key owner's end
 	answer chan []byte      // closed after the last answer
 	done   chan struct{}    // closed when the key owner has all answers
 }
@@ -92,7 +92,7 @@ func (r *runs) enter(h *linearv1.RunHeader, who side, caller rpc.Principal) (_ *
 	defer r.mu.Unlock()
 	x := r.open[key]
 	if x == nil {
-		x = &run{means: meaningOf(h), input: make(chan evaluators, 1), answer: make(chan []byte), done: make(chan struct{})}
+		x = &run{means: meaningOf(h), input: make(chan func() work, 1), answer: make(chan []byte), done: make(chan struct{})}
 		x.came = [2]chan struct{}{make(chan struct{}), make(chan struct{})}
 		x.ctx, x.fail = context.WithCancelCause(context.Background())
 		if r.open == nil {
@@ -131,46 +131,17 @@ func (r *runs) leave(key runKey, x *run, who side, client string, err error) {
 	}
 }
 
-// failed returns why the run has failed, or nil.
-func (x *run) failed() error { return context.Cause(x.ctx) }
-
 // wait waits until the other client's end joins. The limit covers only joining; later steps have
 // their own timeouts.
-func (x *run) wait(ctx context.Context, of side, client string, most time.Duration) error {
+func (x *end) wait(of side, most time.Duration) error {
 	over := time.NewTimer(most)
 	defer over.Stop()
 	select {
-	case <-x.came[of]:
+	case <-x.run.came[of]:
 		return nil
 	case <-x.ctx.Done():
-		return x.failed()
-	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(x.ctx)
 	case <-over.C:
-		return rpc.Errorf(rpc.Unavailable, "begin both ends at about the same time", "the %s, client %s, did not come within %s", of, client, most)
-	}
-}
-
-// evaluator waits for the input of the key owner.
-func (x *run) evaluator(ctx context.Context) (e evaluators, err error) {
-	select {
-	case e = <-x.input:
-		return e, nil
-	case <-x.ctx.Done():
-		return e, x.failed()
-	case <-ctx.Done():
-		return e, ctx.Err()
-	}
-}
-
-// give passes an answer to the key owner's end.
-func (x *run) give(ctx context.Context, answer []byte) error {
-	select {
-	case x.answer <- answer:
-		return nil
-	case <-x.ctx.Done():
-		return x.failed()
-	case <-ctx.Done():
-		return ctx.Err()
+		return rpc.Errorf(rpc.Unavailable, "begin both ends at about the same time", "the %s, client %s, did not come within %s", of, x.with, most)
 	}
 }

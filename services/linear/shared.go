@@ -2,7 +2,6 @@ package linear
 
 import (
 	"fmt"
-	"iter"
 	"sync"
 
 	"github.com/lodge-mpc/lodge/engine/codec"
@@ -22,10 +21,28 @@ const (
 
 // shared is a product on shares: a matrix times a vector, or sums over a batch.
 type shared struct {
-	kind   string
-	scheme *linear.Scheme
-	vector *linear.VectorPlan // or
-	batch  *linear.BatchPlan
+	kind, text string
+	scheme     *linear.Scheme
+	plan       interface {
+		Distance() float64
+		UpBytes() int
+		AnswerSize() int
+	}
+	inputs, answers int // ciphertexts of the key owner, and answers
+	lines, cols     int // the matrix owner sends lines of residues
+	// held is the memory, in bytes, for the matrix owner's lines and the shares of the results.
+	held uint64
+	// accept validates the key owner's input. Its result allocates the memory for the lines.
+	accept func(*linear.PublicKey, *linear.Inputs) (func() work, error)
+}
+
+// work computes answers from the lines of the matrix owner.
+type work struct {
+	// line returns the place for line i. The answers in ready(i) can be computed once it is filled.
+	line   func(i int) []uint64
+	ready  func(i int) (from, to int)
+	answer func(g int, source *sample.Source) (encoded []byte, shares []uint64, err error)
+	wipe   func()
 }
 
 // ProvedSince is the first protocol version whose clients prove their inputs by default.
@@ -57,7 +74,10 @@ func (s *Service) openShared(h *linearv1.RunHeader) (*shared, error) {
 			return nil, rpc.Errorf(rpc.Invalid, "", "packing %d", v.GetPacking())
 		}
 		plan, err := scheme.PlanVector(int(v.GetRows()), int(v.GetCols()), packing, int(v.GetSlots()))
-		return &shared{kind: metrics.LinearVector, scheme: scheme, vector: plan}, refusal(err)
+		if err != nil {
+			return nil, refusal(err)
+		}
+		return vector(scheme, plan, s.Workers), nil
 	case *linearv1.RunHeader_Batch:
 		b := x.Batch
 		rows, cols, count, outputs := uint64(b.GetRows()), uint64(b.GetCols()), uint64(b.GetCount()), uint64(b.GetOutputs())
@@ -65,7 +85,10 @@ func (s *Service) openShared(h *linearv1.RunHeader) (*shared, error) {
 			return nil, tooLarge("matrices, vectors or results", maxHeld)
 		}
 		plan, err := scheme.PlanBatch(int(rows), int(cols), int(count), int(outputs))
-		return &shared{kind: metrics.LinearBatch, scheme: scheme, batch: plan}, refusal(err)
+		if err != nil {
+			return nil, refusal(err)
+		}
+		return batch(scheme, plan), nil
 	}
 	return nil, rpc.Errorf(rpc.Invalid, "give the shape of a matrix, or of a batch", "no shape")
 }
@@ -77,13 +100,88 @@ var packings = map[linearv1.Packing]linear.Packing{
 	linearv1.Packing_PACKING_TILED:       linear.Tiled,
 }
 
-// String describes the shape of the product.
-func (x *shared) String() string {
-	if x.vector != nil {
-		return fmt.Sprintf("a matrix of %d x %d times a shared vector", x.vector.Rows, x.vector.Cols)
+// vector describes a matrix times a vector. The lines are the matrix owner's share of the vector
+// and the rows of the matrix. The rows of as many answers are held as are computed concurrently.
+func vector(scheme *linear.Scheme, p *linear.VectorPlan, workers int) *shared {
+	x := &shared{
+		kind: metrics.LinearVector, text: fmt.Sprintf("a matrix of %d x %d times a shared vector", p.Rows, p.Cols), scheme: scheme, plan: p,
+		inputs: p.Blocks, answers: p.Answers, lines: p.Rows + 1, cols: p.Cols,
 	}
-	return fmt.Sprintf("%d shared matrices of %d x %d times vectors of %d outputs", x.batch.Count, x.batch.Rows, x.batch.Cols, x.batch.Outputs)
+	x.held = 8*uint64(p.Cols)*(uint64(workers)*uint64(p.PerAnswer)+3) + 16*uint64(workers)*uint64(p.PerAnswer)
+	x.accept = func(key *linear.PublicKey, in *linear.Inputs) (func() work, error) {
+		e, err := p.Evaluator(key, in)
+		return func() work { return vectorWork(p, e, workers) }, refusal(err)
+	}
+	return x
 }
+
+func vectorWork(p *linear.VectorPlan, e *linear.VectorEvaluator, workers int) work {
+	share, held := make([]uint64, p.Cols), make([][]uint64, workers)
+	rows := func(g int) []uint64 {
+		from, to := p.RowsOf(g)
+		return held[g%workers][:(to-from)*p.Cols]
+	}
+	return work{
+		line: func(i int) []uint64 {
+			if i == 0 {
+				return share
+			}
+			g, row := (i-1)/p.PerAnswer, (i-1)%p.PerAnswer
+			if held[g%workers] == nil { // otherwise the previous answer that used it has been sent
+				held[g%workers] = make([]uint64, p.PerAnswer*p.Cols)
+			}
+			return rows(g)[row*p.Cols:][:p.Cols]
+		},
+		ready: func(i int) (from, to int) {
+			if i == 0 || i%p.PerAnswer > 0 && i < p.Rows {
+				return 0, 0
+			}
+			return (i - 1) / p.PerAnswer, (i-1)/p.PerAnswer + 1
+		},
+		answer: func(g int, source *sample.Source) ([]byte, []uint64, error) {
+			return e.Answer(g, rows(g), share, source)
+		},
+		wipe: func() {
+			for _, v := range append(held, share) {
+				clear(v)
+			}
+		},
+	}
+}
+
+// batch describes sums over a batch. The lines are the rows of the matrix owner's shares of the
+// matrices, and its vectors.
+func batch(scheme *linear.Scheme, p *linear.BatchPlan) *shared {
+	matrices := p.Count * p.Rows * p.Cols
+	x := &shared{
+		kind: metrics.LinearBatch, text: fmt.Sprintf("%d shared matrices of %d x %d times vectors of %d outputs", p.Count, p.Rows, p.Cols, p.Outputs),
+		scheme: scheme, plan: p, inputs: p.Inputs, answers: p.Answers, lines: p.Count * (p.Rows + p.Outputs), cols: p.Cols,
+	}
+	x.held = 8 * (uint64(x.lines)*uint64(p.Cols) + 3*uint64(p.Cols+scheme.N()))
+	x.accept = func(key *linear.PublicKey, in *linear.Inputs) (func() work, error) {
+		e, err := p.Evaluator(key, in)
+		return func() work {
+			held := make([]uint64, x.lines*p.Cols)
+			return work{
+				line: func(i int) []uint64 { return held[i*p.Cols:][:p.Cols] },
+				ready: func(i int) (from, to int) {
+					if i < x.lines-1 {
+						return 0, 0
+					}
+					return 0, p.Answers
+				},
+				answer: func(g int, source *sample.Source) ([]byte, []uint64, error) {
+					return e.Answer(g, held[matrices:], held[:matrices], source)
+				},
+				wipe: func() { clear(held) },
+			}
+		}, refusal(err)
+	}
+	return x
+}
+
+// String describes the shape of the product.
+func (x *shared) String() string { return x.text }
 
 // security returns the security level of the product.
 func (x *shared) security() string {
@@ -95,28 +193,17 @@ func (x *shared) security() string {
 
 // terms returns the terms that follow from set and shape.
 func (x *shared) terms() *linearv1.Terms {
-	t := &linearv1.Terms{Security: x.security()}
-	if x.vector != nil {
-		t.Answers, t.AnswerBytes, t.LogDistance = uint32(x.vector.Answers), uint64(x.vector.AnswerSize()), x.vector.Distance()
-	} else {
-		t.Answers, t.AnswerBytes, t.LogDistance = uint32(x.batch.Answers), uint64(x.batch.AnswerSize()), x.batch.Distance()
+	return &linearv1.Terms{
+		Security: x.security(), Answers: uint32(x.answers), AnswerBytes: uint64(x.plan.AnswerSize()), LogDistance: x.plan.Distance(),
 	}
-	return t
 }
 
-// ciphertexts returns the number of the key owner's ciphertexts and the size of its upload in
-// bytes.
-func (x *shared) ciphertexts() (count int, bytes uint64) {
-	if x.vector != nil {
-		return x.vector.Blocks, uint64(x.scheme.PublicKeySize(false) + x.vector.UpBytes())
-	}
-	return x.batch.Inputs, uint64(x.scheme.PublicKeySize(false) + x.batch.UpBytes())
-}
+// askBytes returns the size of the key owner's upload in bytes.
+func (x *shared) askBytes() uint64 { return uint64(x.scheme.PublicKeySize(false) + x.plan.UpBytes()) }
 
 // askRoom returns the memory of the key owner's end in bytes.
 func (x *shared) askRoom() uint64 {
-	count, _ := x.ciphertexts()
-	return 2*rpc.MaxMessage + keyRoom(x.scheme, false) + 2*uint64(count)*polynomial(x.scheme) + uint64(x.scheme.ProofMemory())
+	return 2*rpc.MaxMessage + keyRoom(x.scheme, false) + 2*uint64(x.inputs)*polynomial(x.scheme) + uint64(x.scheme.ProofMemory())
 }
 
 // residues returns the packed size of n residues in bytes.
@@ -137,48 +224,19 @@ func (x *shared) encode(v []uint64) []byte {
 	return codec.AppendPoly(make([]byte, 0, x.residues(len(v))), [][]uint64{v}, []uint64{x.scheme.T})
 }
 
-// answerRoom returns the memory of the matrix owner's end in bytes: the rows of the answers that
-// are computed concurrently and of the one being received, or the whole batch; its shares; and the
-// memory for computing answers.
+// answerRoom returns the memory of the matrix owner's end in bytes, with the memory for computing
+// answers.
 func (x *shared) answerRoom(workers int) uint64 {
-	room := 2*rpc.MaxMessage + uint64(workers)*perAnswer*polynomial(x.scheme)
-	if p := x.vector; p != nil {
-		return room + 8*uint64(p.Cols)*(uint64(workers)*uint64(p.PerAnswer)+3) + 16*uint64(workers)*uint64(p.PerAnswer)
-	}
-	p := x.batch
-	columns := uint64(p.Count) * uint64(p.Cols)
-	return room + 8*(columns*uint64(p.Outputs+p.Rows)+3*uint64(p.Cols+x.scheme.N()))
+	return 2*rpc.MaxMessage + uint64(workers)*perAnswer*polynomial(x.scheme) + x.held
 }
 
 // answerBytes returns the size of the matrix owner's upload in bytes.
-func (x *shared) answerBytes() uint64 {
-	if p := x.vector; p != nil {
-		return uint64(x.residues(p.Cols)) * uint64(p.Rows+1)
-	}
-	p := x.batch
-	return uint64(x.residues(p.Cols)) * uint64(p.Count) * uint64(p.Rows+p.Outputs)
-}
-
-// evaluators holds the evaluator of a run, which exists once the key owner has sent its input.
-type evaluators struct {
-	vector *linear.VectorEvaluator // or
-	batch  *linear.BatchEvaluator
-}
-
-// accept validates the key owner's input and returns the evaluator.
-func (x *shared) accept(key *linear.PublicKey, in *linear.Inputs) (e evaluators, err error) {
-	if x.vector != nil {
-		e.vector, err = x.vector.Evaluator(key, in)
-	} else {
-		e.batch, err = x.batch.Evaluator(key, in)
-	}
-	return e, refusal(err)
-}
+func (x *shared) answerBytes() uint64 { return uint64(x.residues(x.cols)) * uint64(x.lines) }
 
 // giving processes the matrix owner's upload and computes the answers.
 type giving struct {
 	*shared
-	with evaluators
+	work
 	// source returns the randomness of an answer, and emit receives the answer and the share of the
 	// results.
 	source func(g int) *sample.Source
@@ -197,81 +255,25 @@ type computed struct {
 }
 
 // parts returns the parts of the matrix owner's upload. The computation of an answer begins as soon
-// as its rows are complete.
-func (x *giving) parts() iter.Seq[part] {
-	if x.vector != nil {
-		return x.vectorParts
-	}
-	return x.batchParts
-}
-
-func (x *giving) vectorParts(yield func(part) bool) {
-	p := x.vector
-	share, room := make([]uint64, p.Cols), make([][]uint64, x.workers)
+// as its lines are complete.
+func (x *giving) parts(yield func(part) bool) {
 	defer func() {
 		x.end()
-		clear(share)
-		for _, rows := range room {
-			clear(rows)
-		}
+		x.wipe()
 	}()
-	size := x.residues(p.Cols)
-	if !yield(part{size, func(b []byte) error { return x.decode(share, b) }}) {
-		return
-	}
-	for g := range p.Answers {
-		from, to := p.RowsOf(g)
-		at := &room[g%x.workers] // the previous answer that used these rows has been sent
-		if *at == nil {
-			*at = make([]uint64, p.PerAnswer*p.Cols)
-		}
-		rows := *at
-		for i := range to - from {
-			take := func(b []byte) error {
-				if err := x.decode(rows[i*p.Cols:(i+1)*p.Cols], b); err != nil || i+1 < to-from {
-					return err
-				}
-				return x.begin(g, p.Answers, func(source *sample.Source) ([]byte, []uint64, error) {
-					return x.with.vector.Answer(g, rows[:(to-from)*p.Cols], share, source)
-				})
-			}
-			if !yield(part{size, take}) {
-				return
-			}
-		}
-	}
-}
-
-func (x *giving) batchParts(yield func(part) bool) {
-	p := x.batch
-	matrices, vectors := make([]uint64, p.Count*p.Rows*p.Cols), make([]uint64, p.Outputs*p.Count*p.Cols)
-	defer func() {
-		x.end()
-		clear(matrices)
-		clear(vectors)
-	}()
-	size := x.residues(p.Cols)
-	for i := range p.Count * p.Rows {
-		if !yield(part{size, func(b []byte) error { return x.decode(matrices[i*p.Cols:(i+1)*p.Cols], b) }}) {
-			return
-		}
-	}
-	for i := range p.Outputs * p.Count {
+	for i := range x.lines {
 		take := func(b []byte) error {
-			if err := x.decode(vectors[i*p.Cols:(i+1)*p.Cols], b); err != nil || i+1 < p.Outputs*p.Count {
+			if err := x.decode(x.line(i), b); err != nil {
 				return err
 			}
-			for g := range p.Answers {
-				err := x.begin(g, p.Answers, func(source *sample.Source) ([]byte, []uint64, error) {
-					return x.with.batch.Answer(g, vectors, matrices, source)
-				})
-				if err != nil {
+			for g, to := x.ready(i); g < to; g++ {
+				if err := x.begin(g); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
-		if !yield(part{size, take}) {
+		if !yield(part{x.residues(x.cols), take}) {
 			return
 		}
 	}
@@ -287,16 +289,16 @@ func (x *giving) end() {
 
 // begin starts the computation of answer g. It then sends finished answers in order until fewer
 // than workers are computed or, after the last answer, until all are sent.
-func (x *giving) begin(g, answers int, answer func(*sample.Source) ([]byte, []uint64, error)) error {
+func (x *giving) begin(g int) error {
 	done := make(chan computed, 1)
 	x.begun = append(x.begun, done)
 	x.group.Go(func() {
 		source := x.source(g)
 		defer source.Wipe()
-		encoded, shares, err := answer(source)
+		encoded, shares, err := x.answer(g, source)
 		done <- computed{encoded, shares, err}
 	})
-	for len(x.begun) >= x.workers || g == answers-1 && len(x.begun) > 0 {
+	for len(x.begun) >= x.workers || g == x.answers-1 && len(x.begun) > 0 {
 		first := <-x.begun[0]
 		x.begun = x.begun[1:]
 		if first.err != nil {

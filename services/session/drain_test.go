@@ -72,3 +72,52 @@ func TestDrain(t *testing.T) {
 	}
 	r.Close()
 }
+
+// A cancellation does not interrupt a MAC check: the result is erased when it arrives. A session
+// that was cancelled before its check does not begin one.
+func TestCancelDuringACheck(t *testing.T) {
+	r, spec := newRegistry(nil)
+	start := func(ordinal uint32) (*work, *Entry) {
+		t.Helper()
+		s := proto.CloneOf(spec)
+		s.Ref.Ordinal = ordinal
+		w := newWork()
+		if _, err := r.Start(jobv1.Protocol_PROTOCOL_TRIPLES, s, w); err != nil {
+			t.Fatal(err)
+		}
+		<-w.ran
+		x, err := r.Get(s.GetRef())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w, x
+	}
+	w, checking := start(1)
+	if err := checking.Opens(); err != nil {
+		t.Fatal(err)
+	}
+	over, end := context.WithCancel(t.Context())
+	end() // the caller does not wait
+	st, err := checking.Cancel(over, "a mistake")
+	if err != nil || st.GetState() != jobv1.JobState_JOB_STATE_VERIFYING {
+		t.Errorf("a session in its MAC check: %v, %v", st, err)
+	}
+	if err := checking.Opens(); err != nil {
+		t.Errorf("the rest of the check: %v", err)
+	}
+	discarded := ""
+	w.stored = &Stored{Discard: func(reason string) error { discarded = reason; return nil }}
+	w.end <- nil
+	checking.wait(t.Context())
+	if st := checking.Status(); st.GetState() != jobv1.JobState_JOB_STATE_CANCELLED || discarded != "cancelled: a mistake" {
+		t.Errorf("after its MAC check: %v, discarded because of %q", st, discarded)
+	}
+
+	_, begun := start(2)
+	begun.Enter(jobv1.JobState_JOB_STATE_GENERATING)
+	if st, err := begun.Cancel(t.Context(), "a mistake"); err != nil || st.GetState() != jobv1.JobState_JOB_STATE_CANCELLED {
+		t.Errorf("a session before its MAC check: %v, %v", st, err)
+	}
+	isRefused(t, "a check after the cancellation", begun.Opens(), rpc.Cancelled)
+	r.Close()
+}

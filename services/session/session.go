@@ -25,13 +25,14 @@ type Entry struct {
 	id       round.Digest // all zero before its parties have agreed on it
 
 	ending    sync.Mutex // held while a result comes in, is activated or is discarded
-	cancelled bool       // before it had a result
+	cancelled bool       // before it had a result; written under ending and mu
 	reason    string     // of that
 
-	mu      sync.Mutex
-	status  *jobv1.SessionStatus
-	changed chan struct{} // closed and replaced at every change
-	stored  *Stored
+	mu          sync.Mutex
+	interrupted bool // cancelled before its MAC check
+	status      *jobv1.SessionStatus
+	changed     chan struct{} // closed and replaced at every change
+	stored      *Stored
 	// proofKey returns the public key under which parties prove; nil if they prove nothing.
 	proofKey func() (seed, half []byte)
 	signed   []runner.Broadcast // of the protocol's run
@@ -180,14 +181,34 @@ func (s *Entry) fail(ctx context.Context, err error) {
 	})
 }
 
-// Cancel ends a session that is not active and erases its stored results. It returns when all of
-// the session's goroutines have stopped, so that a later query sees everything that it stored, or
-// when ctx is done.
+// Opens enters the state VERIFYING: this party is about to open values under a MAC key. From here
+// on Cancel waits for the result of the check. Opens returns an error for a session that was
+// cancelled before, which must not open anything.
+func (s *Entry) Opens() error {
+	s.Enter(jobv1.JobState_JOB_STATE_VERIFYING)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	//lodge:check session/cancel/opens [run=TestCancelDuringACheck] an interrupted session begins its
+	//  MAC check, which cannot end
+	if s.interrupted {
+		return rpc.Errorf(rpc.Cancelled, "", "%s", s.reason)
+	}
+	return nil
+}
+
+// Cancel ends a session that is not active and erases its stored results. It does not interrupt a
+// MAC check, because a check that does not end can burn the MAC key: the result of such a session
+// is erased when it arrives. Cancel returns when all of the session's goroutines have stopped, so
+// that a later query sees everything that it stored, or when ctx is done.
 func (s *Entry) Cancel(ctx context.Context, reason string) (*jobv1.SessionStatus, error) {
 	if err := CheckReason(reason); err != nil {
 		return nil, err
 	}
-	if err := s.stop(reason); err != nil {
+	all := func(jobv1.JobState) bool { return true }
+	//lodge:check session/cancel/checking [tests=./services/session,./services/offline/triples]
+	//  [swap=s.end(reason, all, unchecked)=>s.end(reason, all, all)]
+	//  [run=TestCancelDuringACheck|TestACancelKeeps] cancelling a job in its MAC check burns the key
+	if _, err := s.end(reason, all, unchecked); err != nil {
 		return nil, err
 	}
 	s.wait(ctx)
@@ -207,13 +228,21 @@ func (s *Entry) stop(reason string) error {
 
 // stopIf begins to end the session if which selects its state, and reports whether it did.
 func (s *Entry) stopIf(reason string, which func(jobv1.JobState) bool) (done bool, err error) {
+	return s.end(reason, which, which)
+}
+
+// end is stopIf, but lets the protocol go on in the states that interrupt does not select. The
+// result of the protocol is then discarded.
+func (s *Entry) end(reason string, which, interrupt func(jobv1.JobState) bool) (done bool, err error) {
 	s.ending.Lock()
 	defer s.ending.Unlock()
 	s.mu.Lock()
 	state, stored := s.status.GetState(), s.stored
 	if done = which(state); done && !job.Final(state) && stored == nil { // before it enters another
 		s.cancelled, s.reason = true, reason
-		s.cancel(rpc.Errorf(rpc.Cancelled, "", "%s", reason))
+		if s.interrupted = s.interrupted || interrupt(state); s.interrupted {
+			s.cancel(rpc.Errorf(rpc.Cancelled, "", "%s", reason))
+		}
 	}
 	s.mu.Unlock()
 	switch {

@@ -9,8 +9,6 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/storetest"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m, open) }
-
 func open(address string) (store.Store, error) {
 	if strings.HasPrefix(address, "host=") {
 		return store.OpenPostgres(context.Background(), address)
@@ -18,7 +16,7 @@ func open(address string) (store.Store, error) {
 	return store.OpenDir(address)
 }
 
-var kinds = map[string]func(testing.TB) (address string){
+var kinds = map[string]kind{
 	"Dir": func(t testing.TB) string { return t.TempDir() + "/vault" },
 	"Postgres": func(t testing.TB) string {
 		dsn, _ := storetest.Postgres(t)
@@ -28,6 +26,6 @@ var kinds = map[string]func(testing.TB) (address string){
 
 func TestConformance(t *testing.T) {
 	for name, fresh := range kinds {
-		t.Run(name, func(t *testing.T) { storetest.Run(t, storetest.Kind{Fresh: fresh, Open: open}) })
+		t.Run(name, func(t *testing.T) { conform(t, fresh) })
 	}
 }

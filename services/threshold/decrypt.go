@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
-	"github.com/lodge-mpc/lodge/engine/protocol/threshold/masks"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/share"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
@@ -22,7 +22,6 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/session/runner"
 	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
-	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
@@ -43,41 +42,32 @@ func (s *Service) Decrypt(stream thresholdv1.ThresholdService_DecryptServer) err
 
 func (s *Service) decrypt(stream thresholdv1.ThresholdService_DecryptServer) error {
 	caller, _ := rpc.Caller(stream.Context())
-	var q *request
-	var call *job.Call
-	defer func() {
-		if q != nil {
-			q.batch.release()
-		}
-		call.Release()
-	}()
-	err := rpc.Upload(uploadTime, func() (*upload, error) { return receive(stream) }, func(m *upload) (err error) {
-		defer m.release()
-		if q == nil {
-			if q, err = s.open(m.GetHeader(), caller); err != nil {
-				return err
-			}
-			if call, err = s.Sessions.Gate.AdmitCall(caller.Name, q.room()); err != nil {
-				return err
-			}
+	q, err := rpc.Receive(uploadTime, func() (*upload, error) { return receive(stream) }, func(m *upload) (*request, error) {
+		q, err := s.open(m.GetHeader(), caller)
+		if err == nil {
 			q.intake = q.intakeOf()
+			q.call, err = s.Sessions.Gate.AdmitCall(caller.Name, q.room())
 		}
+		if err != nil {
+			m.release()
+		}
+		return q, err
+	}, func(q *request, m *upload) error {
+		defer m.release()
 		// Memory is charged only for the part that was received.
-		if err := call.Take(q.roomOf(len(m.GetCiphertexts()))); err != nil {
+		if err := q.call.Take(q.roomOf(len(m.GetCiphertexts()))); err != nil {
 			return err
 		}
 		return q.add(m.GetCiphertexts())
 	})
-	switch {
-	case err != nil:
+	defer q.close()
+	if err != nil {
 		return err
-	case q == nil:
-		return rpc.Errorf(rpc.Invalid, "send the header first", "no header")
 	}
 	if err := q.check(q.header.GetCiphertextsDigest()); err != nil {
 		return err
 	}
-	if err := call.Compute(); err != nil {
+	if err := q.call.Compute(); err != nil {
 		return err
 	}
 	// A decryption spends masks and budgets, and no answer leaves before it is in the audit log.
@@ -95,12 +85,10 @@ func (s *Service) decrypt(stream thresholdv1.ThresholdService_DecryptServer) err
 	if err != nil {
 		return err
 	}
-	for first := true; first || len(answer) > 0; first = false {
-		n := min(len(answer), answerPart)
-		if err := stream.Send(&thresholdv1.DecryptResponse{Party: uint32(s.Sessions.Self), Chunk: answer[:n]}); err != nil {
+	for chunk := range slices.Chunk(answer, answerPart) {
+		if err := stream.Send(&thresholdv1.DecryptResponse{Party: uint32(s.Sessions.Self), Chunk: chunk}); err != nil {
 			return err
 		}
-		answer = answer[n:]
 	}
 	return nil
 }
@@ -343,85 +331,6 @@ func (r *run) allowed() error {
 		return err
 	}
 	return nil
-}
-
-// short returns the error for too few masks proposed by the first party.
-func (r *run) short(t decrypt.Terms) *rpc.Error {
-	proposed := uint64(0)
-	for _, x := range t.Records {
-		proposed += x.Count
-	}
-	next := fmt.Sprintf("request at most %d at a time (`lodge decrypt --batch`), or use another quorum; `lodge keys masks` makes more", proposed)
-	if proposed == 0 {
-		next = "run `lodge keys masks` to make some, or use another quorum"
-	}
-	return rpc.Errorf(rpc.OutOfStock, next, "the request needs masks for %d messages, but party %d, which chooses them, has %d free %s masks of this quorum and epoch %d that no other request uses",
-		t.Fresh, r.header.GetQuorum()[0], proposed, job.FormName(r.form()), r.epoch.ID)
-}
-
-// drop spends masks that this party has proposed and that another party reports as spent. Otherwise
-// they would be proposed again.
-func (r *run) drop(at []decrypt.Span, err error) {
-	var f *runner.Failure
-	if r.spent || !errors.As(err, &f) || f.Check != string(rpc.MaskSpent) {
-		return
-	}
-	for _, span := range at {
-		b, err := r.Vault.Batch(span.Batch)
-		for _, x := range b.Free().Clip(stock.Span{First: span.First, Count: span.Count}) {
-			if err == nil {
-				var shares []byte
-				shares, err = r.Vault.SpendMasks(span.Batch, x)
-				clear(shares)
-			}
-		}
-		if err != nil {
-			r.Sessions.Log.Warn("masks that another party has spent stay in stock", "batch", span.Batch, "error", err)
-		}
-	}
-}
-
-// spend takes the masks that the first party proposes out of this party's stock permanently, if
-// they belong to the quorum.
-func (r *run) spend(at []decrypt.Span) (*masks.Batch, error) {
-	wrong := func(format string, args ...any) error {
-		return rpc.Errorf(rpc.WrongQuorum, "compare the stores of the parties", format, args...)
-	}
-	batches := make([]stock.Batch, len(at))
-	for i, x := range at {
-		b, err := r.Vault.Batch(x.Batch)
-		if errors.Is(err, vaulterr.ErrNotFound) || err == nil && (b.Kind != stock.KindMasks || b.Epoch != r.epoch.ID || b.Params != r.epoch.Params || b.Form != job.FormName(r.form()) || b.TupleBytes != uint64(r.params.Kind.RecordSize()) || !sameQuorum(b.Quorum, r.quorum)) {
-			return nil, wrong("the proposed masks are not of this quorum, epoch and form")
-		}
-		if err != nil {
-			return nil, err
-		}
-		batches[i] = b
-	}
-	var list []*masks.Batch
-	for i, x := range at {
-		records, err := r.Vault.SpendMasks(x.Batch, stock.Span{First: x.First, Count: x.Count})
-		switch {
-		case errors.Is(err, vaulterr.ErrRange):
-			err = wrong("the proposed masks are not in batch %s", x.Batch)
-		case errors.Is(err, vaulterr.ErrTaken):
-			err = rpc.Errorf(rpc.MaskSpent, "repeat the request: other masks are proposed then", "masks %d to %d of batch %s are spent at party %d", x.First, x.First+x.Count-1, x.Batch, r.Sessions.Self)
-		case err != nil:
-			err = vaulterr.RPC(err, "batch "+x.Batch)
-		}
-		var b *masks.Batch
-		if err == nil {
-			b, err = masks.Import(r.params.Kind, batches[i].Digest, x.First, records)
-		}
-		if err != nil {
-			for _, b := range list {
-				b.Wipe()
-			}
-			return nil, err
-		}
-		list = append(list, b)
-	}
-	return masks.Join(list...)
 }
 
 func sameQuorum(a, b []uint32) bool { return string(quorumBytes(a)) == string(quorumBytes(b)) }

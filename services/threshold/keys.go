@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -126,7 +127,7 @@ func (s *Service) store(spec *jobv1.SessionSpec, scheme scheme, id round.Digest,
 			return nil, err
 		}
 	}
-	if err := writeKeys(w.Public, keys); err != nil {
+	if err := keys.Write(w.Public, keys.append); err != nil {
 		return nil, err
 	}
 	if err := w.Commit(); err != nil {
@@ -187,41 +188,20 @@ func readWords(in io.Reader, words []uint64, q uint64) error {
 	return nil
 }
 
-func writeKeys(w io.Writer, keys *publicKeys) error {
-	out := bufio.NewWriterSize(w, 1<<20)
-	out.Write(keys.header) // a bufio.Writer keeps its first error until Flush
-	for _, d := range keys.digests {
-		out.Write(d[:])
-	}
-	var chunk []byte
-	for i := range keys.digests {
-		chunk = keys.append(chunk[:0], i)
-		out.Write(chunk)
-	}
-	return out.Flush()
-}
-
-// chunks calls f with the header and then with the chunks from first on. Each slice is valid until
-// the next call.
-func (s *Service) chunks(e *vaultkeys.Epoch, l layout, first, count int, header func(head []byte, digests [][]byte) error, f func(i int, chunk []byte) error) error {
+// chunks calls begin with the head and then f with the chunks from first on. Each slice is valid
+// until the next call.
+func (s *Service) chunks(e *vaultkeys.Epoch, l layout, first, count int, begin func(keyset.Head) error, f func(i int, chunk []byte) error) error {
 	in, err := s.Vault.OpenEpochPublic(e.ID)
 	if err != nil {
 		return vaulterr.RPC(err, fmt.Sprintf("epoch %d", e.ID))
 	}
 	defer in.Close()
 	buffered := bufio.NewReaderSize(in, 1<<20)
-	head := make([]byte, l.header)
-	if _, err := io.ReadFull(buffered, head); err != nil {
+	head, err := keyset.ReadHead(buffered, l.header, l.chunks)
+	if err != nil {
 		return err
 	}
-	digests := make([][]byte, l.chunks)
-	for i := range digests {
-		digests[i] = make([]byte, 32)
-		if _, err := io.ReadFull(buffered, digests[i]); err != nil {
-			return err
-		}
-	}
-	if err := header(head, digests); err != nil {
+	if err := begin(head); err != nil {
 		return err
 	}
 	for i := range min(first+count, l.chunks) {
@@ -368,8 +348,8 @@ func (s *Service) GetKeys(r *thresholdv1.GetKeysRequest, stream thresholdv1.Thre
 		return rpc.Errorf(rpc.Invalid, "", "chunk %d of %d", r.GetFirst(), n)
 	}
 	count = min(count, n-r.GetFirst())
-	return s.chunks(&e, l, int(r.GetFirst()), int(count), func(head []byte, digests [][]byte) error {
-		return stream.Send(&thresholdv1.GetKeysResponse{Header: head, Digest: e.Digest[:], ChunkDigests: digests})
+	return s.chunks(&e, l, int(r.GetFirst()), int(count), func(h keyset.Head) error {
+		return stream.Send(&thresholdv1.GetKeysResponse{Header: h.Header, Digest: e.Digest[:], ChunkDigests: h.Slices()})
 	}, func(i int, chunk []byte) error {
 		return stream.Send(&thresholdv1.GetKeysResponse{Index: uint32(i), Chunk: chunk})
 	})

@@ -16,6 +16,7 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
+	"github.com/lodge-mpc/lodge/services/session/job"
 	"github.com/lodge-mpc/lodge/services/store/vault/keys"
 )
 
@@ -42,6 +43,15 @@ type request struct {
 	attester   string
 	recipients string // the recipients in the ledger
 	spent      uint64 // of the rule's total, once messages have been counted
+	call       *job.Call
+}
+
+// close releases the memory of the request. q may be nil.
+func (q *request) close() {
+	if q != nil {
+		q.batch.release()
+		q.call.Release()
+	}
 }
 
 // messages returns the number of messages to open.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	protocol "github.com/lodge-mpc/lodge/engine/protocol/threshold/reshare"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -196,8 +197,8 @@ func (r *reshareRun) publicKeys(ctx context.Context) (*publicKeys, error) {
 	if r.dealer {
 		var in receiver
 		l := r.layout()
-		err := r.chunks(&r.from, l, 0, l.chunks, func(head []byte, _ [][]byte) (err error) {
-			in, err = r.scheme.receive(head, r.spec.GetGalois())
+		err := r.chunks(&r.from, l, 0, l.chunks, func(h keyset.Head) (err error) {
+			in, err = r.scheme.receive(h.Header, r.spec.GetGalois())
 			return err
 		}, func(i int, chunk []byte) error { return in.Put(i, chunk) })
 		if err != nil {

@@ -2,6 +2,7 @@ package threshold
 
 import (
 	"github.com/lodge-mpc/lodge/engine/bgv"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	mk "github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
@@ -73,11 +74,10 @@ func (m *made) Wipe() {
 
 // publicKeys holds public keys in the form in which they are stored and sent.
 type publicKeys struct {
-	digest  [32]byte
-	header  []byte
-	digests [][32]byte                     // of the chunks
-	append  func(dst []byte, i int) []byte // appends chunk i
-	galois  []uint32
+	keyset.Head
+	digest [32]byte
+	append func(dst []byte, i int) []byte // appends chunk i
+	galois []uint32
 }
 
 // receiver assembles public keys from their chunks.

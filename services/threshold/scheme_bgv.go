@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lodge-mpc/lodge/engine/bgv"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/bgvdecrypt"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/bgvkeys"
@@ -64,12 +65,12 @@ func (s *bgvScheme) startKeys(c keysConfig) (round.Transition[*made], error) {
 }
 
 func (s *bgvScheme) public(k *bgv.Keys) *publicKeys {
-	header, digests := s.KeysHeader(k), s.ChunkDigests(k)
+	head := keyset.Head{Header: s.KeysHeader(k), Digests: s.ChunkDigests(k)}
 	var galois []uint32
 	for _, g := range k.Galois {
 		galois = append(galois, uint32(g))
 	}
-	return &publicKeys{bgv.DigestOf(header, digests), header, digests, func(dst []byte, i int) []byte { return s.AppendChunk(dst, k, i) }, galois}
+	return &publicKeys{head, bgv.DigestOf(head.Header, head.Digests), func(dst []byte, i int) []byte { return s.AppendChunk(dst, k, i) }, galois}
 }
 
 func (s *bgvScheme) layout(galois int) layout {

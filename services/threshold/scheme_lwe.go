@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
@@ -50,7 +51,7 @@ func (s *lweScheme) startKeys(c keysConfig) (round.Transition[*made], error) {
 }
 
 func lwePublic(k *lwe.Keys) *publicKeys {
-	return &publicKeys{k.Digest(), k.Header(), k.ChunkDigests(), k.AppendChunk, nil}
+	return &publicKeys{keyset.Head{Header: k.Header(), Digests: k.ChunkDigests()}, k.Digest(), k.AppendChunk, nil}
 }
 
 func (s *lweScheme) layout(int) layout { return layout{lwe.HeaderSize, s.Chunks(), s.ChunkSize} }

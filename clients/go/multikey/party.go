@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 )
@@ -116,47 +117,42 @@ func (d *download) some(ctx context.Context, registry multikeyv1.RegistryService
 	if err != nil {
 		return ended(err)
 	}
-	digests, err := d.begin(head)
+	h, err := d.begin(head)
 	if err != nil {
 		return err
 	}
-	d.came(d.next, len(digests))
-	for d.next < len(digests) {
+	d.came(d.next, len(h.Digests))
+	for d.next < len(h.Digests) {
 		m, err := stream.Recv()
 		if err != nil {
 			return ended(err)
 		}
-		if int(m.GetIndex()) != d.next || sha256.Sum256(m.GetChunk()) != digests[d.next] {
+		if int(m.GetIndex()) != d.next || h.Check(d.next, m.GetChunk()) != nil {
 			return wrong("chunk %d does not match its digest", d.next)
 		}
 		if err := d.in.Put(d.next, m.GetChunk()); err != nil {
 			return wrong("%v", err)
 		}
 		d.next++
-		d.came(d.next, len(digests))
+		d.came(d.next, len(h.Digests))
 	}
 	return nil
 }
 
 // begin reads the header, and returns the digests of the chunks.
-func (d *download) begin(head *multikeyv1.GetPublishedResponse) ([][32]byte, error) {
-	digests := make([][32]byte, len(head.GetChunkDigests()))
-	for i, x := range head.GetChunkDigests() {
-		copy(digests[i][:], x)
-	}
-	h := head.GetHeader()
-	if len(h) != multikey.HeaderSize || len(digests) != d.scheme.Chunks() || multikey.IDOf(h, digests) != d.id {
-		return nil, wrong("other keys")
+func (d *download) begin(head *multikeyv1.GetPublishedResponse) (keyset.Head, error) {
+	h, err := keyset.HeadOf(head.GetHeader(), head.GetChunkDigests())
+	if err != nil || len(h.Header) != multikey.HeaderSize || len(h.Digests) != d.scheme.Chunks() || multikey.IDOf(h.Header, h.Digests) != d.id {
+		return h, wrong("other keys")
 	}
 	if d.in != nil {
-		return digests, nil
+		return h, nil
 	}
 	// The header states the owner, and the name is a digest over the header.
-	var err error
-	if d.in, err = d.scheme.Receive(binary.LittleEndian.Uint32(h[64:]), h); err != nil {
-		return nil, wrong("%v", err)
+	if d.in, err = d.scheme.Receive(binary.LittleEndian.Uint32(h.Header[64:]), h.Header); err != nil {
+		return h, wrong("%v", err)
 	}
-	return digests, nil
+	return h, nil
 }
 
 // Group holds consecutive ciphertexts under the same keys: a batch as a party encrypted it, or

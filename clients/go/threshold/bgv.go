@@ -70,13 +70,11 @@ func (c *Client) BGVPublicKey(ctx context.Context, k *Key) (*rlwe.PublicKey, err
 	if err := k.isBGV(); err != nil {
 		return nil, err
 	}
-	return first(c, k, func(party int) (*rlwe.PublicKey, error) {
-		p, err := fetchPublic(ctx, c.parties.Conn(party), k)
-		if err != nil {
-			return nil, err
-		}
-		return k.bgv.ReceivePublicKey(k.Digest, p.header, p.digests, p.chunk)
-	})
+	head, chunk, err := c.first(ctx, k)
+	if err != nil {
+		return nil, err
+	}
+	return k.bgv.ReceivePublicKey(k.Digest, head.Header, head.Digests, chunk)
 }
 
 // BGVKeys downloads all public keys of an epoch of BGV keys, which allow anyone to compute on its
@@ -86,13 +84,11 @@ func (c *Client) BGVKeys(ctx context.Context, k *Key, progress func(done, of int
 	if err := k.isBGV(); err != nil {
 		return nil, nil, err
 	}
-	keys, err := all(ctx, c, k, progress, func(header []byte) (receiver, func() (*bgv.Keys, error), error) {
-		in, err := k.bgv.Receive(header)
-		if err != nil {
-			return nil, nil, err
-		}
-		return in, func() (*bgv.Keys, error) { return in.Finish(k.Digest) }, nil
-	})
+	in, err := c.all(ctx, k, progress)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := in.(*bgv.Receiver).Finish(k.Digest)
 	if err != nil {
 		return nil, nil, err
 	}

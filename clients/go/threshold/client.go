@@ -13,6 +13,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/bgv"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/bgvdecrypt"
@@ -318,11 +319,11 @@ func (k *Key) layout() (header, chunks int, size func(i int) int) {
 }
 
 // digestOf returns the digest of keys of the set with this header and these digests of chunks.
-func (k *Key) digestOf(header []byte, chunks [][32]byte) [32]byte {
+func (k *Key) digestOf(h keyset.Head) [32]byte {
 	if k.bgv != nil {
-		return bgv.DigestOf(header, chunks)
+		return bgv.DigestOf(h.Header, h.Digests)
 	}
-	return lwe.DigestOf(header, chunks)
+	return lwe.DigestOf(h.Header, h.Digests)
 }
 
 // living removes descriptions of erased keys if other parties have different keys under the same

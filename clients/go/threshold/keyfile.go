@@ -2,9 +2,7 @@ package threshold
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -17,6 +15,7 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/internal/jsonfile"
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/engine/bgv"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 )
 
@@ -42,10 +41,9 @@ func (h keyHeader) equal(other keyHeader) bool {
 // keyStart is the part of a file of keys before the chunks.
 type keyStart struct {
 	keyHeader
-	key     *Key // epoch, set and digest
-	header  []byte
-	digests [][32]byte
-	size    int64 // bytes before the chunks
+	keyset.Head
+	key  *Key  // epoch, set and digest
+	size int64 // bytes before the chunks
 }
 
 // readKeyStart reads the part before the chunks, which must match the digest that it names.
@@ -65,30 +63,22 @@ func readKeyStart(r *bufio.Reader) (*keyStart, error) {
 	if s.Epoch == 0 || s.Chunks != 1 && s.Chunks != chunks || s.key.bgv == nil && s.Galois != nil {
 		return nil, fmt.Errorf("epoch %d, %d of %d chunks, %d automorphisms", s.Epoch, s.Chunks, chunks, len(s.Galois))
 	}
-	s.header, s.digests = make([]byte, header), make([][32]byte, chunks)
-	if _, err := io.ReadFull(r, s.header); err != nil {
+	var err error
+	if s.Head, err = keyset.ReadHead(r, header, chunks); err != nil {
 		return nil, err
 	}
-	for i := range s.digests {
-		if _, err := io.ReadFull(r, s.digests[i][:]); err != nil {
-			return nil, err
-		}
-	}
-	if s.key.digestOf(s.header, s.digests) != s.key.Digest {
+	if s.key.digestOf(s.Head) != s.key.Digest {
 		return nil, fmt.Errorf("the digests of its chunks do not match keys %.16s", s.Digest)
 	}
-	b, err := s.bytes()
-	s.size = int64(len(b))
+	_, err = s.bytes()
 	return s, err
 }
 
-// bytes returns the part before the chunks.
+// bytes returns the part before the chunks, and sets size.
 func (s *keyStart) bytes() ([]byte, error) {
 	b, err := jsonfile.Header(keyMagic, s.keyHeader)
-	b = append(b, s.header...)
-	for _, d := range s.digests {
-		b = append(b, d[:]...)
-	}
+	b = s.Head.Append(b)
+	s.size = int64(len(b))
 	return b, err
 }
 
@@ -126,15 +116,15 @@ func readKeys(r *bufio.Reader) (*KeyFile, error) {
 		if _, err := io.ReadFull(r, chunk); err != nil {
 			return nil, fmt.Errorf("it ends in chunk %d of %d", i, s.Chunks)
 		}
-		if sha256.Sum256(chunk) != s.digests[i] {
-			return nil, fmt.Errorf("chunk %d does not match its digest", i)
+		if err := s.Check(i, chunk); err != nil {
+			return nil, err
 		}
 		if i == 0 {
 			if err := f.public(s, chunk); err != nil {
 				return nil, err
 			}
 			if s.Chunks == all {
-				if in, err = s.receive(); err != nil {
+				if in, err = s.key.receive(s.Header); err != nil {
 					return nil, err
 				}
 			}
@@ -163,19 +153,11 @@ func readKeys(r *bufio.Reader) (*KeyFile, error) {
 // public returns the public key in chunk 0.
 func (f *KeyFile) public(s *keyStart, chunk []byte) (err error) {
 	if s.key.bgv != nil {
-		f.BGVPublic, err = s.key.bgv.ReceivePublicKey(s.key.Digest, s.header, s.digests, chunk)
+		f.BGVPublic, err = s.key.bgv.ReceivePublicKey(s.key.Digest, s.Header, s.Head.Digests, chunk)
 		return err
 	}
-	f.Public, err = s.key.scheme.ReceivePublicKey(s.key.Digest, s.header, s.digests, chunk)
+	f.Public, err = s.key.scheme.ReceivePublicKey(s.key.Digest, s.Header, s.Head.Digests, chunk)
 	return err
-}
-
-// receive starts assembling the keys.
-func (s *keyStart) receive() (receiver, error) {
-	if s.key.bgv != nil {
-		return s.key.bgv.Receive(s.header)
-	}
-	return s.key.scheme.Receive(s.header)
 }
 
 // FetchKeys writes the public key of an epoch to a file or, with evaluation, all public keys.
@@ -193,27 +175,16 @@ func (c *Client) FetchKeys(ctx context.Context, k *Key, path string, evaluation 
 	if evaluation {
 		_, want.Chunks, _ = k.layout()
 	}
-	d := &keyDownload{client: c, file: f, want: want, key: k, progress: progress}
+	d := &keyDownload{file: f, want: want, key: k, progress: progress}
 	if err := d.resume(); err != nil {
 		return err
 	}
-	var last error
-	for _, p := range k.Up {
-		if d.have == want.Chunks {
-			break
-		}
-		if err := d.from(ctx, p); err != nil {
-			last = c.parties.Failed(p, err)
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	in := &download{client: c, key: k, next: d.have, end: want.Chunks, put: d.put}
+	if d.start == nil {
+		in.begin = d.begin
 	}
-	if d.have < want.Chunks {
-		if last == nil {
-			last = &lodge.Error{Code: lodge.Unavailable, What: "no holder can be reached", Next: "run the same command again to continue"}
-		}
-		return last
+	if err := in.run(ctx); err != nil {
+		return err
 	}
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return err
@@ -223,7 +194,6 @@ func (c *Client) FetchKeys(ctx context.Context, k *Key, path string, evaluation 
 
 // keyDownload is the state of a download to a file.
 type keyDownload struct {
-	client   *Client
 	file     *os.File
 	want     keyHeader
 	key      *Key
@@ -240,7 +210,7 @@ func (d *keyDownload) resume() error {
 		d.start = s
 		for d.have < d.want.Chunks {
 			chunk := make([]byte, size(d.have))
-			if _, err := io.ReadFull(r, chunk); err != nil || sha256.Sum256(chunk) != s.digests[d.have] {
+			if _, err := io.ReadFull(r, chunk); err != nil || s.Check(d.have, chunk) != nil {
 				break
 			}
 			d.have++
@@ -273,59 +243,27 @@ func (d *keyDownload) tell() {
 	}
 }
 
-// from downloads the missing chunks from a holder.
-func (d *keyDownload) from(ctx context.Context, party int) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, head, err := opened(ctx, d.client.parties.Conn(party), d.key, uint32(d.have), uint32(d.want.Chunks-d.have))
-	if err != nil {
-		return err
-	}
-	if d.start == nil {
-		if err := d.begin(head.GetHeader(), head.GetChunkDigests()); err != nil {
-			return err
-		}
-	}
-	for d.have < d.want.Chunks {
-		m, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("%d chunks were not received", d.want.Chunks-d.have)
-		}
-		if err != nil {
-			return err
-		}
-		if int(m.GetIndex()) != d.have || sha256.Sum256(m.GetChunk()) != d.start.digests[d.have] {
-			return fmt.Errorf("chunk %d does not match its digest", d.have)
-		}
-		if _, err := d.file.Write(m.GetChunk()); err != nil {
-			return err
-		}
-		d.have++
-		d.tell()
-	}
-	return nil
-}
-
 // begin writes the part before the chunks.
-func (d *keyDownload) begin(header []byte, digests [][]byte) error {
-	s := &keyStart{keyHeader: d.want, header: header}
-	for _, x := range digests {
-		if len(x) != 32 {
-			return fmt.Errorf("a digest of %d bytes", len(x))
-		}
-		s.digests = append(s.digests, [32]byte(x))
-	}
+func (d *keyDownload) begin(h keyset.Head) error {
+	s := &keyStart{keyHeader: d.want, Head: h, key: d.key}
 	b, err := s.bytes()
 	if err != nil {
 		return err
 	}
-	if s, err = readKeyStart(bufio.NewReader(bytes.NewReader(b))); err != nil {
-		return err
-	}
-	d.start = s
 	if _, err = d.file.Write(b); err != nil {
 		return err
 	}
+	d.start = s
+	d.tell()
+	return nil
+}
+
+// put writes a chunk.
+func (d *keyDownload) put(_ int, chunk []byte) error {
+	if _, err := d.file.Write(chunk); err != nil {
+		return err
+	}
+	d.have++
 	d.tell()
 	return nil
 }

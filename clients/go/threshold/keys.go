@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 
-	"google.golang.org/grpc"
-
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
@@ -23,81 +21,11 @@ func (c *Client) PublicKey(ctx context.Context, k *Key) (*lwe.PublicKey, error) 
 	if err := k.isLWE(); err != nil {
 		return nil, err
 	}
-	return first(c, k, func(party int) (*lwe.PublicKey, error) {
-		p, err := fetchPublic(ctx, c.parties.Conn(party), k)
-		if err != nil {
-			return nil, err
-		}
-		return k.scheme.ReceivePublicKey(k.Digest, p.header, p.digests, p.chunk)
-	})
-}
-
-// first tries the holders in order until one succeeds.
-func first[K any](c *Client, k *Key, ask func(party int) (K, error)) (key K, err error) {
-	var last error
-	for _, p := range k.Up {
-		key, err := ask(p)
-		if err == nil {
-			return key, nil
-		}
-		last = c.parties.Failed(p, err)
-	}
-	return key, last
-}
-
-// opened returns a stream of keys whose first response has arrived.
-func opened(ctx context.Context, conn *grpc.ClientConn, k *Key, first, count uint32) (grpc.ServerStreamingClient[thresholdv1.GetKeysResponse], *thresholdv1.GetKeysResponse, error) {
-	stream, err := thresholdv1.NewThresholdServiceClient(conn).GetKeys(ctx, &thresholdv1.GetKeysRequest{Epoch: k.Epoch, First: first, Count: count})
-	if err != nil {
-		return nil, nil, err
-	}
-	head, err := stream.Recv()
-	if err != nil {
-		return nil, nil, err
-	}
-	if !bytes.Equal(head.GetDigest(), k.Digest[:]) || !k.begins(head) {
-		return nil, nil, &lodge.Error{Code: lodge.Conflict, What: "its keys differ from those on which the holders agree", Next: "ask the parties' operators"}
-	}
-	return stream, head, nil
-}
-
-// begins reports whether header and chunk digests belong to the keys. Then each chunk can be
-// verified alone, and chunks from a holder that failed can be combined with those from the next
-// one.
-func (k *Key) begins(head *thresholdv1.GetKeysResponse) bool {
-	digests := make([][32]byte, len(head.GetChunkDigests()))
-	for i, d := range head.GetChunkDigests() {
-		if len(d) != len(digests[i]) {
-			return false
-		}
-		digests[i] = [32]byte(d)
-	}
-	_, chunks, _ := k.layout()
-	return len(digests) == chunks && k.digestOf(head.GetHeader(), digests) == k.Digest
-}
-
-// publicPart is the chunk, in the form a holder sends, that contains the public key.
-type publicPart struct {
-	header, chunk []byte
-	digests       [][32]byte
-}
-
-func fetchPublic(ctx context.Context, conn *grpc.ClientConn, k *Key) (*publicPart, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, head, err := opened(ctx, conn, k, 0, 1)
+	head, chunk, err := c.first(ctx, k)
 	if err != nil {
 		return nil, err
 	}
-	m, err := stream.Recv()
-	if err != nil {
-		return nil, err
-	}
-	p := &publicPart{header: head.GetHeader(), chunk: m.GetChunk(), digests: make([][32]byte, len(head.GetChunkDigests()))}
-	for i, d := range head.GetChunkDigests() {
-		copy(p.digests[i][:], d)
-	}
-	return p, nil
+	return k.scheme.ReceivePublicKey(k.Digest, head.Header, head.Digests, chunk)
 }
 
 // EvaluationKeys downloads all public keys of an epoch, which allow anyone to compute on its
@@ -107,91 +35,129 @@ func (c *Client) EvaluationKeys(ctx context.Context, k *Key, progress func(done,
 	if err := k.isLWE(); err != nil {
 		return nil, err
 	}
-	return all(ctx, c, k, progress, func(header []byte) (receiver, func() (*lwe.Keys, error), error) {
-		in, err := k.scheme.Receive(header)
-		if err != nil {
-			return nil, nil, err
-		}
-		return in, func() (*lwe.Keys, error) { return in.Finish(k.Digest) }, nil
-	})
+	in, err := c.all(ctx, k, progress)
+	if err != nil {
+		return nil, err
+	}
+	return in.(*lwe.Receiver).Finish(k.Digest)
 }
 
-// receiver assembles keys from chunks.
+// receiver assembles keys from chunks: a *lwe.Receiver or a *bgv.Receiver.
 type receiver interface {
 	Put(i int, chunk []byte) error
-	Missing() []int
 }
 
-// all receives all chunks from the holders, and returns the result of finish.
-func all[K any](ctx context.Context, c *Client, k *Key, progress func(done, of int), receive func(header []byte) (receiver, func() (K, error), error)) (keys K, err error) {
-	var in receiver
-	var finish func() (K, error)
-	var last error
-	begin := func(header []byte) (receiver, error) {
-		if in == nil {
-			if in, finish, err = receive(header); err != nil {
-				in = nil
-				return nil, err
-			}
-		}
-		return in, nil
+// receive starts assembling keys.
+func (k *Key) receive(header []byte) (receiver, error) {
+	if k.bgv != nil {
+		return k.bgv.Receive(header)
 	}
-	for _, p := range k.Up {
-		if err := c.collect(ctx, p, k, in, begin, progress); err != nil {
-			last = c.parties.Failed(p, err)
-			continue
-		}
-		keys, err := finish()
-		if err == nil {
-			return keys, nil
-		}
-		in, last = nil, c.parties.Failed(p, err) // the bad chunk cannot be identified
-	}
-	return keys, last
+	return k.scheme.Receive(header)
 }
 
-// collect receives the missing chunks from a holder.
-func (c *Client) collect(ctx context.Context, party int, k *Key, in receiver, begin func(header []byte) (receiver, error), progress func(done, of int)) error {
+// first downloads the chunk that contains the public key.
+func (c *Client) first(ctx context.Context, k *Key) (head keyset.Head, chunk []byte, err error) {
+	d := &download{
+		client: c, key: k, end: 1,
+		begin: func(h keyset.Head) error { head = h; return nil },
+		put:   func(_ int, b []byte) error { chunk = b; return nil },
+	}
+	err = d.run(ctx)
+	return head, chunk, err
+}
+
+// all downloads all chunks.
+func (c *Client) all(ctx context.Context, k *Key, progress func(done, of int)) (in receiver, err error) {
+	_, chunks, _ := k.layout()
+	d := &download{client: c, key: k, end: chunks}
+	d.begin = func(h keyset.Head) (err error) {
+		in, err = k.receive(h.Header)
+		return err
+	}
+	d.put = func(i int, chunk []byte) error {
+		err := in.Put(i, chunk)
+		if err == nil && progress != nil {
+			progress(i+1, chunks)
+		}
+		return err
+	}
+	err = d.run(ctx)
+	return in, err
+}
+
+// A download obtains chunks of public keys from the holders, in order. If one holder fails, the
+// next one continues.
+type download struct {
+	client    *Client
+	key       *Key
+	next, end int                     // the next chunk, and the chunk after the last
+	begin     func(keyset.Head) error // takes the head of the keys, once; nil if it is known
+	put       func(i int, chunk []byte) error
+}
+
+func (d *download) run(ctx context.Context) error {
+	var last error = &lodge.Error{Code: lodge.Unavailable, What: "no holder can be reached", Next: "run the same command again to continue"}
+	for _, p := range d.key.Up {
+		if d.next == d.end {
+			break
+		}
+		if err := d.from(ctx, p); err != nil {
+			last = d.client.parties.Failed(p, err)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	if d.next < d.end {
+		return last
+	}
+	return nil
+}
+
+// from downloads the missing chunks from a holder. The head must match the digest of the keys. Then
+// each chunk can be verified alone, and chunks of several holders can be combined.
+func (d *download) from(ctx context.Context, party int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	first := 0
-	if in != nil {
-		missing := in.Missing()
-		if len(missing) == 0 {
-			return nil
-		}
-		first = missing[0]
-	}
-	stream, head, err := opened(ctx, c.parties.Conn(party), k, uint32(first), 0)
+	k := d.key
+	stream, err := thresholdv1.NewThresholdServiceClient(d.client.parties.Conn(party)).GetKeys(ctx, &thresholdv1.GetKeysRequest{
+		Epoch: k.Epoch, First: uint32(d.next), Count: uint32(d.end - d.next),
+	})
 	if err != nil {
 		return err
 	}
-	if in, err = begin(head.GetHeader()); err != nil {
+	m, err := stream.Recv()
+	if err != nil {
 		return err
 	}
 	_, chunks, _ := k.layout()
-	for {
-		m, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		digests := head.GetChunkDigests()
-		i := int(m.GetIndex())
-		if sum := sha256.Sum256(m.GetChunk()); i >= len(digests) || !bytes.Equal(sum[:], digests[i]) {
-			return fmt.Errorf("chunk %d does not match its digest", i)
-		}
-		if err := in.Put(i, m.GetChunk()); err != nil {
-			return err
-		}
-		if progress != nil {
-			progress(chunks-len(in.Missing()), chunks)
-		}
+	head, err := keyset.HeadOf(m.GetHeader(), m.GetChunkDigests())
+	if err != nil || len(head.Digests) != chunks || k.digestOf(head) != k.Digest || !bytes.Equal(m.GetDigest(), k.Digest[:]) {
+		return &lodge.Error{Code: lodge.Conflict, What: "its keys differ from those on which the holders agree", Next: "ask the parties' operators"}
 	}
-	if n := len(in.Missing()); n > 0 {
-		return fmt.Errorf("%d chunks were not received", n)
+	if d.begin != nil {
+		if err := d.begin(head); err != nil {
+			return err
+		}
+		d.begin = nil
+	}
+	for d.next < d.end {
+		m, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return fmt.Errorf("%d chunks were not received", d.end-d.next)
+		case err != nil:
+			return err
+		case int(m.GetIndex()) != d.next:
+			return fmt.Errorf("it sends chunk %d instead of %d", m.GetIndex(), d.next)
+		}
+		if err := head.Check(d.next, m.GetChunk()); err != nil {
+			return err
+		}
+		if err := d.put(d.next, m.GetChunk()); err != nil {
+			return err
+		}
+		d.next++
 	}
 	return nil
 }

@@ -143,6 +143,17 @@ class Client:
         """
         return Download(self._at_party(), _id(reservation), self.config.own, self._patience(timeout)).run()
 
+    def reservation(self, reservation: Reservation | str, *, timeout: float | None = None) -> Reservation:
+        """Return a reservation as this client's party recorded it. Its ``fetched_by`` says who has drawn it there.
+
+        Raises:
+            LodgeError: ``not_found``, ``forbidden``, or one that may be retried.
+        """
+        request = tuples_pb2.GetReservationRequest(id=_id(reservation))
+        patience = self._patience(timeout)
+        answer = retried(patience, lambda limit: self._at_party().call("GetReservation", request, limit))
+        return Reservation.of(answer.reservation)
+
     def release(self, reservation: Reservation | str, *, timeout: float | None = None) -> bool:
         """End a reservation of this client. Returns True if no party had delivered it and its tuples are back in
         stock, and False if every party erases its shares.

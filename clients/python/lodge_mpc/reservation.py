@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import overload
 
@@ -124,13 +124,13 @@ class Reservation:
     lease: datetime  #: UTC; nothing is given out after it
     owner: str  #: the client that reserved
     clients: tuple[str, ...]  #: who may fetch: anyone of the tenant if empty, one for all parties, or one for each
+    fetched_by: str = field(default="", compare=False)  #: the client that has drawn it from the party that was asked
 
     @classmethod
     def of(cls, r: tuples_pb2.Reservation) -> Reservation:
         lease = r.lease.ToDatetime(timezone.utc)
-        return cls(
-            r.id, Class.of(getattr(r, "class")), r.count, r.epoch, r.mac_key_id, lease, r.owner, tuple(r.clients)
-        )
+        tuples, clients = Class.of(getattr(r, "class")), tuple(r.clients)
+        return cls(r.id, tuples, r.count, r.epoch, r.mac_key_id, lease, r.owner, clients, r.client)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ func vector(a *assembler) {
 		a.avx2 = set == avx2
 		if set != ifma {
 			a.sums(set)
-			a.montgomeryProducts(set)
 		}
 		a.products(set)
 		a.sumsOfProducts(set)
@@ -121,36 +120,6 @@ func (a *assembler) sumsOfProducts(set instructions) {
 				return x[4]
 			}
 		})
-}
-
-// montgomeryProducts writes a b/2^64 mod q. With t = a b q^-1 mod 2^64, a b - t q is a multiple of
-// 2^64, and its upper word is the difference of the upper words of a b and t q.
-func (a *assembler) montgomeryProducts(set instructions) {
-	for _, add := range []bool{false, true} {
-		name, doc, operands := "mulMontgomery", "dst = a b/2^64 mod q", []string{"a", "b"}
-		if add {
-			name, doc, operands = "mulAddMontgomery", "dst += a b/2^64 mod q", append(operands, "dst")
-		}
-		a.slots(name, set, operands, "inverse ", doc+", with inverse = 1/q mod 2^64", func() operation {
-			m := a.arithmetic(set, a.broadcast("q"))
-			inverse, low32 := a.broadcast("inverse"), a.lanes(1<<32-1)
-			return func(x []reg.VecVirtual) reg.VecVirtual {
-				upper, t := a.wideProduct(x[0], x[1], low32)
-				if a.avx2 {
-					t = a.lowerProduct(t, a.upper(t), inverse, a.upper(inverse))
-				} else {
-					a.VPMULLQ(inverse, t, t)
-				}
-				minus, _ := a.wideProduct(t, m.q, low32)
-				r := a.subtract(upper, minus, m.q)
-				if add {
-					a.VPADDQ(x[2], r, r)
-					a.once(r, m.q)
-				}
-				return r
-			}
-		})
-	}
 }
 
 // operation computes the slots of a vector. It may destroy its operands.

@@ -25,7 +25,7 @@ func ofBatches() []*Cheat {
 	return []*Cheat{
 		row("undoubled", "keeps the messages of its proof instead of their doubles", Scalars, failsMAC, 11,
 			func(h byzantine.Hooks, e *Env) {
-				byzantine.On(h, "triple/shares", func(r *popk.Result) {
+				byzantine.On(h, "popk.Result", func(r *popk.Result) {
 					f := e.Scheme.Field
 					half := f.NewElement()
 					f.SetUint64(half, 2)
@@ -49,7 +49,7 @@ func ofBatches() []*Cheat {
 		row("shifted", "adds an encoded one to a decryption share, and takes one from its own share to match", Scalars,
 			passes, 27, func(h byzantine.Hooks, e *Env) {
 				shares(0, plusOne)(h, e)
-				byzantine.On(h, "triple/decrypted", func(s ddec.Shares) {
+				byzantine.On(h, "ddec.Shares", func(s ddec.Shares) {
 					f := e.Scheme.Field
 					one := f.NewVec(s[0].Len())
 					f.Fill(one, f.One())
@@ -58,20 +58,18 @@ func ofBatches() []*Cheat {
 			}),
 		row("shifted-after", "adds 1 to its own share after decryption", Scalars, failsMAC, 12, func(h byzantine.Hooks,
 			e *Env) {
-			byzantine.On(h, "triple/decrypted", func(s ddec.Shares) { add(s[0].At(0), e.Scheme.Field) })
+			byzantine.On(h, "ddec.Shares", func(s ddec.Shares) { add(s[0].At(0), e.Scheme.Field) })
 		}),
 		row("wrong-product", "adds 1 to its share of one entry of a matrix product", Matrices, failsMAC, 18,
 			func(h byzantine.Hooks, e *Env) {
-				byzantine.On(h, "triple/decrypted", func(s ddec.Shares) { add(s[0].At(0), e.Scheme.Field) })
+				byzantine.On(h, "ddec.Shares", func(s ddec.Shares) { add(s[0].At(0), e.Scheme.Field) })
 			}),
 		row("wrong-sacrificed-product", "adds 1 to its share of a product that is sacrificed for matrices", Matrices,
 			failsMAC, 18, func(h byzantine.Hooks, e *Env) {
-				byzantine.On(h, "triple/decrypted", func(s ddec.Shares) { add(s[len(s)/2].At(0), e.Scheme.Field) })
+				byzantine.On(h, "ddec.Shares", func(s ddec.Shares) { add(s[len(s)/2].At(0), e.Scheme.Field) })
 			}),
 		row("padding", "encrypts a matrix factor whose padding is not zero", Matrices, failsZero, 0,
-			func(h byzantine.Hooks, _ *Env) {
-				byzantine.On(h, "triple/message", func(full *bool) { *full = true })
-			}),
+			func(h byzantine.Hooks, _ *Env) { h.Skip(triple.Padding) }),
 		row("windows", "encrypts windows that do not come from one image as a factor of convolutions", Convolutions, failsZero, 0,
 			func(h byzantine.Hooks, e *Env) {
 				byzantine.On(h, "triple/window", func(tamper *func(int, field.Vec)) {
@@ -84,11 +82,11 @@ func ofBatches() []*Cheat {
 			}),
 		row("other-evaluation", "computes another ciphertext than the others", Scalars, evaluated, 14,
 			func(h byzantine.Hooks, _ *Env) {
-				byzantine.On(h, "triple/evaluated", func(list []*gbfv.Ciphertext) { list[0].C0.C[0][0] ^= 1 })
+				byzantine.On(h, "triple/compared", func(list []*gbfv.Ciphertext) { list[0].C0.C[0][0] ^= 1 })
 			}),
 		row("decrypted-before", "replaces a ciphertext to decrypt with a copy of another", Scalars, evaluated, 14,
 			func(h byzantine.Hooks, _ *Env) {
-				byzantine.On(h, "triple/evaluated", func(list []*gbfv.Ciphertext) { list[0] = list[len(list)-1].Clone() })
+				byzantine.On(h, "triple/compared", func(list []*gbfv.Ciphertext) { list[0] = list[len(list)-1].Clone() })
 			}),
 		row("masked-factor", "adds 1 to its share of a factor that the sacrifice opens, and continues with that value", Scalars,
 			failsMAC, 18, func(h byzantine.Hooks, e *Env) {

@@ -28,7 +28,7 @@ func ofProofs() []*Cheat {
 			return func(h byzantine.Hooks, _ *Env) {
 				var sizes params.Proof
 				byzantine.On(h, step.name+"/witness", func(p *popk.Prover) { sizes = p.Sizes() })
-				byzantine.On(h, step.name+"/responses", func(r []popk.Response) { change(sizes, r) })
+				byzantine.On(h, step.name+"/response", func(r []popk.Response) { change(sizes, r) })
 			}
 		}
 		set := func(p intpoly.Poly, v *big.Int, off int64) { p.SetBig(0, new(big.Int).Add(v, big.NewInt(off))) }
@@ -120,7 +120,7 @@ func ofWitnesses() []*Cheat {
 					x := new(big.Int).Div(new(big.Int).Mul(b1, big.NewInt(21)), new(big.Int).Mul(b, big.NewInt(20))).Int64()
 					lengthen(e, p.Witness(0), x)
 				})
-				byzantine.On(h, "triple/responses", func(list []popk.Response) {
+				byzantine.On(h, "triple/response", func(list []popk.Response) {
 					eachCoefficient(e, list, func(v *big.Int) {
 						if v.CmpAbs(longest) > 0 {
 							v.Mul(longest, big.NewInt(int64(v.Sign())))
@@ -135,7 +135,7 @@ func ofWitnesses() []*Cheat {
 					sizes = p.Sizes()
 					lengthen(e, p.Witness(0), 1<<20)
 				})
-				byzantine.On(h, "triple/responses", func(list []popk.Response) {
+				byzantine.On(h, "triple/response", func(list []popk.Response) {
 					eachCoefficient(e, list, func(v *big.Int) {
 						if v.CmpAbs(sizes.B1) >= 0 {
 							v.Rem(v, sizes.B1)

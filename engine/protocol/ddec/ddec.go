@@ -119,7 +119,6 @@ func share(ctx context.Context, c Config) (round.Transition[Shares], error) {
 		}
 		return round.Transition[Shares]{}, err
 	}
-	round.Expose(c.Session, c.name(), messages)
 	primes := c.basis().Primes()
 	size := codec.PolySize(s.N(), primes)
 	var send []round.Message
@@ -134,17 +133,17 @@ func share(ctx context.Context, c Config) (round.Transition[Shares], error) {
 		if len(mine) == 0 {
 			continue
 		}
-		frames := make([][]byte, len(mine))
-		parallel.For(c.Workers, len(mine), func(i int) {
-			m := messages[mine[i]]
-			frames[i] = codec.AppendPoly(make([]byte, 0, size), m.C, primes)
-			m.Zero()
-			m.Free()
+		body := round.EncodedFrames(messages, func(messages []ring.Poly) ([][]byte, error) {
+			frames := make([][]byte, len(mine))
+			parallel.For(c.Workers, len(mine), func(i int) {
+				m := messages[mine[i]]
+				frames[i] = codec.AppendPoly(make([]byte, 0, size), m.C, primes)
+				m.Zero()
+				m.Free()
+			})
+			return frames, nil
 		})
-		send = append(send, round.Message{
-			To: p, Name: c.name(),
-			Body: round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil }),
-		})
+		send = append(send, round.Message{To: p, Name: c.name(), Body: body})
 	}
 	return round.Next(round.Round[Shares](r), send...), nil
 }

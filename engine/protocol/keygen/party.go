@@ -25,42 +25,46 @@ type party struct {
 }
 
 func newParty(c *Config, seed round.Digest) (*party, error) {
-	p := &party{Config: c, seed: seed, secret: make([]int64, c.Scheme.N())}
-	c.Session.Secrets.Own(p, c.Source)
-	var err error
-	if p.errors, err = sample.NewGaussian(c.Scheme.Set.ErrorWidth); err != nil {
+	p := &party{Config: c, seed: seed, secret: make([]int64, c.Scheme.N()), ephemeral: make([]int64, c.Scheme.N())}
+	c.Session.Secrets.Own(c.Source)
+	if err := p.sample(); err != nil {
+		p.Wipe()
 		return nil, err
 	}
-	if err := p.sampleSecret(p.secret, "secret"); err != nil {
-		return nil, err
-	}
-	u := make([]int64, c.Scheme.N())
-	if c.Security == Proved {
-		p.ephemeral = u
-	} else {
-		defer clear(u)
-	}
-	if err := p.sampleSecret(u, "relinearisation secret"); err != nil {
-		return nil, err
-	}
-	round.Expose(c.Session, "keygen/secret", p.secret)
-	round.Expose(c.Session, "keygen/secret/relin", u)
-	p.s, p.u = p.lift(p.secret), p.lift(u)
+	round.Own(c.Session, "keygen/party", p)
 	return p, nil
 }
 
-// sampleSecret samples from the set's distribution of secrets.
-func (p *party) sampleSecret(dst []int64, label string) error {
-	set, stream := p.Scheme.Set, p.Source.Stream(label)
-	if set.Secret == params.Ternary {
-		sample.Ternary(dst, stream)
-		return nil
-	}
-	g, err := sample.NewGaussian(set.SecretWidth)
-	if err != nil {
+// sample samples s and u.
+func (p *party) sample() (err error) {
+	if p.errors, err = sample.NewGaussian(p.Scheme.Set.ErrorWidth); err != nil {
 		return err
 	}
-	g.Sample(dst, stream)
+	if err := p.sampleSecret("keygen/secret", p.secret, "secret"); err != nil {
+		return err
+	}
+	if err := p.sampleSecret("keygen/secret/relin", p.ephemeral, "relinearisation secret"); err != nil {
+		return err
+	}
+	p.s, p.u = p.lift(p.secret), p.lift(p.ephemeral)
+	if p.Security != Proved {
+		clear(p.ephemeral)
+		p.ephemeral = nil
+	}
+	return nil
+}
+
+// sampleSecret samples from the set's distribution of secrets.
+func (p *party) sampleSecret(name string, dst []int64, label string) error {
+	set, draw := p.Scheme.Set, sample.Ternary
+	if set.Secret != params.Ternary {
+		g, err := sample.NewGaussian(set.SecretWidth)
+		if err != nil {
+			return err
+		}
+		draw = g.Sample
+	}
+	round.Draw(p.Session, name, draw, dst, p.Source.Stream(label))
 	return nil
 }
 
@@ -89,8 +93,7 @@ func (p *party) fresh(label string, index ...uint64) ring.Poly {
 // drawError returns the error of this name, which is the same for every call.
 func (p *party) drawError(label string, index ...uint64) intpoly.Poly {
 	e := make([]int64, p.Scheme.N())
-	p.errors.Sample(e, p.Source.Stream("error "+label, index...))
-	round.Expose(p.Session, "keygen/error/"+label, e)
+	round.Draw(p.Session, "keygen/error/"+label, p.errors.Sample, e, p.Source.Stream("error "+label, index...))
 	small := intpoly.New(len(e), 1)
 	intpoly.FromInt64(small, e)
 	clear(e)

@@ -57,8 +57,7 @@ func relin(ctx context.Context, p *party) (round.Transition[Result], error) {
 	}
 	frames, primes := make([][]byte, len(list)), p.Scheme.Q.Primes()
 	err := parallel.Try(ctx, p.Workers, len(list), func(i int) error {
-		x := p.share(list[i])
-		round.Expose(p.Session, "keygen/share", &sharing{list[i], x})
+		x := p.shown(list[i], p.share(list[i]))
 		o.byFrom[p.Session.Self][i].Copy(x)
 		frames[i] = codec.AppendPoly(nil, x.C, primes)
 		return nil
@@ -68,7 +67,7 @@ func relin(ctx context.Context, p *party) (round.Transition[Result], error) {
 	}
 	t, err := round.CommitOpenStream(p.Session, round.Streamed{
 		Step:  stepRelin,
-		Body:  round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil }),
+		Body:  round.FrameList(frames),
 		Limit: func(round.Party) round.Limit { return p.limit(len(list)) },
 		Sink:  o,
 		Keep:  round.KeepRun, // the proofs refer to these frames
@@ -118,7 +117,6 @@ func commit(ctx context.Context, p *party, polys [][]ring.Poly) (round.Transitio
 	if err != nil {
 		return none, err
 	}
-	round.Expose(p.Session, "keygen/prover", x)
 	digests, err := x.commit(ctx)
 	if err != nil {
 		return none, err
@@ -135,23 +133,15 @@ func commit(ctx context.Context, p *party, polys [][]ring.Poly) (round.Transitio
 // prove derives the challenge from all openings so far, and sends shares and proofs.
 func prove(ctx context.Context, p *prover, polys [][]ring.Poly, o round.Opened) (round.Transition[Result], error) {
 	var none round.Transition[Result]
-	fields := p.bound(o.Transcript)
-	w, err := p.challenge(fields)
+	w, err := p.challenge(p.bound(o.Transcript))
 	if err != nil {
 		return none, err
 	}
-	answered := w
-	round.Expose(p.party.Session, "keygen/challenge", fields)
-	if answered, err = p.challenge(fields); err != nil {
+	if err := p.respond(ctx, w); err != nil {
 		return none, err
 	}
-	if err := p.respond(ctx, answered); err != nil {
-		return none, err
-	}
-	round.Expose(p.party.Session, nameProofs, p.sent)
-	sent := p.sent
 	return round.Next(round.Round[Result](newProofs(p, w, o.Payloads, polys)), round.Message{
-		To: round.All, Name: nameProofs, Body: round.Frames(len(sent), func(i int) ([]byte, error) { return sent[i], nil }),
+		To: round.All, Name: nameProofs, Body: round.FrameList(p.sent),
 	}), nil
 }
 
@@ -185,7 +175,7 @@ func (st *statement) bound(transcript round.Digest) [][]byte {
 }
 
 func (st *statement) challenge(bound [][]byte) (sigma.Challenge, error) {
-	return sigma.NewChallenge(round.XOF("lodge keygen challenge", bound...), st.proof.V, 1, st.proof.Stride, st.proof.Challenges)
+	return sigma.NewChallenge(st.Session.Challenge("keygen", "lodge keygen challenge", bound...), st.proof.V, 1, st.proof.Stride, st.proof.Challenges)
 }
 
 // conclude compares the hash of the keys.

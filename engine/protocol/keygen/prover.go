@@ -29,18 +29,18 @@ type prover struct {
 }
 
 func newProver(p *party, st *statement) (*prover, error) {
-	x := &prover{party: p, statement: st}
-	p.Session.Secrets.Own(x)
-	var err error
-	if x.gauss, err = sample.NewGaussian(st.proof.MaskWidth); err != nil {
+	gauss, err := sample.NewGaussian(st.proof.MaskWidth)
+	if err != nil {
 		return nil, err
 	}
+	x := &prover{party: p, statement: st, gauss: gauss}
 	for v := range st.proof.V {
 		s, u := intpoly.New(st.Scheme.N(), 1), intpoly.New(st.Scheme.N(), 1)
 		x.mask(s, "secret", uint64(v))
 		x.mask(u, "relinearisation secret", uint64(v))
 		x.masks, x.u = append(x.masks, st.newPair(s, u)), append(x.u, u)
 	}
+	round.Own(p.Session, "keygen/prover", x)
 	return x, nil
 }
 
@@ -48,17 +48,10 @@ func newProver(p *party, st *statement) (*prover, error) {
 func (p *prover) mask(dst intpoly.Poly, name string, index ...uint64) {
 	y := make([]int64, dst.N())
 	stream := p.party.Source.Stream("mask "+name, index...)
-	p.gauss.Sample(y, stream)
+	round.Draw(p.party.Session, "keygen/mask/"+name, p.gauss.Sample, y, stream)
 	stream.Wipe()
-	round.Expose(p.party.Session, "keygen/mask/"+name, y)
 	intpoly.FromInt64(dst, y)
 	clear(y)
-}
-
-// sharing is the argument of the hook keygen/share.
-type sharing struct {
-	at    slot
-	share ring.Poly
 }
 
 // commit computes the shares and the relations of the masks, and returns the digests of both.
@@ -85,14 +78,10 @@ func (p *prover) commit(ctx context.Context) ([]byte, error) {
 
 // share returns this party's polynomial of any slot.
 func (p *prover) share(at slot) ring.Poly {
-	var x ring.Poly
 	if at.kind == relinSecond {
-		x = p.party.second(p.h0[at.digit], p.h1[at.digit], at.digit)
-	} else {
-		x = p.party.share(at)
+		return p.party.shown(at, p.party.second(p.h0[at.digit], p.h1[at.digit], at.digit))
 	}
-	round.Expose(p.party.Session, "keygen/share", &sharing{at, x})
-	return x
+	return p.party.shown(at, p.party.share(at))
 }
 
 // maskErrors appends the masks of the error of an equation to its frame, and returns the digest of
@@ -167,7 +156,6 @@ func (p *prover) answer(w sigma.Challenge, i int) error {
 
 // append appends a mask or a response to a frame.
 func (p *prover) append(frame []byte, z intpoly.Poly) ([]byte, error) {
-	round.Expose(p.party.Session, "keygen/response", z)
 	frame, err := codec.AppendSigned(frame, z, p.proof.Bits)
 	if err != nil {
 		return frame, fmt.Errorf("keygen: own response: %w", err)

@@ -28,9 +28,8 @@ const (
 // .../relin second receive each error ([]int64), several concurrently. keygen/first/commit,
 // .../open and so on receive the bodies. With proofs, errors are sampled twice. keygen/share then
 // receives each share (*sharing), keygen/prover the *prover, keygen/mask/secret,
-// .../relinearisation secret, .../public and so on each mask ([]int64), keygen/response each mask
-// and each response before it is packed (intpoly.Poly), keygen/challenge the values that the
-// challenge hashes ([][]byte), and keygen/proofs the frames ([][]byte).
+// .../relinearisation secret, .../public and so on each mask ([]int64), keygen/challenge the
+// values that the challenge hashes ([][]byte), and keygen/proofs the frames ([][]byte).
 func Start(c Config) (round.Transition[Result], error) {
 	if c.Security == "" && c.Scheme != nil {
 		//lodge:check keygen/default-is-proved [swap=c.Scheme.Set.KeygenSecurity()=>Passive]
@@ -49,7 +48,6 @@ func Start(c Config) (round.Transition[Result], error) {
 		if err != nil {
 			return round.Transition[Result]{}, err
 		}
-		round.Expose(c.Session, "keygen/party", p)
 		if c.Security == Proved {
 			return relin(ctx, p)
 		}
@@ -65,7 +63,7 @@ func exchange(ctx context.Context, p *party, step string, n int, make1 func(i in
 	}
 	t, err := round.CommitOpenStream(p.Session, round.Streamed{
 		Step:  step,
-		Body:  round.Frames(n, func(i int) ([]byte, error) { return frames[i], nil }),
+		Body:  round.FrameList(frames),
 		Limit: func(round.Party) round.Limit { return p.limit(n) },
 		Sink:  f,
 	}, p.Source.Stream("nonce "+step))

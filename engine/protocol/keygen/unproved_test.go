@@ -3,11 +3,12 @@ package keygen_test
 import (
 	"fmt"
 	"math/big"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
-	"github.com/lodge-mpc/lodge/engine/intpoly"
 	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
@@ -77,7 +78,7 @@ func batch(t *testing.T, s *gbfv.Scheme, n int, security string, h byzantine.Hoo
 	}
 	v.fresh, v.product, v.rotated = measure(alpha), measure(e.Mul(e.Left(alpha), e.Right(alpha))), measure(rotated)
 
-	watch := byzantine.On(byzantine.New(), "triple/evaluated", func(list []*gbfv.Ciphertext) {
+	watch := byzantine.On(byzantine.New(), "triple/compared", func(list []*gbfv.Ciphertext) {
 		for _, ct := range list {
 			v.decrypted = max(v.decrypted, measure(ct))
 		}
@@ -208,19 +209,28 @@ func TestTriplesUnderProvedKeys(t *testing.T) {
 }
 
 // These are the cases of TestScaledSharesPassEveryCheck with proved keys. Responses for such long
-// values do not fit, so the party sends zeros in their place.
+// values do not fit, so once the party knows the challenge it responds for zero secrets and for the
+// errors that it sampled.
 func TestScaledSharesAreRefusedWhereKeysAreProved(t *testing.T) {
 	s := unprovedScheme(t)
 	for _, n := range []int{2, 3} {
 		for _, share := range []string{
 			"secret", "secret/relin", "error/public", "error/rotation", "error/relin h0", "error/relin h1", "error/relin second",
 		} {
-			h := byzantine.On(byzantine.New(), "keygen/"+share, scaled)
-			byzantine.On(h, "keygen/response", func(z intpoly.Poly) {
-				for k, x := range z.C {
-					if c := int64(x); c < -200 || c > 200 {
-						z.C[k] = 0
-					}
+			var challenged atomic.Bool
+			var secrets [][]int64
+			h := byzantine.On(byzantine.New(), "keygen/"+share, func(v []int64) {
+				if challenged.Load() {
+					return
+				}
+				if scaled(v); strings.HasPrefix(share, "secret") {
+					secrets = append(secrets, v)
+				}
+			})
+			byzantine.On(h, "keygen/challenge", func([][]byte) {
+				challenged.Store(true)
+				for _, v := range secrets {
+					clear(v)
 				}
 			})
 			roundtest.Lockstep(n, func(rs round.Session) (round.Transition[keygen.Result], error) {

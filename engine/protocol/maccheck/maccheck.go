@@ -229,10 +229,9 @@ func open(c Config, coin round.Digest) (round.Transition[Passed], error) {
 			return round.Transition[Passed]{}, err
 		}
 	}
-	round.Expose(c.Session, c.openName(), own)
-	payload := make([]byte, own.Len()*f.Size())
-	f.EncodeVec(payload, own)
-	return round.Next(round.Round[Passed](opening{Config: c, own: own}), round.Broadcast(c.openName(), payload)), nil
+	return round.Next(round.Round[Passed](opening{Config: c, own: own}), round.Message{
+		To: round.All, Name: c.openName(), Body: round.Encoded(own, f.Encoding),
+	}), nil
 }
 
 // opening waits for the other parties' shares of the combinations and of m.
@@ -272,8 +271,7 @@ func (r opening) Step(_ context.Context, in round.Inbox) (round.Transition[Passe
 			r.Material.Triples[i].multiply(f, z.At(i), sum.At(i), sum.At(Combinations+i))
 		}
 	}
-	payload := make([]byte, z.Len()*f.Size())
-	f.EncodeVec(payload, z)
+	payload := f.Encoding(z)
 	z.Wipe()
 	next, err := round.CommitOpen(r.Session, r.zName(), r.Source.Stream("z nonce"), payload, len(payload))
 	if err != nil {

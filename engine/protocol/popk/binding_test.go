@@ -211,11 +211,11 @@ func TestBoundsOfResponses(t *testing.T) {
 func TestEveryRepetitionIsChecked(t *testing.T) {
 	b := newBench(t, 2)
 	for j := range b.instance.V {
-		wrong := inside("p/responses", func(_ *bench, r []response) { addTo(r[j].z, 0, big.NewInt(1)) })
+		wrong := inside("p/response", func(_ *bench, r []response) { addTo(r[j].z, 0, big.NewInt(1)) })
 		b.run(false, nil, wrong(b, 1)...).Blamed(t, 1, CheckEquation)
 	}
 	for _, j := range []int{0, 1, b.instance.VDiag - 1} {
-		wrong := inside("p/responses", func(_ *bench, r []response) { addTo(r[j].t[2], 7, big.NewInt(-1)) })
+		wrong := inside("p/response", func(_ *bench, r []response) { addTo(r[j].t[2], 7, big.NewInt(-1)) })
 		b.run(true, nil, wrong(b, 1)...).Blamed(t, 1, CheckEquation)
 	}
 }

@@ -119,9 +119,9 @@ func TestDisagreementIsRefused(t *testing.T) {
 // simulated makes the cheating party simulate a proof without a witness: it guesses the challenge w
 // before anybody opens, and takes random polynomials as its ciphertexts, short z_j and t_j as its
 // responses, and Enc(z_j; t_j) - sum_i w_ij ct_i as its masks.
-func simulated(b *bench, c *Config, guess [][]byte) byzantine.Hooks {
+func simulated(b *bench, c *Config, guess [][]byte) {
 	var masks []response
-	h := byzantine.On(byzantine.New(), "p/witness", func(p *prover) {
+	h := byzantine.On(c.Session.Hooks, "p/witness", func(p *prover) {
 		for _, m := range p.secret[p.sizes.U:] {
 			masks = append(masks, m.clone())
 		}
@@ -147,7 +147,7 @@ func simulated(b *bench, c *Config, guess [][]byte) byzantine.Hooks {
 			copy(digestAt((*statement)[len(d):], j), d[:])
 		}
 	})
-	byzantine.On(h, "p/responses", func(own []response) {
+	byzantine.On(h, "p/response", func(own []response) {
 		for j, r := range own {
 			r.wipe()
 			intpoly.Add(r.z, r.z, masks[j].z)
@@ -156,7 +156,6 @@ func simulated(b *bench, c *Config, guess [][]byte) byzantine.Hooks {
 			}
 		}
 	})
-	return h
 }
 
 // A statement built for one challenge fails for any other. If the challenge did not hash the
@@ -170,7 +169,7 @@ func TestAChallengeBeforeTheOpeningsProvesNothing(t *testing.T) {
 		known := func(c *Config) {
 			own = *c
 			guess = own.bound(round.Digest(constant))
-			c.Session.Hooks = simulated(b, &own, guess)
+			simulated(b, &own, guess)
 			byzantine.On(c.Session.Hooks, "p/challenge", func(fields [][]byte) { fields[ofOpened] = constant }).Skip(CheckEquation)
 		}
 		b.run(false, known, roundtest.Cheat(culprit, byzantine.New())).Blamed(t, culprit, CheckEquation)

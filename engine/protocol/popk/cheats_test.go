@@ -105,7 +105,7 @@ func sent(change func(b *bench, frames [][]byte)) func(b *bench, culprit round.P
 	return inside("p/ciphertexts", func(b *bench, body *round.Body) {
 		frames := framesOf(*body)
 		change(b, frames)
-		*body = bodyOf(frames)
+		*body = round.FrameList(frames)
 	})
 }
 
@@ -143,7 +143,7 @@ func rewritten(name string, e roundtest.Edit) func(b *bench, culprit round.Party
 func TestCheatsAreNamed(t *testing.T) {
 	set := func(p intpoly.Poly, v *big.Int, off int64) { p.SetBig(0, new(big.Int).Add(v, big.NewInt(off))) }
 	answer := func(change func(b *bench, r []response)) func(b *bench, culprit round.Party) []roundtest.Option {
-		return inside("p/responses", change)
+		return inside("p/response", change)
 	}
 	bit := func(frame int) func(b *bench, frames [][]byte) {
 		return func(_ *bench, frames [][]byte) { frames[(frame+len(frames))%len(frames)][7] ^= 1 }

@@ -85,14 +85,11 @@ func (c *Config) fromProvers(w round.Want) []round.Want {
 
 // challenge derives the challenge monomials from the openings of all parties.
 func (c *Config) challenge(opened round.Digest) (sigma.Challenge, error) {
-	fields := c.bound(opened)
-	round.Expose(c.Session, c.Step+"/challenge", fields)
-	return newChallenge(c.Scheme, c.sizes(), round.XOF("lodge popk challenge", fields...))
+	return newChallenge(c.Scheme, c.sizes(), c.Session.Challenge(c.Step, "lodge popk challenge", c.bound(opened)...))
 }
 
 // bound lists the values that the challenge hashes: session, step, instance, U, V, the kind of
-// proof (0; 1 for a MAC key; 2 + l for the single prover l), key, and openings. The hook
-// STEP/challenge receives this list.
+// proof (0; 1 for a MAC key; 2 + l for the single prover l), key, and openings.
 func (c *Config) bound(opened round.Digest) [][]byte {
 	p, h, kind := c.sizes(), c.Instance.Hash(), uint64(0)
 	switch {

@@ -255,7 +255,7 @@ func TestEveryEndOfAProofErases(t *testing.T) {
 		{"another statement", fault("p/statement/open", roundtest.Flip(-9)), false},
 		{"no ciphertexts", fault("p/ciphertexts", roundtest.Drop), true},
 		{"no response", fault("p/response", roundtest.Drop), true},
-		{"a wrong response", inside("p/responses", func(_ *bench, r []response) { addTo(r[0].z, 0, big.NewInt(1)) })(b, culprit), true},
+		{"a wrong response", inside("p/response", func(_ *bench, r []response) { addTo(r[0].z, 0, big.NewInt(1)) })(b, culprit), true},
 	} {
 		for _, mac := range []bool{false, true} {
 			var witnesses, masks []response

@@ -70,7 +70,7 @@ func TestAWitnessOf2To20B(t *testing.T) {
 		long := func() byzantine.Hooks { return byzantine.On(byzantine.New(), "p/witness", lengthen(b, x, 5)) }
 		// every applies a change to all coefficients that are out of bounds; at least one is.
 		every := func(change func(v *big.Int) *big.Int) byzantine.Hooks {
-			return byzantine.On(long(), "p/responses", func(own []response) {
+			return byzantine.On(long(), "p/response", func(own []response) {
 				over := 0
 				for _, r := range own {
 					for k := range b.scheme.N() {
@@ -118,10 +118,10 @@ func TestHooksAreReached(t *testing.T) {
 		byzantine.On(h, "p/statement/open", func(*[]byte) {})
 		byzantine.On(h, "p/ciphertexts", func(*round.Body) {})
 		byzantine.On(h, "p/challenge", func([][]byte) {})
-		byzantine.On(h, "p/responses", func([]response) {})
+		byzantine.On(h, "p/response", func([]response) {})
 		newBench(t, n).run(false, nil, roundtest.Cheat(round.Party(n-1), h)).OK(t)
 		for _, name := range []string{
-			"p/witness", "p/encrypted", "p/statement/commit", "p/statement/open", "p/challenge", "p/ciphertexts", "p/responses",
+			"p/witness", "p/encrypted", "p/statement/commit", "p/statement/open", "p/challenge", "p/ciphertexts", "p/response",
 		} {
 			if h.Fired(name) != 1 {
 				t.Errorf("%d parties: hook %s has run %d times", n, name, h.Fired(name))

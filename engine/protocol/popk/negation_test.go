@@ -33,10 +33,10 @@ func negation(b *bench, culprit round.Party, p params.Proof, half bool) []roundt
 			}
 			frames[i] = codec.AppendPoly(nil, sum.C, b.scheme.Q.Primes())
 		}
-		*body = bodyOf(frames)
+		*body = round.FrameList(frames)
 	})
 	if !half {
-		byzantine.On(h, "p/responses", func(own []response) {
+		byzantine.On(h, "p/response", func(own []response) {
 			other := newResponse(b.scheme.N(), p)
 			for j, r := range own {
 				r.wipe()

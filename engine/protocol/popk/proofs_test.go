@@ -114,7 +114,7 @@ func TestCiphertextsAreSentAndAdded(t *testing.T) {
 		c0, c1 := packed(s, ct)
 		frames = append(frames, c0, c1)
 	}
-	if sum, err := round.DigestOf("name", bodyOf(frames)); err != nil || c.digest("name") != sum {
+	if sum, err := round.DigestOf("name", round.FrameList(frames)); err != nil || c.digest("name") != sum {
 		t.Errorf("another digest, %v", err)
 	}
 	get := func(i int) {
@@ -192,7 +192,7 @@ func TestVerdictNamesTheFirst(t *testing.T) {
 	b := newBench(t, 4)
 	last := b.instance.V - 1
 	wrong := func(culprit round.Party, j int) roundtest.Option {
-		return roundtest.Cheat(culprit, byzantine.On(byzantine.New(), "p/responses", func(r []response) { addTo(r[j].z, 0, big.NewInt(1)) }))
+		return roundtest.Cheat(culprit, byzantine.On(byzantine.New(), "p/response", func(r []response) { addTo(r[j].z, 0, big.NewInt(1)) }))
 	}
 	other := func(culprit round.Party) roundtest.Option { // sends ciphertexts that differ from its statement
 		return sent(func(_ *bench, frames [][]byte) { frames[0][0] ^= 1 })(b, culprit)[0]

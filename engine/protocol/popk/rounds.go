@@ -12,7 +12,7 @@ import (
 //
 // Hooks of tests: STEP/witness receives the *prover after sampling, STEP/encrypted the ciphertexts
 // before the commitment ([]*gbfv.Ciphertext), STEP/statement/commit and .../open the statement,
-// STEP/ciphertexts the body that is sent, and STEP/responses the list of responses.
+// STEP/ciphertexts the body that is sent, and STEP/response the list of responses.
 func Start(c Config) (round.Transition[Result], error) {
 	if err := c.check(); err != nil {
 		return round.Transition[Result]{}, err
@@ -50,19 +50,20 @@ func commit(ctx context.Context, c Config) (round.Transition[Result], error) {
 // prepare samples, encrypts and returns the statement.
 func prepare(ctx context.Context, c Config) (p *prover, all *ciphertexts, statement []byte, err error) {
 	p = &prover{scheme: c.Scheme, sizes: c.sizes(), key: c.Key, source: c.Source, message: c.Message, workers: c.Workers}
-	c.Session.Secrets.Own(p)
 	if err = p.sample(ctx); err != nil {
+		p.Wipe()
 		return nil, nil, nil, err
 	}
-	round.Expose(c.Session, c.Step+"/witness", p)
+	round.Own(c.Session, c.Step+"/witness", p)
 	own := make([]*gbfv.Ciphertext, p.sizes.U)
 	masks, err := p.encrypt(ctx, func(i int, ct *gbfv.Ciphertext) { own[i] = ct })
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	round.Expose(c.Session, c.Step+"/encrypted", own)
 	all = newCiphertexts(c.Scheme, own)
-	all.sum = all.digest(c.ciphertextsName())
+	all.sum = round.Bind(c.Session, c.Step+"/encrypted", own, func([]*gbfv.Ciphertext) round.Digest {
+		return all.digest(c.ciphertextsName())
+	})
 	return p, all, append(all.sum[:], masks...), nil
 }
 
@@ -81,20 +82,18 @@ func respond(ctx context.Context, c Config, p *prover, own *ciphertexts, opened 
 	if err != nil {
 		return none, err
 	}
-	body := round.Digested(c.ciphertextsName(), own, own.sum)
-	round.Expose(c.Session, c.Step+"/ciphertexts", &body)
-	round.Expose(c.Session, c.Step+"/responses", answers)
-	frames := make([][]byte, len(answers))
-	for j := range answers {
-		if frames[j], err = answers[j].encode(p.sizes); err != nil {
-			return none, fmt.Errorf("popk: own response: %w", err)
-		}
-	}
 	return round.Next(round.Round[Result](newProofs(c, w, p, own, opened.Payloads)),
-		round.Message{To: round.All, Name: c.ciphertextsName(), Body: body},
-		round.Message{To: round.All, Name: c.responseName(), Body: bodyOf(frames)}), nil
+		round.Message{To: round.All, Name: c.ciphertextsName(), Body: round.Digested(c.ciphertextsName(), own, own.sum)},
+		round.Message{To: round.All, Name: c.responseName(), Body: round.EncodedFrames(answers, p.encode)}), nil
 }
 
-func bodyOf(frames [][]byte) round.Body {
-	return round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil })
+// encode returns the frames of the responses.
+func (p *prover) encode(answers []response) (frames [][]byte, err error) {
+	frames = make([][]byte, len(answers))
+	for j := range answers {
+		if frames[j], err = answers[j].encode(p.sizes); err != nil {
+			return nil, fmt.Errorf("popk: own response: %w", err)
+		}
+	}
+	return frames, nil
 }

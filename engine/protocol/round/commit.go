@@ -137,7 +137,7 @@ type opening struct {
 
 func (o opening) start() Transition[Opened] {
 	c := Commitment(o.Session.ID, o.step, o.Self, o.sum)
-	return Next(Round[Opened](committed{o}), Broadcast(CommitName(o.step), c[:]))
+	return Next(Round[Opened](committed{o}), Message{To: All, Name: CommitName(o.step), Body: Bytes(c[:]), shown: true})
 }
 
 // committed waits for all commitments.
@@ -162,7 +162,7 @@ func (r committed) Step(_ context.Context, in Inbox) (Transition[Opened], error)
 		copy(commitments[p][:], c)
 	}
 	next := revealed{r.opening, commitments}
-	return Next(Round[Opened](next), Message{To: All, Name: OpenName(r.step), Body: next.reveal()}), nil
+	return Next(Round[Opened](next), Message{To: All, Name: OpenName(r.step), Body: next.reveal(), shown: true}), nil
 }
 
 // revealed waits for all openings.

@@ -44,6 +44,13 @@ func XOF(tag string, fields ...[]byte) io.Reader {
 	return h
 }
 
+// Challenge returns the stream from which the parties derive the challenge of a step: the XOF of
+// the tag and the fields. The hook STEP/challenge receives the fields ([][]byte).
+func (s Session) Challenge(step, tag string, fields ...[]byte) io.Reader {
+	Expose(s, step+"/challenge", fields)
+	return XOF(tag, fields...)
+}
+
 func write(h io.Writer, tag string, fields [][]byte) {
 	//lodge:check round/hash/tag [run=@binding|TestDigestVectors] hashes for different purposes can
 	//  collide

@@ -69,9 +69,9 @@ type partial struct {
 	payload []byte
 }
 
-// NewMachine starts the chain t of a party. The transcript begins with the session's ID. The hook
-// "messages" receives the messages of each transition (*[]Message) before they are hashed or
-// signed.
+// NewMachine starts the chain t of a party. The transcript begins with the session's ID. Before the
+// messages of a transition are hashed or signed, each passes the hook of its name, and all of them
+// pass the hook "messages" (*[]Message).
 func NewMachine[R any](s Session, t Transition[R]) (*Machine[R], error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -310,7 +310,7 @@ func (m *Machine[R]) step(ctx context.Context) error {
 	}
 	in.Transcript = Digest(m.transcript)
 	m.out = nil // the driver has it; free the sent messages during a long step
-	t, err := m.next.Step(ctx, in)
+	t, err := m.next.Step(withHooks(ctx, m.session), in)
 	if err != nil {
 		return err
 	}
@@ -324,6 +324,10 @@ func (m *Machine[R]) enter(t Transition[R]) error {
 	m.expect(nil)
 	if (t.Next == nil) == (t.Done == nil) || t.Done != nil && len(t.Send) > 0 {
 		return errors.New("round: transition must have either a next round or a result without messages")
+	}
+	m.session.expose(t.Send)
+	if err := encode(t.Send); err != nil {
+		return err
 	}
 	Expose(m.session, "messages", &t.Send)
 	if m.next, m.result = t.Next, t.Done; m.result != nil {

@@ -72,6 +72,8 @@ type Message struct {
 	To   Party // or All
 	Name string
 	Body Body
+
+	shown bool // its content has passed the hooks of tests
 }
 
 // Body is the content of a message as one or more frames of at most [MaxFrame] bytes. Frame may
@@ -130,6 +132,83 @@ func (b whole) Frame(i int) ([]byte, error) {
 	return b[i*MaxFrame : min((i+1)*MaxFrame, len(b))], nil
 }
 
+// Encoded returns a Body with the bytes that encode makes of v. It encodes v once: when the machine
+// enters the transition, or earlier if its frames are needed.
+func Encoded[T any](v T, encode func(T) []byte) Body {
+	return &encoded[T]{v: v, encode: func(v T) (Body, error) { return Bytes(encode(v)), nil }}
+}
+
+// EncodedFrames returns a Body with the frames that encode makes of v, once, as Encoded does.
+func EncodedFrames[T any](v T, encode func(T) ([][]byte, error)) Body {
+	return &encoded[T]{v: v, encode: func(v T) (Body, error) {
+		list, err := encode(v)
+		return FrameList(list), err
+	}}
+}
+
+type encoded[T any] struct {
+	v      T
+	encode func(T) (Body, error) // nil after it has run
+	made   Body
+	err    error
+}
+
+func (e *encoded[T]) expose(s Session, name string, again bool) {
+	if !again {
+		Expose(s, name, e.v)
+	}
+}
+
+func (e *encoded[T]) body() (Body, error) {
+	if e.encode != nil {
+		e.made, e.err = e.encode(e.v)
+		e.encode = nil
+	}
+	return e.made, e.err
+}
+
+func (e *encoded[T]) Frames() int {
+	b, err := e.body()
+	if err != nil {
+		return 1 // Frame returns the error
+	}
+	return b.Frames()
+}
+
+func (e *encoded[T]) Frame(i int) ([]byte, error) {
+	b, err := e.body()
+	if err != nil {
+		return nil, err
+	}
+	return b.Frame(i)
+}
+
+// encode encodes the bodies that Encoded and EncodedFrames made.
+func encode(send []Message) (err error) {
+	for i := range send {
+		if e, ok := send[i].Body.(interface{ body() (Body, error) }); ok {
+			if send[i].Body, err = e.body(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// FrameList returns a Body of these frames, which must not change afterwards.
+func FrameList(frames [][]byte) Body { return list(frames) }
+
+type list [][]byte
+
+func (l list) expose(s Session, name string, again bool) {
+	if !again {
+		Expose(s, name, [][]byte(l))
+	}
+}
+
+func (l list) Frames() int                 { return len(l) }
+func (l list) Frame(i int) ([]byte, error) { return l[i], nil }
+
 // framesFor returns the number of frames of a message of n bytes that is not streamed.
 func framesFor(n int64) int { return max(1, int((n+MaxFrame-1)/MaxFrame)) }
 
@@ -143,6 +222,19 @@ type lazy struct {
 
 func (l lazy) Frames() int                 { return l.n }
 func (l lazy) Frame(i int) ([]byte, error) { return l.make(i) }
+
+// FramesOf returns a Body of n frames, which make computes of v on demand. v must not change
+// afterwards.
+func FramesOf[T any](v T, n int, make func(v T, i int) ([]byte, error)) Body {
+	return lazyOf[T]{lazy{n, func(i int) ([]byte, error) { return make(v, i) }}, v}
+}
+
+type lazyOf[T any] struct {
+	lazy
+	v T
+}
+
+func (l lazyOf[T]) expose(s Session, name string, _ bool) { Expose(s, name, l.v) }
 
 // Broadcast returns a message with content b to all other parties.
 func Broadcast(name string, b []byte) Message { return Message{To: All, Name: name, Body: Bytes(b)} }
@@ -184,7 +276,7 @@ func (l local[R]) Step(ctx context.Context, _ Inbox) (Transition[R], error) { re
 func Then[A, B any](t Transition[A], f func(context.Context, A) (Transition[B], error)) Transition[B] {
 	if t.Done != nil {
 		a := *t.Done
-		return Next(Local(func(ctx context.Context) (Transition[B], error) { return f(ctx, a) }), t.Send...)
+		return Next(Local(func(ctx context.Context) (Transition[B], error) { return f(ctx, exposeResult(ctx, a)) }), t.Send...)
 	}
 	return Next(Round[B](then[A, B]{t.Next, f}), t.Send...)
 }
@@ -210,7 +302,7 @@ func (r then[A, B]) Step(ctx context.Context, in Inbox) (Transition[B], error) {
 	case t.Done != nil && len(t.Send) > 0:
 		panic("round: a last transition that sends")
 	case t.Done != nil:
-		return r.second(ctx, *t.Done)
+		return r.second(ctx, exposeResult(ctx, *t.Done))
 	}
 	return Next(Round[B](then[A, B]{t.Next, r.second}), t.Send...), nil
 }

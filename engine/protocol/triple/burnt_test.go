@@ -23,7 +23,7 @@ func TestARetryAfterAFailedCheckIsNotForged(t *testing.T) {
 		plan, culprit := w.trusting(t, w.plan(t, Scalar, Shape{}, 0, 1)), round.Party(n-1)
 		f, masks := w.scheme.Field, plan.Count // the slot that masks the check, with weight one
 
-		h := byzantine.On(byzantine.New(), "triple/shares", func(r *popk.Result) {
+		h := byzantine.On(byzantine.New(), "popk.Result", func(r *popk.Result) {
 			f.Add(r.Shares[0].At(masks), r.Shares[0].At(masks), f.One())
 		})
 		opened := f.NewVec(3)
@@ -51,7 +51,7 @@ func TestARetryAfterAFailedCheckIsNotForged(t *testing.T) {
 		}
 
 		forge := func(mac field.Element) byzantine.Hooks {
-			return byzantine.On(byzantine.New(), "triple/decrypted", func(s ddec.Shares) {
+			return byzantine.On(byzantine.New(), "ddec.Shares", func(s ddec.Shares) {
 				of := s[plan.extent().productMAC(0)]
 				f.Add(s[0].At(0), s[0].At(0), f.One())
 				f.Add(of.At(0), of.At(0), mac)

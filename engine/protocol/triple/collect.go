@@ -76,7 +76,7 @@ func (r *batch) reserve(c, macA, macB, macRho, squares []field.Vec) {
 		square := func(i int) field.Vec { return at(squares, i-skipped*r.Plan.slots) }
 		r.material.Triples[k] = maccheck.TripleOfSquares(r.Scheme.Field, pair(i), pair(i+1), square(i), square(i+1))
 	}
-	round.Expose(r.Session, "triple/material", &r.material)
+	round.Own(r.Session, "triple/material", &r.material)
 }
 
 // collect arranges the shares as values and MACs of tuples. It separates the material of the MAC

@@ -115,7 +115,7 @@ func TestCheatsOnInputMasks(t *testing.T) {
 		for _, owner := range []round.Party{0, culprit} {
 			plan := w.inputs(t, owner, 50)
 			w.label, w.earlier = "earlier", nil
-			w.run(plan, roundtest.Watch(0, byzantine.On(byzantine.New(), "triple/evaluated", func(list []*gbfv.Ciphertext) {
+			w.run(plan, roundtest.Watch(0, byzantine.On(byzantine.New(), "triple/compared", func(list []*gbfv.Ciphertext) {
 				for _, ct := range list {
 					w.earlier = append(w.earlier, ct.Clone())
 				}

@@ -122,7 +122,7 @@ func TestOpenedProductsAreChecked(t *testing.T) {
 				check string
 			}{
 				"off from then on": {roundtest.Cheat(culprit, byzantine.On(byzantine.New(), productsName, off(at))), maccheck.CheckMAC},
-				"off from the decryption on": {roundtest.Cheat(culprit, byzantine.On(byzantine.New(), "triple/decrypted", func(s ddec.Shares) {
+				"off from the decryption on": {roundtest.Cheat(culprit, byzantine.On(byzantine.New(), "ddec.Shares", func(s ddec.Shares) {
 					off(at % w.scheme.Slots())(s[at/w.scheme.Slots()])
 				})), maccheck.CheckMAC},
 				"off when it is opened": {roundtest.Rewrite(culprit, productsName, roundtest.Flip(8*at*f.Size())), maccheck.CheckZero},

@@ -29,10 +29,9 @@ func (r *batch) open() (round.Transition[Result], error) {
 		}
 		r.Opening = nil // the MAC check is part of the same opening
 	}
-	round.Expose(r.Session, productsName, r.result.C)
-	payload := make([]byte, r.Plan.Count*r.Scheme.Field.Size())
-	r.Scheme.Field.EncodeVec(payload, r.result.C)
-	return round.Next(round.Round[Result](opening{r}), round.Broadcast(productsName, payload)), nil
+	return round.Next(round.Round[Result](opening{r}), round.Message{
+		To: round.All, Name: productsName, Body: round.Encoded(r.result.C, r.Scheme.Field.Encoding),
+	}), nil
 }
 
 func (r opening) Wants() []round.Want {

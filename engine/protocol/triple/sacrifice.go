@@ -95,10 +95,9 @@ func (r *batch) maskFactors(s spare, coin round.Digest) (round.Transition[Result
 			next.maskElements(next.masked.MAC.Slice(i, j), r.result.MACA.Slice(i, j), s.f.MAC.Slice(i, j))
 		})
 	}
-	round.Expose(r.Session, sacrificeName, next.masked.Value)
-	payload := make([]byte, total*f.Size())
-	f.EncodeVec(payload, next.masked.Value)
-	return round.Next(round.Round[Result](next), round.Broadcast(sacrificeName, payload)), nil
+	return round.Next(round.Round[Result](next), round.Message{
+		To: round.All, Name: sacrificeName, Body: round.Encoded(next.masked.Value, f.Encoding),
+	}), nil
 }
 
 func (r sacrificing) Wants() []round.Want {

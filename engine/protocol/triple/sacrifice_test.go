@@ -113,7 +113,7 @@ func (w *network) delta() ring.NTT {
 func compensates(good, bad *network, plan *Plan) byzantine.Hooks {
 	s, n := bad.scheme, plan.extent()
 	var proved []*gbfv.Ciphertext
-	h := byzantine.On(byzantine.New(), "triple/shares", func(r *popk.Result) {
+	h := byzantine.On(byzantine.New(), "popk.Result", func(r *popk.Result) {
 		for _, ct := range r.Ciphertexts {
 			proved = append(proved, ct.Clone())
 		}
@@ -239,7 +239,7 @@ func (w *network) forges(plan *Plan, number, slot int, d field.Element) byzantin
 		f.Add(alpha, alpha, m.Share.At(0))
 	}
 	f.Mul(x, alpha, d)
-	return byzantine.On(byzantine.New(), "triple/decrypted", func(s ddec.Shares) {
+	return byzantine.On(byzantine.New(), "ddec.Shares", func(s ddec.Shares) {
 		f.Add(s[n.product(number)].At(slot), s[n.product(number)].At(slot), d)
 		f.Add(s[n.productMAC(number)].At(slot), s[n.productMAC(number)].At(slot), x)
 	})
@@ -298,9 +298,9 @@ func TestErrorsForAForeseenWeight(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := w.forges(plan, 0, 3, f.One())
-		both := byzantine.On(byzantine.New(), "triple/decrypted", func(s ddec.Shares) {
-			byzantine.Apply(h, "triple/decrypted", s)
-			byzantine.Apply(w.forges(plan, 1, 3, weight.At(0)), "triple/decrypted", s)
+		both := byzantine.On(byzantine.New(), "ddec.Shares", func(s ddec.Shares) {
+			byzantine.Apply(h, "ddec.Shares", s)
+			byzantine.Apply(w.forges(plan, 1, 3, weight.At(0)), "ddec.Shares", s)
 		})
 		out := w.run(plan, roundtest.Cheat(1, both))
 		if !c.passes {
@@ -406,7 +406,7 @@ func TestPhasesOfABatch(t *testing.T) {
 		w.plan(t, Scalar, Shape{}, 0, 3*s.Slots()/2), w.plan(t, Square, Shape{}, 0, 1), w.plan(t, Matrix, Shape{5, 9, 2}, 4, 1),
 	} {
 		seen := 0
-		h := byzantine.On(byzantine.New(), "triple/evaluated", func(list []*gbfv.Ciphertext) {
+		h := byzantine.On(byzantine.New(), "triple/compared", func(list []*gbfv.Ciphertext) {
 			for i, ct := range list {
 				seen++
 				k := len(ct.C0.C)

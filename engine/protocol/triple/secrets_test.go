@@ -36,12 +36,12 @@ func TestEveryEndErases(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var held []field.Vec
 			var values []field.Vec
-			watch := byzantine.On(byzantine.New(), "triple/shares", func(r *popk.Result) { held = append(held, r.Shares...) })
-			byzantine.On(watch, "triple/decrypted", func(s ddec.Shares) { held = append(held, s...) })
+			watch := byzantine.On(byzantine.New(), "popk.Result", func(r *popk.Result) { held = append(held, r.Shares...) })
+			byzantine.On(watch, "ddec.Shares", func(s ddec.Shares) { held = append(held, s...) })
 			byzantine.On(watch, "triple/images", func(v field.Vec) { held = append(held, v) })
 			options := []roundtest.Option{roundtest.Watch(0, watch)}
 			if c.fail {
-				options = append(options, roundtest.Cheat(1, byzantine.On(byzantine.New(), "triple/decrypted", func(s ddec.Shares) {
+				options = append(options, roundtest.Cheat(1, byzantine.On(byzantine.New(), "ddec.Shares", func(s ddec.Shares) {
 					w.scheme.Field.Add(s[0].At(0), s[0].At(0), w.scheme.Field.One())
 				})))
 			}

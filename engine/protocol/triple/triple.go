@@ -86,16 +86,20 @@ func (r *batch) Wipe() {
 	}
 }
 
+// Padding is the name, for Omits, of the zeros in the padding of matrix factors and of the windows
+// of an image. A cheating party that omits them encrypts uniform factors.
+const Padding = "triple/padding"
+
 // Start begins a batch.
 //
-// Hooks of tests, in addition to those of the protocols that it runs: triple/message makes a matrix
-// factor uniform where it must be zero (*bool); triple/material receives the material of the MAC
-// check (*maccheck.Material); triple/images receives this party's shares of images (field.Vec), and
-// triple/window a function that changes the vectors of their windows (*func(int, field.Vec));
-// triple/decrypted receives the decrypted shares (ddec.Shares); triple/products receives this
-// party's shares of products before they are opened (field.Vec), and triple/sacrifice those of the
-// masked factors (field.Vec); triple/shares receives the shares after the proof (*popk.Result), and
-// triple/evaluated the ciphertexts before they are compared ([]*gbfv.Ciphertext).
+// Hooks of tests, in addition to those of the protocols that it runs: a party that omits [Padding]
+// makes a matrix factor uniform where it must be zero; triple/material receives the material of the
+// MAC check (*maccheck.Material); triple/images receives this party's shares of images (field.Vec),
+// and triple/window a function that changes the vectors of their windows (*func(int, field.Vec));
+// ddec.Shares receives the decrypted shares; triple/products receives this party's shares of
+// products before they are opened (field.Vec), and triple/sacrifice those of the masked factors
+// (field.Vec); popk.Result receives the shares after the proof (*popk.Result), and triple/compared
+// the ciphertexts before they are compared ([]*gbfv.Ciphertext).
 func Start(c Config) (round.Transition[Result], error) {
 	if c.Plan == nil || c.Scheme == nil || c.Keys == nil || c.Public == nil || c.MAC.Ciphertext == nil || c.Source == nil {
 		return round.Transition[Result]{}, errors.New("triple: configuration without plan, scheme, keys, MAC key or source")
@@ -135,9 +139,7 @@ func Start(c Config) (round.Transition[Result], error) {
 		if err != nil {
 			return round.Transition[Result]{}, err
 		}
-		full := false
-		round.Expose(c.Session, "triple/message", &full)
-		if !full {
+		if !c.Session.Omits(Padding) {
 			proof.Message = message
 		}
 	}
@@ -162,17 +164,17 @@ func (r *batch) withPair(masks round.Transition[popk.Result]) (round.Transition[
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
-	return round.Then(round.Both(masks, t), func(ctx context.Context, p round.Results[popk.Result, popk.Result]) (round.Transition[Result], error) {
+	both := round.Map(round.Both(masks, t), func(p round.Results[popk.Result, popk.Result]) (popk.Result, error) {
 		all := p.First
 		all.Ciphertexts = append(all.Ciphertexts, p.Second.Ciphertexts...)
 		all.Shares = append(all.Shares, p.Second.Shares...)
-		return r.proved(ctx, all)
-	}), nil
+		return all, nil
+	})
+	return round.Then(both, r.proved), nil
 }
 
 // proved evaluates and compares.
 func (r *batch) proved(ctx context.Context, proved popk.Result) (round.Transition[Result], error) {
-	round.Expose(r.Session, "triple/shares", &proved)
 	n := r.extent
 	rest := proved.Shares
 	r.a, rest = rest[:n.a], rest[n.a:]
@@ -183,8 +185,9 @@ func (r *batch) proved(ctx context.Context, proved popk.Result) (round.Transitio
 	if r.list, err = r.evaluate(ctx, proved.Ciphertexts); err != nil {
 		return round.Transition[Result]{}, err
 	}
-	round.Expose(r.Session, "triple/evaluated", r.list)
-	digest := round.Digest(gbfv.Hash(r.list))
+	digest := round.Bind(r.Session, "triple/compared", r.list, func(list []*gbfv.Ciphertext) round.Digest {
+		return gbfv.Hash(list)
+	})
 	send := []round.Message{round.Broadcast(compareName, digest[:])}
 	next := compare{batch: r, digest: digest}
 	if r.Plan.Kind.Owned() {
@@ -234,7 +237,6 @@ func (r compare) Step(ctx context.Context, in round.Inbox) (round.Transition[Res
 
 // decrypted checks the MACs and releases.
 func (r *batch) decrypted(_ context.Context, shares ddec.Shares) (round.Transition[Result], error) {
-	round.Expose(r.Session, "triple/decrypted", shares)
 	defer shares.Wipe()
 	for _, ct := range r.list {
 		ct.Free()
@@ -244,7 +246,6 @@ func (r *batch) decrypted(_ context.Context, shares ddec.Shares) (round.Transiti
 	if err != nil {
 		return round.Transition[Result]{}, err
 	}
-	r.Session.Secrets.Own(&r.material)
 	r.own(r.zeros...)
 	if r.Plan.Sacrifice {
 		r.own(spare.f, spare.g, spare.h)

@@ -55,11 +55,11 @@ func (w *network) state(plan *Plan) *batch {
 func (w *network) adds(proved bool, vector, slot int) byzantine.Hooks {
 	f := w.scheme.Field
 	if proved {
-		return byzantine.On(byzantine.New(), "triple/shares", func(r *popk.Result) {
+		return byzantine.On(byzantine.New(), "popk.Result", func(r *popk.Result) {
 			f.Add(r.Shares[vector].At(slot), r.Shares[vector].At(slot), f.One())
 		})
 	}
-	return byzantine.On(byzantine.New(), "triple/decrypted", func(s ddec.Shares) {
+	return byzantine.On(byzantine.New(), "ddec.Shares", func(s ddec.Shares) {
 		f.Add(s[vector].At(slot), s[vector].At(slot), f.One())
 	})
 }
@@ -70,7 +70,7 @@ func (w *network) stops(t *testing.T, plan *Plan, h byzantine.Hooks, checks ...s
 	t.Helper()
 	culprit := round.Party(w.n - 1)
 	out := w.run(plan, roundtest.Cheat(culprit, h))
-	if h.Fired("triple/shares")+h.Fired("triple/decrypted") != 1 {
+	if h.Fired("popk.Result")+h.Fired("ddec.Shares") != 1 {
 		t.Error("the cheat did not run")
 	}
 	for p, err := range out.Errors[:culprit] {

@@ -22,13 +22,10 @@ const Name = "verdict"
 const Check = "verdict"
 
 // Accept states that this party, whose own checks have passed, accepts, and returns the digest when
-// all other parties accept too. The hook Name receives the digest (*round.Digest) before it is
-// sent.
+// all other parties accept too.
 func Accept(s round.Session, digest round.Digest) round.Transition[round.Digest] {
 	return round.Next(round.Local(func(context.Context) (round.Transition[round.Digest], error) {
-		said := digest
-		round.Expose(s, Name, &said)
-		return round.Next(round.Round[round.Digest](verdicts{s, digest}), round.Broadcast(Name, said[:])), nil
+		return round.Next(round.Round[round.Digest](verdicts{s, digest}), round.Broadcast(Name, digest[:])), nil
 	}))
 }
 

@@ -28,7 +28,7 @@ func TestAllAccept(t *testing.T) {
 
 func TestAnotherResultIsBlamed(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
-		hooks := byzantine.On(byzantine.New(), verdict.Name, func(d *round.Digest) { d[0] ^= 1 })
+		hooks := byzantine.On(byzantine.New(), verdict.Name, func(d []byte) { d[0] ^= 1 })
 		roundtest.Lockstep(n, accept, roundtest.Cheat(1, hooks)).Blamed(t, 1, verdict.Check)
 	}
 }

@@ -202,9 +202,9 @@ func (r *Ring) Get(name string) (Series, bool) {
 	return l.series, true
 }
 
-// Values returns the samples of some series in the last time, oldest first, and the time of the last
-// one. All have the same length; NaN marks a missing sample, and a series that is not known has only
-// these.
+// Values returns the samples of some series in the last time, oldest first, and the time of the
+// last one. All have the same length; NaN marks a missing sample, and a series that is not known
+// has only these.
 func (r *Ring) Values(names []string, last time.Duration) (values [][]float64, end time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// newRing returns a ring of a new registry, with a counter and what it logs.
+// newRing returns a ring of a new registry, and its log.
 func newRing(length time.Duration) (*Ring, *prometheus.Registry, *bytes.Buffer) {
 	registry, log := prometheus.NewRegistry(), &bytes.Buffer{}
 	return New(registry, length, slog.New(slog.NewTextHandler(log, nil))), registry, log

@@ -32,7 +32,7 @@ type Console struct {
 	Prometheus ConsolePrometheus `yaml:"prometheus,omitempty"`
 }
 
-// ConsolePrometheus names a server from which charts read what is older than their own history.
+// ConsolePrometheus names a server from which charts read values older than their own history.
 type ConsolePrometheus struct {
 	URL string `yaml:"url,omitempty"`              // http or https URL of a Prometheus server that scrapes this process
 	CA  string `yaml:"ca,omitempty" check:"path?"` // authorities of its certificate; default those of the system

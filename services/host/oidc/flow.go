@@ -81,8 +81,8 @@ func NewFlow(v *Verifier, o FlowOptions) (*Flow, error) {
 	return f, err
 }
 
-// ticket is what the browser keeps while it is at the issuer, encrypted. The server therefore keeps
-// nothing for browsers that have not signed in.
+// ticket is the state of a sign-in, which the browser keeps, encrypted, while it is at the issuer.
+// The server therefore keeps nothing for browsers that have not signed in.
 type ticket struct {
 	State, Nonce, Verifier string
 	Expires                time.Time
@@ -132,8 +132,8 @@ type Tokens struct {
 	Refresh string    // token with which to renew it; may be empty
 }
 
-// Finish completes a sign-in: it exchanges the code that the issuer has sent with the browser for an
-// ID token, and verifies the token. The state and the ticket show that this browser began the
+// Finish completes a sign-in: it exchanges the code that the issuer has sent with the browser for
+// an ID token, and verifies the token. The state and the ticket show that this browser began the
 // sign-in here.
 func (f *Flow) Finish(ctx context.Context, state, code, ticketText string) (Tokens, *rpc.Error) {
 	t, ok := f.open(ticketText)

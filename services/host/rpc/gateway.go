@@ -21,16 +21,16 @@ const (
 	gatewayStreamsOne = 128
 )
 
-// Proof is what a caller authenticated with: its verified certificate chains, its bearer token, or
-// both. The zero value proves nothing.
+// Proof holds the credentials with which a caller authenticated: its verified certificate chains,
+// its bearer token, or both. The zero value proves nothing.
 type Proof struct {
 	chains [][]*x509.Certificate
 	token  string
 }
 
 // CertificateProof returns the proof of the client certificate of a TLS connection. The server must
-// have verified it, as the configuration of Credentials.Server does. It proves nothing if the caller
-// presented no certificate.
+// have verified it, as the configuration of Credentials.Server does. It proves nothing if the
+// caller presented no certificate.
 func CertificateProof(s *tls.ConnectionState) Proof {
 	if s == nil || slices.ContainsFunc(s.VerifiedChains, func(c []*x509.Certificate) bool { return len(c) == 0 }) {
 		return Proof{}
@@ -41,7 +41,7 @@ func CertificateProof(s *tls.ConnectionState) Proof {
 // TokenProof returns the proof of a bearer token.
 func TokenProof(token string) Proof { return Proof{token: token} }
 
-// Until returns when the certificates of the proof expire; zero if it has none.
+// Until returns when the certificates of the proof expire, or the zero time without certificates.
 func (p Proof) Until() (last time.Time) {
 	for _, chain := range p.chains {
 		if t := until(chain); t.After(last) {
@@ -61,17 +61,17 @@ func WithProof(ctx context.Context, p Proof) context.Context {
 	return context.WithValue(ctx, proofKey{}, p)
 }
 
-// ProofOf returns what the caller of the handler that ctx belongs to authenticated with.
+// ProofOf returns the proof of the caller of the handler that ctx belongs to.
 func ProofOf(ctx context.Context) (Proof, bool) {
 	p, ok := ctx.Value(proofKey{}).(Proof)
 	return p, ok
 }
 
-// Gateway returns a gRPC server with the methods of Options.Gateway and the same handlers, for calls
-// of this process itself by ServeHTTP; nil if there are no such methods. The caller of each call is
-// the holder of the proof in the request's context. Rules apply as usual. Rates, and the limits on
-// calls and connections, do not: the program that passes calls on must limit them. Streams have
-// limits of their own. All calls must have ended before Stop.
+// Gateway returns a gRPC server with the methods of Options.Gateway and the same handlers, for
+// calls of this process itself by ServeHTTP; nil if there are no such methods. The caller of each
+// call is the holder of the proof in the request's context. Rules apply as usual. Rates, and the
+// limits on calls and connections, do not: the program that passes calls on must limit them.
+// Streams have separate limits. All calls must have ended before Stop.
 func (s *Server) Gateway() *grpc.Server { return s.gateway }
 
 // serves reports whether the gateway serves a method.

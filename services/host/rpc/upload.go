@@ -25,6 +25,29 @@ func Upload[T any](limit time.Duration, recv func() (T, error), each func(T) err
 	}
 }
 
+// NoHeader is the error for an upload without a header.
+var NoHeader = Errorf(Invalid, "send the header first", "no header")
+
+// Receive is Upload for a stream whose first message has a header. It calls open with that message
+// and then add with every message, the first included. It returns the result of open even if add
+// has failed, so that the caller can release it.
+func Receive[M, S any](limit time.Duration, recv func() (M, error), open func(first M) (S, error), add func(S, M) error) (state S, err error) {
+	opened := false
+	err = Upload(limit, recv, func(m M) error {
+		if !opened {
+			if state, err = open(m); err != nil {
+				return err
+			}
+			opened = true
+		}
+		return add(state, m)
+	})
+	if err == nil && !opened {
+		err = NoHeader
+	}
+	return state, err
+}
+
 // Within returns the result of f, or the error late when the timer fires before. f then continues
 // until the handler has ended, which ends the handler's stream.
 func Within[T any](over *time.Timer, late *Error, f func() (T, error)) (result T, err error) {

@@ -27,7 +27,7 @@ var seedFlag = flag.Uint64("seed", 0, "run and print only the history of this se
 
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // the heap is small, but histories leave much garbage
-	storetest.Main(m, store.OpenDir)
+	storetest.Main(m)
 }
 
 // TestMemory runs histories with stores in memory, at about 30 ms each.

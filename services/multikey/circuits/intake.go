@@ -38,6 +38,8 @@ type group struct {
 
 // intake is a validated request of a client.
 type intake struct {
+	header  *multikeyv1.EvaluationHeader // with body, until the request is complete
+	body    []byte
 	scheme  *multikey.Scheme
 	client  string
 	request [requestSize]byte
@@ -107,50 +109,28 @@ func (in *intake) width(workers int) float64 {
 	return max(1, min(float64(workers), float64(in.cost.Rotations())/float64(in.cost.Depth)))
 }
 
-// next returns the next request of a stream: a header or a chunk.
-type next func() (*multikeyv1.EvaluationHeader, []byte, error)
+// message is a header or a chunk of a request.
+type message interface {
+	GetHeader() *multikeyv1.EvaluationHeader
+	GetChunk() []byte
+}
 
 // receive reads and validates a request. If compute is true, the inputs follow the netlist.
-func (s *Service) receive(client string, recv next, compute bool) (in *intake, err error) {
+func (s *Service) receive(client string, recv func() (message, error), compute bool) (*intake, error) {
 	if s.Context == nil {
 		return nil, service.NotConfigured()
 	}
-	var h *multikeyv1.EvaluationHeader
-	var body []byte
-	type message struct {
-		header *multikeyv1.EvaluationHeader
-		chunk  []byte
-	}
-	err = rpc.Upload(uploadTime, func() (message, error) {
-		header, chunk, err := recv()
-		return message{header, chunk}, err
-	}, func(m message) error {
-		switch {
-		case h == nil:
-			if m.header == nil || len(m.chunk) > 0 {
-				return rpc.Errorf(rpc.Invalid, "send the header first, in its own message", "no header")
-			}
-			h = m.header
-			in, body, err = s.begin(client, h, compute)
-			return err
-		case m.header != nil:
-			return rpc.Errorf(rpc.Invalid, "", "a second header")
-		case len(m.chunk) > chunkSize:
-			return rpc.Errorf(rpc.TooLarge, "", "a chunk of %d bytes; at most %d", len(m.chunk), chunkSize)
-		case len(body)+len(m.chunk) > cap(body):
-			return rpc.Errorf(rpc.Invalid, "", "more than the %d bytes that the header announces", cap(body))
+	in, err := rpc.Receive(uploadTime, recv, func(m message) (*intake, error) {
+		if m.GetHeader() == nil || len(m.GetChunk()) > 0 {
+			return nil, rpc.Errorf(rpc.Invalid, "send the header first, in its own message", "no header")
 		}
-		body = append(body, m.chunk...)
-		return nil
-	})
-	if err == nil && h == nil {
-		err = rpc.Errorf(rpc.Invalid, "send the header first", "nothing came")
-	}
-	if err == nil && len(body) != cap(body) {
-		err = rpc.Errorf(rpc.Invalid, "", "received %d bytes, but the header announces %d", len(body), cap(body))
+		return s.begin(client, m.GetHeader(), compute)
+	}, (*intake).add)
+	if err == nil && len(in.body) != cap(in.body) {
+		err = rpc.Errorf(rpc.Invalid, "", "received %d bytes, but the header announces %d", len(in.body), cap(in.body))
 	}
 	if err == nil {
-		err = s.check(in, h, body, compute)
+		err = s.check(in, compute)
 	}
 	if err != nil {
 		if in != nil {
@@ -158,35 +138,50 @@ func (s *Service) receive(client string, recv next, compute bool) (in *intake, e
 		}
 		return nil, err
 	}
+	in.header, in.body = nil, nil
 	return in, nil
 }
 
-// begin validates a header. It returns a slice with the capacity for the following data.
-func (s *Service) begin(client string, h *multikeyv1.EvaluationHeader, compute bool) (*intake, []byte, error) {
+// add appends the chunk of a message to the body.
+func (in *intake) add(m message) error {
+	switch n := len(m.GetChunk()); {
+	case m.GetHeader() != nil && m.GetHeader() != in.header:
+		return rpc.Errorf(rpc.Invalid, "", "a second header")
+	case n > chunkSize:
+		return rpc.Errorf(rpc.TooLarge, "", "a chunk of %d bytes; at most %d", n, chunkSize)
+	case len(in.body)+n > cap(in.body):
+		return rpc.Errorf(rpc.Invalid, "", "more than the %d bytes that the header announces", cap(in.body))
+	}
+	in.body = append(in.body, m.GetChunk()...)
+	return nil
+}
+
+// begin validates a header. The body has the capacity for the following data.
+func (s *Service) begin(client string, h *multikeyv1.EvaluationHeader, compute bool) (*intake, error) {
 	scheme := s.Context.Scheme
 	switch {
 	case len(h.GetRequestId()) != requestSize:
-		return nil, nil, rpc.Errorf(rpc.Invalid, "", "a request id of %d bytes, not %d", len(h.GetRequestId()), requestSize)
+		return nil, rpc.Errorf(rpc.Invalid, "", "a request id of %d bytes, not %d", len(h.GetRequestId()), requestSize)
 	case len(h.GetParamsHash()) != 32 || len(h.GetCrsDigest()) != 32:
-		return nil, nil, rpc.Errorf(rpc.Invalid, "", "a digest that does not have 32 bytes")
+		return nil, rpc.Errorf(rpc.Invalid, "", "a digest that does not have 32 bytes")
 	case h.GetNetlistBytes() == 0 || h.GetNetlistBytes() > circuit.MaxText:
-		return nil, nil, rpc.Errorf(rpc.TooLarge, "split the netlist", "a netlist of %d bytes (supported: 1 to %d)", h.GetNetlistBytes(), circuit.MaxText)
+		return nil, rpc.Errorf(rpc.TooLarge, "split the netlist", "a netlist of %d bytes (supported: 1 to %d)", h.GetNetlistBytes(), circuit.MaxText)
 	case len(h.GetInputs()) > maxGroups:
-		return nil, nil, rpc.Errorf(rpc.TooLarge, "encrypt more bits in a batch", "%d groups of inputs; at most %d", len(h.GetInputs()), maxGroups)
+		return nil, rpc.Errorf(rpc.TooLarge, "encrypt more bits in a batch", "%d groups of inputs; at most %d", len(h.GetInputs()), maxGroups)
 	}
 	if err := s.Context.Same([32]byte(h.GetParamsHash()), [32]byte(h.GetCrsDigest())); err != nil {
-		return nil, nil, rpc.Errorf(rpc.Foreign, "compare `lodge mk registry list` of the parties", "%v", err)
+		return nil, rpc.Errorf(rpc.Foreign, "compare `lodge mk registry list` of the parties", "%v", err)
 	}
-	in := &intake{scheme: scheme, client: client, request: [requestSize]byte(h.GetRequestId())}
+	in := &intake{header: h, scheme: scheme, client: client, request: [requestSize]byte(h.GetRequestId())}
 	size, bits := int(h.GetNetlistBytes()), 0
 	in.bytes = 2*int64(size) + int64(min(size/leastGate, circuit.MaxWires))*gateMemory
 	for i, g := range h.GetInputs() {
 		x, bytes, err := s.group(g)
 		if err != nil {
-			return nil, nil, fmt.Errorf("group %d: %w", i, err)
+			return nil, fmt.Errorf("group %d: %w", i, err)
 		}
 		if bits += x.count; bits > circuit.MaxWires {
-			return nil, nil, rpc.Errorf(rpc.TooLarge, "", "more than %d bits", circuit.MaxWires)
+			return nil, rpc.Errorf(rpc.TooLarge, "", "more than %d bits", circuit.MaxWires)
 		}
 		in.groups = append(in.groups, x)
 		in.bytes += 2 * int64(bytes) // and the decoded ciphertexts
@@ -196,15 +191,15 @@ func (s *Service) begin(client string, h *multikeyv1.EvaluationHeader, compute b
 	}
 	for _, id := range in.ids() {
 		if err := s.Keys.Usable(id); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	release, err := s.reserve(in.client, in.bytes)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	in.release = release
-	return in, make([]byte, 0, size), nil
+	in.release, in.body = release, make([]byte, 0, size)
+	return in, nil
 }
 
 // group validates the description of a group and returns the size of its encoding.
@@ -237,9 +232,10 @@ func (s *Service) group(g *multikeyv1.InputGroup) (x group, size int, err error)
 }
 
 // check validates the data that followed the header.
-func (s *Service) check(in *intake, h *multikeyv1.EvaluationHeader, body []byte, compute bool) error {
-	text := body[:h.GetNetlistBytes()]
-	header, err := proto.MarshalOptions{Deterministic: true}.Marshal(h)
+func (s *Service) check(in *intake, compute bool) error {
+	body := in.body
+	text := body[:in.header.GetNetlistBytes()]
+	header, err := proto.MarshalOptions{Deterministic: true}.Marshal(in.header)
 	if err != nil {
 		return err
 	}

@@ -146,19 +146,14 @@ func FuzzReceive(f *testing.F) {
 		if proto.Unmarshal(header, h) != nil {
 			return
 		}
-		requests := [][]byte{nil, body}
-		in, err := w.s.receive("c", func() (*multikeyv1.EvaluationHeader, []byte, error) {
+		requests := []*multikeyv1.SubmitRequest{{Header: h}, {Chunk: body}}
+		in, err := w.s.receive("c", func() (message, error) {
 			if len(requests) == 0 {
-				return nil, nil, io.EOF
+				return nil, io.EOF
 			}
-			chunk := requests[0]
+			m := requests[0]
 			requests = requests[1:]
-			if chunk == nil && h != nil {
-				first := h
-				h = nil
-				return first, nil, nil
-			}
-			return nil, chunk, nil
+			return m, nil
 		}, compute)
 		if err != nil {
 			if got := code(refused(err)); got == rpc.Internal {

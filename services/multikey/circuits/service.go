@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -150,10 +151,7 @@ func refused(err error) error {
 // Estimate implements the service.
 func (s *Service) Estimate(stream multikeyv1.EvaluationService_EstimateServer) error {
 	caller, _ := rpc.Caller(stream.Context())
-	in, err := s.receive(caller.Name, func() (*multikeyv1.EvaluationHeader, []byte, error) {
-		m, err := stream.Recv()
-		return m.GetHeader(), m.GetChunk(), err
-	}, false)
+	in, err := s.receive(caller.Name, func() (message, error) { return stream.Recv() }, false)
 	if err != nil {
 		return refused(err)
 	}
@@ -203,10 +201,7 @@ func (s *Service) measure(ctx context.Context, in *intake) (float64, error) {
 // Submit implements the service.
 func (s *Service) Submit(stream multikeyv1.EvaluationService_SubmitServer) error {
 	caller, _ := rpc.Caller(stream.Context())
-	in, err := s.receive(caller.Name, func() (*multikeyv1.EvaluationHeader, []byte, error) {
-		m, err := stream.Recv()
-		return m.GetHeader(), m.GetChunk(), err
-	}, true)
+	in, err := s.receive(caller.Name, func() (message, error) { return stream.Recv() }, true)
 	if err != nil {
 		return refused(err)
 	}
@@ -305,12 +300,10 @@ func (s *Service) GetResult(m *multikeyv1.GetResultRequest, stream multikeyv1.Ev
 	if err := stream.Send(&multikeyv1.GetResultResponse{Results: r.groups, Bytes: uint64(len(b))}); err != nil {
 		return err
 	}
-	for b = b[m.GetOffset():]; len(b) > 0; {
-		n := min(len(b), chunkSize)
-		if err := stream.Send(&multikeyv1.GetResultResponse{Chunk: b[:n]}); err != nil {
+	for chunk := range slices.Chunk(b[m.GetOffset():], chunkSize) {
+		if err := stream.Send(&multikeyv1.GetResultResponse{Chunk: chunk}); err != nil {
 			return err
 		}
-		b = b[n:]
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/ed25519"
@@ -9,7 +8,7 @@ import (
 	"io"
 
 	"github.com/lodge-mpc/lodge/engine/catalogue"
-	mk "github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/plan"
@@ -143,29 +142,13 @@ func (s *Store) makeKeys(m *making) (k vaultkeys.MultikeyKey, err error) {
 	if _, err := w.Secret.Write(encoded); err != nil {
 		return k, err
 	}
-	if err := writePublic(w.Public, keys, s.Context.Chunks()); err != nil {
+	if err := (keyset.Head{Header: keys.Header(), Digests: keys.ChunkDigests()}).Write(w.Public, keys.AppendChunk); err != nil {
 		return k, err
 	}
 	if err := w.Commit(k); err != nil {
 		return k, vaulterr.RPC(err, s.name(k.Version))
 	}
 	return k, s.note(m.caller, audit.MultikeyMade, &k, k.Params)
-}
-
-// The public object of keys consists of their header, the digests of their chunks, and the chunks.
-
-func writePublic(w io.Writer, keys *mk.Keys, chunks int) error {
-	out := bufio.NewWriterSize(w, 1<<20)
-	out.Write(keys.Header()) // a bufio.Writer keeps its first error until Flush
-	for _, d := range keys.ChunkDigests() {
-		out.Write(d[:])
-	}
-	var chunk []byte
-	for i := range chunks {
-		chunk = keys.AppendChunk(chunk[:0], i)
-		out.Write(chunk)
-	}
-	return out.Flush()
 }
 
 // readAll reads exactly len(b) bytes, and returns an error if more follow.

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"bufio"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	service "github.com/lodge-mpc/lodge/services/multikey"
 )
@@ -31,55 +31,58 @@ const (
 	filesMode       = 0o600
 )
 
-// head identifies keys: their header and the digests of the chunks.
-type head struct {
-	header  []byte
-	digests [][32]byte
-}
-
 // checkHead returns an error unless h is the head of the record's keys. It runs before memory is
 // allocated for the keys. The error wraps ErrDigests, or is that of CheckHeader.
-func checkHead(c *service.Context, r *service.Record, h head) error {
+func checkHead(c *service.Context, r *service.Record, h keyset.Head) error {
 	switch {
-	case len(h.digests) != c.Chunks():
-		return fmt.Errorf("%w: %d chunks, want %d", ErrDigests, len(h.digests), c.Chunks())
-	case multikey.IDOf(h.header, h.digests) != r.Key:
+	case len(h.Digests) != c.Chunks():
+		return fmt.Errorf("%w: %d chunks, want %d", ErrDigests, len(h.Digests), c.Chunks())
+	case multikey.IDOf(h.Header, h.Digests) != r.Key:
 		return fmt.Errorf("%w: their identifier differs", ErrDigests)
 	}
-	return r.CheckHeader(c, h.header)
+	return r.CheckHeader(c, h.Header)
 }
 
-func (h *head) size() int64 { return int64(len(h.header) + 32*len(h.digests)) }
-
-func readHead(c *service.Context, in io.Reader) (h head, err error) {
-	h = head{make([]byte, multikey.HeaderSize), make([][32]byte, c.Chunks())}
-	if _, err := io.ReadFull(in, h.header); err != nil {
-		return h, err
-	}
-	for i := range h.digests {
-		if _, err := io.ReadFull(in, h.digests[i][:]); err != nil {
-			return h, err
-		}
-	}
-	return h, nil
+// reader reads stored keys.
+type reader struct {
+	keyset.Head
+	context *service.Context
+	in      *bufio.Reader
+	next    int
 }
 
-func (h *head) write(out io.Writer) error {
-	b := append([]byte(nil), h.header...)
-	for _, d := range h.digests {
-		b = append(b, d[:]...)
+// newReader reads the head of the record's keys, and checks it.
+func newReader(c *service.Context, r *service.Record, in io.Reader) (_ *reader, err error) {
+	x := &reader{context: c, in: bufio.NewReaderSize(in, 1<<20)}
+	if x.Head, err = keyset.ReadHead(x.in, multikey.HeaderSize, c.Chunks()); err != nil {
+		return nil, err
 	}
-	_, err := out.Write(b)
-	return err
+	return x, checkHead(c, r, x.Head)
+}
+
+// chunk returns the next chunk in new memory.
+func (x *reader) chunk() ([]byte, error) {
+	if x.next == len(x.Digests) {
+		return nil, io.EOF
+	}
+	b := make([]byte, x.context.ChunkSize(x.next))
+	if _, err := io.ReadFull(x.in, b); err != nil {
+		return nil, err
+	}
+	if err := checkChunk(x.context, x.Head, x.next, b); err != nil {
+		return nil, err
+	}
+	x.next++
+	return b, nil
 }
 
 // checkChunk returns an error unless chunk is chunk i. The error wraps ErrChunk.
-func checkChunk(c *service.Context, h *head, i int, chunk []byte) error {
-	if i < 0 || i >= len(h.digests) || len(chunk) != c.ChunkSize(i) {
+func checkChunk(c *service.Context, h keyset.Head, i int, chunk []byte) error {
+	if i < 0 || i >= len(h.Digests) || len(chunk) != c.ChunkSize(i) {
 		return fmt.Errorf("%w: chunk %d of %d bytes", ErrChunk, i, len(chunk))
 	}
-	if sha256.Sum256(chunk) != h.digests[i] {
-		return fmt.Errorf("%w: chunk %d has another digest", ErrChunk, i)
+	if err := h.Check(i, chunk); err != nil {
+		return fmt.Errorf("%w: %w", ErrChunk, err)
 	}
 	return nil
 }
@@ -170,30 +173,17 @@ func (d disk) whole(r *service.Record) bool {
 		return false
 	}
 	defer f.Close()
-	n, h, err := d.good(r, f)
-	return err == nil && n == len(h.digests)
+	x, err := d.good(r, f)
+	return err == nil && x.next == len(x.Digests)
 }
 
 // good reads the head of a file and counts the correct chunks from the beginning.
-func (d disk) good(r *service.Record, f io.Reader) (n int, h head, err error) {
-	in := bufio.NewReaderSize(f, 1<<20)
-	if h, err = readHead(d.context, in); err == nil {
-		err = checkHead(d.context, r, h)
+func (d disk) good(r *service.Record, f io.Reader) (*reader, error) {
+	x, err := newReader(d.context, r, f)
+	for more := err; more == nil; {
+		_, more = x.chunk()
 	}
-	if err != nil {
-		return 0, h, err
-	}
-	chunk := []byte{}
-	for i := range h.digests {
-		if size := d.context.ChunkSize(i); cap(chunk) < size {
-			chunk = make([]byte, size)
-		}
-		chunk = chunk[:d.context.ChunkSize(i)]
-		if _, err := io.ReadFull(in, chunk); err != nil || checkChunk(d.context, &h, i, chunk) != nil {
-			return i, h, nil
-		}
-	}
-	return len(h.digests), h, nil
+	return x, err
 }
 
 // tidy removes files of keys except those of wanted records, and returns the bytes of these. Files
@@ -232,8 +222,8 @@ type part struct {
 	disk
 	record *service.Record
 	file   *os.File
-	head   *head // nil until it is known
-	next   int   // the first missing chunk
+	head   *keyset.Head // nil until it is known
+	next   int          // the first missing chunk
 }
 
 // taken returns the size of the stored part of keys, in bytes.
@@ -256,8 +246,8 @@ func (d disk) open(r *service.Record) (*part, error) {
 		return nil, err
 	}
 	p := &part{disk: d, record: r, file: f}
-	if n, h, err := d.good(r, f); err == nil {
-		p.head, p.next = &h, n
+	if x, err := d.good(r, f); err == nil {
+		p.head, p.next = &x.Head, x.next
 	}
 	return p, p.cut()
 }
@@ -266,7 +256,7 @@ func (d disk) open(r *service.Record) (*part, error) {
 func (p *part) cut() error {
 	size := int64(0)
 	if p.head != nil {
-		size = p.head.size()
+		size = int64(len(p.head.Append(nil)))
 		for i := range p.next {
 			size += int64(p.context.ChunkSize(i))
 		}
@@ -279,11 +269,11 @@ func (p *part) cut() error {
 }
 
 // begin accepts the head that a party has sent.
-func (p *part) begin(h head) error {
+func (p *part) begin(h keyset.Head) error {
 	if err := checkHead(p.context, p.record, h); err != nil || p.head != nil {
 		return err
 	}
-	if err := h.write(p.file); err != nil {
+	if _, err := p.file.Write(h.Append(nil)); err != nil {
 		return errors.Join(err, p.cut())
 	}
 	p.head = &h
@@ -295,7 +285,7 @@ func (p *part) put(i int, chunk []byte) error {
 	if i != p.next {
 		return fmt.Errorf("%w: received chunk %d instead of %d", ErrChunk, i, p.next)
 	}
-	if err := checkChunk(p.context, p.head, i, chunk); err != nil {
+	if err := checkChunk(p.context, *p.head, i, chunk); err != nil {
 		return err
 	}
 	if _, err := p.file.Write(chunk); err != nil {
@@ -305,7 +295,7 @@ func (p *part) put(i int, chunk []byte) error {
 	return nil
 }
 
-func (p *part) done() bool { return p.head != nil && p.next == len(p.head.digests) }
+func (p *part) done() bool { return p.head != nil && p.next == len(p.head.Digests) }
 
 // close makes complete keys durable; incomplete keys are kept for the next attempt.
 func (p *part) close() error {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/lodge-mpc/lodge/engine/keyset"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	multikeyv1 "github.com/lodge-mpc/lodge/proto/lodge/multikey/v1"
 	"github.com/lodge-mpc/lodge/services/host/metrics"
@@ -313,9 +314,9 @@ func (r *Registry) from(ctx context.Context, peer int, p *part) error {
 	if err != nil {
 		return err
 	}
-	h, err := headOf(m)
+	h, err := keyset.HeadOf(m.GetHeader(), m.GetChunkDigests())
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrDigests, err)
 	}
 	if err := p.begin(h); err != nil {
 		return err
@@ -323,7 +324,7 @@ func (r *Registry) from(ctx context.Context, peer int, p *part) error {
 	for !p.done() {
 		m, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("%w: the stream ended after %d of %d chunks", ErrChunk, p.next, len(h.digests))
+			return fmt.Errorf("%w: the stream ended after %d of %d chunks", ErrChunk, p.next, len(h.Digests))
 		}
 		if err != nil {
 			return err
@@ -334,16 +335,4 @@ func (r *Registry) from(ctx context.Context, peer int, p *part) error {
 		idle.Reset(stall)
 	}
 	return nil
-}
-
-// headOf returns the head in a first response.
-func headOf(m *multikeyv1.GetPublishedResponse) (h head, err error) {
-	h.header = m.GetHeader()
-	for _, d := range m.GetChunkDigests() {
-		if len(d) != 32 {
-			return h, fmt.Errorf("%w: a digest of %d bytes", ErrDigests, len(d))
-		}
-		h.digests = append(h.digests, [32]byte(d))
-	}
-	return h, nil
 }

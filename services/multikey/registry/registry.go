@@ -6,7 +6,6 @@
 package registry
 
 import (
-	"bufio"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -258,22 +257,12 @@ func (r *Registry) usable(id multikey.KeyID) (Entry, error) {
 	return *e, nil
 }
 
-// reader reads stored keys.
-type reader struct {
-	head
-	owner   uint32
-	context *service.Context
-	file    io.Closer
-	in      *bufio.Reader
-	next    int
-}
-
 // open opens the keys with an identifier if they may be used. The error is that of Usable, or says
 // that the keys are damaged.
-func (r *Registry) open(id multikey.KeyID) (*reader, error) {
+func (r *Registry) open(id multikey.KeyID) (in *reader, owner uint32, done io.Closer, err error) {
 	e, err := r.usable(id)
 	if err != nil {
-		return nil, err
+		return nil, 0, nil, err
 	}
 	var f io.ReadCloser
 	if e.Place == r.Self {
@@ -282,47 +271,27 @@ func (r *Registry) open(id multikey.KeyID) (*reader, error) {
 		f, err = os.Open(r.disk.path(e.Record, keysSuffix))
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, nil, err
 	}
-	in := &reader{owner: e.Owner(), context: r.Context, file: f, in: bufio.NewReaderSize(f, 1<<20)}
-	if in.head, err = readHead(r.Context, in.in); err == nil {
-		err = checkHead(r.Context, e.Record, in.head)
+	if in, err = newReader(r.Context, e.Record, f); err != nil {
+		return nil, 0, nil, errors.Join(err, f.Close())
 	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return in, nil
-}
-
-// chunk returns the next chunk in new memory.
-func (in *reader) chunk() ([]byte, error) {
-	if in.next == len(in.digests) {
-		return nil, io.EOF
-	}
-	b := make([]byte, in.context.ChunkSize(in.next))
-	if _, err := io.ReadFull(in.in, b); err != nil {
-		return nil, err
-	}
-	if err := checkChunk(in.context, &in.head, in.next, b); err != nil {
-		return nil, err
-	}
-	in.next++
-	return b, nil
+	return in, e.Owner(), f, nil
 }
 
 // Load reads the keys with an identifier and checks every chunk. The error is that of Usable, or
 // says that the keys are damaged.
 func (r *Registry) Load(ctx context.Context, id multikey.KeyID) (*multikey.Keys, error) {
-	in, err := r.open(id)
+	in, owner, file, err := r.open(id)
 	if err != nil {
 		return nil, err
 	}
-	defer in.file.Close()
-	keys, err := r.Context.Receive(in.owner, in.header)
+	defer file.Close()
+	keys, err := r.Context.Receive(owner, in.Header)
 	if err != nil {
 		return nil, err
 	}
-	for i := range in.digests {
+	for i := range in.Digests {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

@@ -87,16 +87,12 @@ func (r *Registry) GetPublished(m *multikeyv1.GetPublishedRequest, stream multik
 	if m.GetFirst() > chunks {
 		return rpc.Errorf(rpc.Invalid, "", "chunk %d of %d", m.GetFirst(), chunks)
 	}
-	in, err := r.open(multikey.KeyID(m.GetKey()))
+	in, _, file, err := r.open(multikey.KeyID(m.GetKey()))
 	if err != nil {
 		return err
 	}
-	defer in.file.Close()
-	out := &multikeyv1.GetPublishedResponse{Header: in.header}
-	for i := range in.digests {
-		out.ChunkDigests = append(out.ChunkDigests, in.digests[i][:])
-	}
-	if err := stream.Send(out); err != nil {
+	defer file.Close()
+	if err := stream.Send(&multikeyv1.GetPublishedResponse{Header: in.Header, ChunkDigests: in.Slices()}); err != nil {
 		return err
 	}
 	last := chunks

@@ -66,8 +66,8 @@ type request struct {
 	scheme *gbfv.Scheme
 	client popk.ClientConfig
 	header *decryptionv1.DecryptShareHeader
-	caller string
-	auth   rpc.Auth
+	caller rpc.Principal
+	call   *job.Call
 
 	ciphertext, proof []byte
 }
@@ -83,33 +83,21 @@ func (s *Service) DecryptShare(stream decryptionv1.DecryptionService_DecryptShar
 
 func (s *Service) decryptShare(stream decryptionv1.DecryptionService_DecryptShareServer) error {
 	caller, _ := rpc.Caller(stream.Context())
-	var q *request
-	var call *job.Call
-	defer func() {
-		call.Release()
-		if q != nil {
-			q.keys.Release()
+	q, err := rpc.Receive(uploadTime, stream.Recv, func(m *decryptionv1.DecryptShareRequest) (*request, error) {
+		q, err := s.open(m.GetHeader(), caller)
+		if err == nil {
+			q.call, err = s.Sessions.Gate.AdmitCall(caller.Name, uint64(q.client.MemoryBytes()))
 		}
-	}()
-	err := rpc.Upload(uploadTime, stream.Recv, func(m *decryptionv1.DecryptShareRequest) (err error) {
-		if q == nil {
-			if q, err = s.open(m.GetHeader(), caller.Name); err != nil {
-				return err
-			}
-			q.auth = caller.Auth
-			if call, err = s.Sessions.Gate.AdmitCall(caller.Name, uint64(q.client.MemoryBytes())); err != nil {
-				return err
-			}
-		}
-		return q.add(m)
-	})
-	switch {
-	case err != nil:
-		return err
-	case q == nil:
-		return rpc.Errorf(rpc.Invalid, "send the header first", "no header")
+		return q, err
+	}, (*request).add)
+	if q != nil {
+		defer q.keys.Release()
+		defer q.call.Release()
 	}
-	if err := call.Compute(); err != nil {
+	if err != nil {
+		return err
+	}
+	if err := q.call.Compute(); err != nil {
 		return err
 	}
 	key, answer, err := s.answer(stream.Context(), q)
@@ -120,7 +108,7 @@ func (s *Service) decryptShare(stream decryptionv1.DecryptionService_DecryptShar
 }
 
 // open checks a header and loads the keys that it names.
-func (s *Service) open(h *decryptionv1.DecryptShareHeader, caller string) (*request, error) {
+func (s *Service) open(h *decryptionv1.DecryptShareHeader, caller rpc.Principal) (*request, error) {
 	//lodge:check decryption/header [drop=h == nil] [tests=./services/party] [run=TestDecryption]
 	//  [redundant=a request without a header names no quorum and is rejected for that] a request
 	//  without a header crashes the service
@@ -154,9 +142,9 @@ func (s *Service) open(h *decryptionv1.DecryptShareHeader, caller string) (*requ
 	//  [run=TestDecryption] a proof can be replayed in another context
 	q.client = popk.ClientConfig{
 		Scheme: q.scheme, Instance: instance, Key: q.keys.Public.Public, KeyHash: q.keys.PublicHash,
-		//lodge:check decryption/prover [swap=caller=>"client-a"] [tests=./services/party]
+		//lodge:check decryption/prover [swap=caller.Name=>"client-a"] [tests=./services/party]
 		//  [run=TestDecryption] a client can have another client's ciphertext decrypted
-		Prover: caller, Context: h.GetContext(), Workers: s.Ring.Workers(),
+		Prover: caller.Name, Context: h.GetContext(), Workers: s.Ring.Workers(),
 	}
 	return q, nil
 }
@@ -183,11 +171,15 @@ func (q *request) add(m *decryptionv1.DecryptShareRequest) error {
 
 // ledgerKey identifies the ring element that the key share multiplies.
 func (q *request) ledgerKey(doubled *gbfv.Ciphertext) ledger.LedgerKey {
-	quorum := make([]int, len(q.header.GetQuorum()))
-	for i, p := range q.header.GetQuorum() {
-		quorum[i] = int(p)
+	return ledgerKey(q.header.GetEpoch(), ddec.ClientKey(q.scheme, q.client.Instance, doubled), q.header.GetQuorum())
+}
+
+func ledgerKey(epoch uint64, digest [32]byte, quorum []uint32) ledger.LedgerKey {
+	k := ledger.LedgerKey{Epoch: epoch, Digest: digest}
+	for _, p := range quorum {
+		k.Quorum = append(k.Quorum, int(p))
 	}
-	return ledger.LedgerKey{Epoch: q.header.GetEpoch(), Digest: ddec.ClientKey(q.scheme, q.client.Instance, doubled), Quorum: quorum}
+	return k
 }
 
 // answer gives the one answer for a ciphertext, making it if there is none.
@@ -200,7 +192,7 @@ func (s *Service) answer(ctx context.Context, q *request) (key ledger.LedgerKey,
 		return key, nil, rpc.Errorf(rpc.Invalid, "prove the ciphertext under this epoch's key, with your own name and this context", "%v", err)
 	}
 	key = q.ledgerKey(doubled[0])
-	entry := audit.Entry{Event: audit.Decrypted, Actor: q.caller, Auth: audit.Auth(q.auth), Digest: key.Digest, Note: "answered",
+	entry := audit.Entry{Event: audit.Decrypted, Actor: q.caller.Name, Auth: audit.Auth(q.caller.Auth), Digest: key.Digest, Note: "answered",
 		Objects: []string{fmt.Sprintf("epoch/%d", key.Epoch)}}
 	release, err := s.Audit.Hold(entry)
 	//lodge:check decryption/audit-room tests=./services/party run=TestFullAuditDiskDecryption a full audit disk uses up the one decryption of a ciphertext
@@ -220,7 +212,7 @@ func (s *Service) answer(ctx context.Context, q *request) (key ledger.LedgerKey,
 	//lodge:check decryption/recorded [as=held, first, err := fresh, true, error(nil)]
 	//  [tests=./services/party] [run=TestDecryption] an answer leaves before it is recorded in the
 	//  ledger
-	held, first, err := s.Vault.RecordDecryption(key, q.caller, fresh) // gives what is held to the client that it went to
+	held, first, err := s.Vault.RecordDecryption(key, q.caller.Name, fresh) // gives what is held to the client that it went to
 	if err != nil {
 		return key, nil, vaulterr.RPC(err, "this decryption")
 	}
@@ -258,11 +250,7 @@ func (s *Service) GetDecryption(ctx context.Context, r *decryptionv1.GetDecrypti
 	if len(r.GetCiphertextDigest()) != 32 {
 		return nil, rpc.Errorf(rpc.Invalid, "", "a digest of %d bytes", len(r.GetCiphertextDigest()))
 	}
-	quorum := make([]int, len(r.GetQuorum()))
-	for i, p := range r.GetQuorum() {
-		quorum[i] = int(p)
-	}
-	e, err := s.Vault.Decryption(ledger.LedgerKey{Epoch: r.GetEpoch(), Digest: [32]byte(r.GetCiphertextDigest()), Quorum: quorum})
+	e, err := s.Vault.Decryption(ledgerKey(r.GetEpoch(), [32]byte(r.GetCiphertextDigest()), r.GetQuorum()))
 	if errors.Is(err, vaulterr.ErrNotFound) {
 		return &decryptionv1.GetDecryptionResponse{}, nil
 	}

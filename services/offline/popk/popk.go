@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lodge-mpc/lodge/engine/field"
@@ -43,8 +44,6 @@ const (
 	uploadTime     = 2 * time.Minute
 )
 
-var errNoHeader = rpc.Errorf(rpc.Invalid, "send the header first", "no header")
-
 // Service implements lodge.popk.v1.
 type Service struct {
 	popkv1.UnsafePopkServiceServer
@@ -69,7 +68,7 @@ func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader, usable func
 	caller, _ := rpc.Caller(ctx)
 	switch {
 	case h == nil:
-		return nil, errNoHeader
+		return nil, rpc.NoHeader
 	case len(h.GetContext()) > maxContext:
 		return nil, rpc.Errorf(rpc.TooLarge, "a context has at most 1024 bytes", "a context of %d bytes", len(h.GetContext()))
 	case h.GetCiphertexts() < 1 || h.GetCiphertexts() > maxCiphertexts:
@@ -105,53 +104,72 @@ func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader, usable func
 	}, nil
 }
 
+// request is an upload of a client.
+type request struct {
+	*protocol.ClientConfig
+	call               *job.Call
+	values             []byte // to prove
+	ciphertexts, proof []byte // to verify
+}
+
+// open is config, and admits the call.
+func (s *Service) open(ctx context.Context, h *popkv1.ProofHeader, usable func(uint64, string) (vaultkeys.Epoch, error)) (*request, error) {
+	c, err := s.config(ctx, h, usable)
+	if err != nil {
+		return nil, err
+	}
+	call, err := s.Sessions.Gate.AdmitCall(c.Prover, uint64(c.MemoryBytes()))
+	if err != nil {
+		return nil, err
+	}
+	return &request{ClientConfig: c, call: call}, nil
+}
+
+// close releases and erases the request. q may be nil.
+func (q *request) close() {
+	if q != nil {
+		q.call.Release()
+		clear(q.values[:cap(q.values)])
+	}
+}
+
 // Prove encrypts and proves a client's values. The client sends canonical field elements in the
 // order of the slots: all slots of the first ciphertext, then those of the next.
 func (s *Service) Prove(stream popkv1.PopkService_ProveServer) error {
-	var c *protocol.ClientConfig
-	var values []byte
-	var call *job.Call
-	defer func() {
-		call.Release()
-		clear(values[:cap(values)])
-	}()
-	err := rpc.Upload(uploadTime, stream.Recv, func(m *popkv1.ProveRequest) (err error) {
+	q, err := rpc.Receive(uploadTime, stream.Recv, func(m *popkv1.ProveRequest) (*request, error) {
+		q, err := s.open(stream.Context(), m.GetHeader(), s.ring.Epoch)
+		if err != nil {
+			clear(m.GetValues())
+			return nil, err
+		}
+		q.values = make([]byte, 0, q.Instance.U*q.Scheme.Slots()*q.Scheme.Field.Size())
+		return q, nil
+	}, func(q *request, m *popkv1.ProveRequest) error {
 		defer clear(m.GetValues())
-		if c == nil {
-			if c, err = s.config(stream.Context(), m.GetHeader(), s.ring.Epoch); err != nil {
-				return err
-			}
-			if call, err = s.Sessions.Gate.AdmitCall(c.Prover, uint64(c.MemoryBytes())); err != nil {
-				return err
-			}
-			values = make([]byte, 0, c.Instance.U*c.Scheme.Slots()*c.Scheme.Field.Size())
+		if len(q.values)+len(m.GetValues()) > cap(q.values) {
+			return rpc.Errorf(rpc.TooLarge, "", "%d ciphertexts take %d bytes of values", q.Instance.U, cap(q.values))
 		}
-		if len(values)+len(m.GetValues()) > cap(values) {
-			return rpc.Errorf(rpc.TooLarge, "", "%d ciphertexts take %d bytes of values", c.Instance.U, cap(values))
-		}
-		values = append(values, m.GetValues()...)
+		q.values = append(q.values, m.GetValues()...)
 		return nil
 	})
-	switch {
-	case err != nil:
-		return err
-	case c == nil:
-		return errNoHeader
-	}
-	if err := call.Compute(); err != nil {
-		return err
-	}
-	ciphertexts, proof, err := prove(stream.Context(), c, values)
+	defer q.close()
 	if err != nil {
 		return err
 	}
-	for at := 0; at < len(ciphertexts); at += chunk {
-		if err := stream.Send(&popkv1.ProveResponse{Ciphertexts: ciphertexts[at:min(at+chunk, len(ciphertexts))]}); err != nil {
+	if err := q.call.Compute(); err != nil {
+		return err
+	}
+	ciphertexts, proof, err := prove(stream.Context(), q.ClientConfig, q.values)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(ciphertexts, chunk) {
+		if err := stream.Send(&popkv1.ProveResponse{Ciphertexts: part}); err != nil {
 			return err
 		}
 	}
-	for at := 0; at < len(proof); at += chunk {
-		if err := stream.Send(&popkv1.ProveResponse{Proof: proof[at:min(at+chunk, len(proof))]}); err != nil {
+	for part := range slices.Chunk(proof, chunk) {
+		if err := stream.Send(&popkv1.ProveResponse{Proof: part}); err != nil {
 			return err
 		}
 	}
@@ -184,36 +202,24 @@ func prove(ctx context.Context, c *protocol.ClientConfig, values []byte) (cipher
 
 // Verify implements the service. The proof is the caller's own.
 func (s *Service) Verify(stream popkv1.PopkService_VerifyServer) error {
-	var c *protocol.ClientConfig
-	var ciphertexts, proof []byte
-	var call *job.Call
-	defer func() { call.Release() }()
-	err := rpc.Upload(uploadTime, stream.Recv, func(m *popkv1.VerifyRequest) (err error) {
-		if c == nil {
-			if c, err = s.config(stream.Context(), m.GetHeader(), s.ring.Held); err != nil {
-				return err
-			}
-			if call, err = s.Sessions.Gate.AdmitCall(c.Prover, uint64(c.MemoryBytes())); err != nil {
-				return err
-			}
-		}
-		ciphertexts, proof = append(ciphertexts, m.GetCiphertexts()...), append(proof, m.GetProof()...)
-		if len(ciphertexts) > c.CiphertextSize() || len(proof) > c.ProofSize() {
-			return rpc.Errorf(rpc.TooLarge, "", "ciphertexts have %d bytes and their proof %d", c.CiphertextSize(), c.ProofSize())
+	q, err := rpc.Receive(uploadTime, stream.Recv, func(m *popkv1.VerifyRequest) (*request, error) {
+		return s.open(stream.Context(), m.GetHeader(), s.ring.Held)
+	}, func(q *request, m *popkv1.VerifyRequest) error {
+		q.ciphertexts, q.proof = append(q.ciphertexts, m.GetCiphertexts()...), append(q.proof, m.GetProof()...)
+		if len(q.ciphertexts) > q.CiphertextSize() || len(q.proof) > q.ProofSize() {
+			return rpc.Errorf(rpc.TooLarge, "", "ciphertexts have %d bytes and their proof %d", q.CiphertextSize(), q.ProofSize())
 		}
 		return nil
 	})
-	switch {
-	case err != nil:
+	defer q.close()
+	if err != nil {
 		return err
-	case c == nil:
-		return errNoHeader
 	}
-	if err := call.Compute(); err != nil {
+	if err := q.call.Compute(); err != nil {
 		return err
 	}
 	answer := &popkv1.VerifyResponse{Accepted: true}
-	_, err = protocol.Verify(stream.Context(), *c, ciphertexts, proof)
+	_, err = protocol.Verify(stream.Context(), *q.ClientConfig, q.ciphertexts, q.proof)
 	s.Sessions.Metrics.Proofs(metrics.ProofClient, err == nil, 1)
 	if err != nil {
 		if ctx := stream.Context().Err(); ctx != nil {

@@ -18,6 +18,14 @@ import (
 // name is how the session appears in the records of MAC keys.
 func (r *run) name() string { return hex.EncodeToString(r.id[:]) }
 
+// opening begins the MAC check unless the session has been cancelled.
+func (r *run) opening() error {
+	if err := r.entry.Opens(); err != nil {
+		return err
+	}
+	return r.beginCheck()
+}
+
 // beginCheck records, for a stored MAC key, that this party is about to open its combinations of
 // the MAC check.
 func (r *run) beginCheck() error {

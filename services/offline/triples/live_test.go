@@ -320,6 +320,38 @@ func TestADrainKeepsTheMACKey(t *testing.T) {
 	}
 }
 
+// A client that cancels its job during the MAC check does not cost the MAC key, with or without
+// proved keys. The batch is erased when it is there.
+func TestACancelKeepsTheMACKey(t *testing.T) {
+	for _, security := range []string{params.Proved, params.Passive} {
+		t.Run(security, func(t *testing.T) {
+			n := newLive(t, security)
+			s := n.services[0]
+			spec, give := n.holds(nil, func(rs round.Session, result triple.Result) (round.Transition[triple.Result], error) {
+				return round.Map(verdict.Accept(rs, result.Digest), func(round.Digest) (triple.Result, error) { return result, nil }), nil
+			})
+			over, end := context.WithCancel(t.Context())
+			end() // the caller does not wait
+			_, err := s.Cancel(over, &jobv1.CancelRequest{Ref: spec.GetRef(), Reason: "a mistake"})
+			must(t, err)
+			if st := n.status(0, spec); job.Final(st.GetState()) {
+				t.Errorf("during its MAC check: %v", st)
+			}
+			give()
+			n.until("the end of the session", func() bool { return job.Final(n.status(0, spec).GetState()) })
+			if st := n.status(0, spec); st.GetState() != jobv1.JobState_JOB_STATE_CANCELLED {
+				t.Errorf("after its MAC check: %v", st)
+			}
+			if k := n.key(0); k.State != vaultkeys.MACActive || len(k.Checks) != 0 || k.Failed != 0 {
+				t.Errorf("%+v", k)
+			}
+			if _, _, err := s.whole().Deliver("r", "client", 0); err != nil {
+				t.Errorf("what there was: %v", err)
+			}
+		})
+	}
+}
+
 // A result that was erased before its activation says so, and not that it may come: nobody waits
 // for it.
 func TestActivationOfWhatIsErased(t *testing.T) {

@@ -37,6 +37,7 @@ type run struct {
 	// choose has Memory choose the block of matrices.
 	choose bool
 
+	entry  *session.Entry
 	age    uint64 // among the sessions that take turns
 	claim  *claim
 	keys   *keyring.Keys
@@ -100,7 +101,7 @@ func (r *run) Claim() (release func(), err error) {
 
 // Run implements session.Protocol.
 func (r *run) Run(ctx context.Context, s *session.Entry) (*session.Stored, error) {
-	r.age = r.turns.join()
+	r.entry, r.age = s, r.turns.join()
 	var err error
 	if r.keys, err = r.ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {
 		return nil, err
@@ -198,7 +199,7 @@ func (r *run) batch(rs round.Session, source *sample.Source) (round.Transition[t
 	return triple.Start(triple.Config{
 		Session: rs, Plan: r.plan, Scheme: r.scheme, Keys: r.keys.Public.Keys(r.scheme), Public: r.keys.Public.Public,
 		KeyHash: r.keys.PublicHash, Secret: r.keys.Secret, MAC: r.mac, Source: source.Sub("batch"), Workers: r.ring.Workers(),
-		Opening: r.beginCheck, Turn: r.turn, Evaluator: r.evaluators.For(evaluator.Under{
+		Opening: r.opening, Turn: r.turn, Evaluator: r.evaluators.For(evaluator.Under{
 			Scheme: r.scheme, Keys: r.keys.Public, KeysDigest: r.keys.Epoch.Digest, MACKey: r.mac.Ciphertext, Operand: r.mac.Operand,
 		}),
 	})

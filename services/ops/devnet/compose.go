@@ -17,9 +17,8 @@ var composeText string
 var composeTemplate = template.Must(template.New("compose").Parse(composeText))
 
 // Compose returns a cluster for Docker Compose with the given number of parties. The coordinator is
-// published at port on this machine, party i at port+1+i, and the consoles in the same order after the
-// last party. `lodge compose init` installs the
-// files of the containers.
+// published at port on this machine, party i at port+1+i, and the consoles in the same order after
+// the last party. `lodge compose init` installs the files of the containers.
 func Compose(parties, port int) ([]byte, error) {
 	if err := checkSize(parties, port, true); err != nil {
 		return nil, err

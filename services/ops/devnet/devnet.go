@@ -42,8 +42,8 @@ type Options struct {
 	NoSacrifice bool
 	// Metrics makes every party serve its metrics, on a free port.
 	Metrics bool
-	// Console makes every process serve a console: that of the coordinator at Port + Parties + 1, and
-	// that of party i at the i+1st port after it.
+	// Console makes every process serve a console: that of the coordinator at Port + Parties + 1,
+	// and that of party i at the i+1st port after it.
 	Console bool
 	// Multikey pins the context of multi-key ciphertexts, with this set and the standard common
 	// reference string.

@@ -23,18 +23,18 @@ const (
 // reportEvery is the longest interval between two requests for a peer's own status.
 const reportEvery = 30 * time.Second
 
-// Reports holds what this process last learnt about its peers. Methods are safe for concurrent use.
+// Reports holds the last state of each peer. Methods are safe for concurrent use.
 type Reports struct {
 	mu sync.Mutex
 	of map[string]report
 }
 
-// report is what this process last learnt about one peer.
+// report is the last state of one peer.
 type report struct {
 	up    bool
 	since time.Time                   // when up last changed; zero before the first poll
 	trip  time.Duration               // of the last poll that succeeded
-	self  *statusv1.GetStatusResponse // what the peer last said about itself
+	self  *statusv1.GetStatusResponse // last status that the peer sent
 	asked time.Time                   // when
 }
 
@@ -60,7 +60,7 @@ func (r *Reports) polled(name string, up bool, trip time.Duration) (ask bool) {
 	return ask
 }
 
-// said records what a peer says about itself.
+// said records the status that a peer sent.
 func (r *Reports) said(name string, self *statusv1.GetStatusResponse) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *Reports) said(name string, self *statusv1.GetStatusResponse) {
 	r.of[name] = p
 }
 
-// add adds what is known about the peer to a link.
+// add adds the last state of the peer to a link.
 func (r *Reports) add(out *statusv1.Link) {
 	if r == nil {
 		return

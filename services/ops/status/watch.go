@@ -49,7 +49,7 @@ type shared struct {
 	now, shape *statusv1.GetStatusResponse
 }
 
-// recent returns a recent status, and its lasting part. Neither may be changed.
+// recent returns a recent status, and its lasting part. Callers must not change them.
 func (s *Service) recent(detailed bool) (now, shape *statusv1.GetStatusResponse) {
 	w := &s.watched[0]
 	if detailed {

@@ -95,6 +95,7 @@ func (d *driver) outgoing(out []round.Outgoing, transcript round.Digest) []post 
 		}
 	}
 	for i := range posts {
+		// Tests sign a second version of a message: the machine does not know its envelope.
 		round.Expose(d.session, "envelope", &posts[i].envelope)
 	}
 	return posts

@@ -1,3 +1,4 @@
+// Package storetest runs PostgreSQL servers for tests of stores.
 package storetest
 
 import (
@@ -60,6 +61,13 @@ func NewPostgres(t testing.TB, settings ...string) *Server {
 	s := start(t, settings...)
 	t.Cleanup(s.remove)
 	return s
+}
+
+// Main runs a package's tests and then stops the shared server.
+func Main(m *testing.M) {
+	code := m.Run()
+	stopShared()
+	os.Exit(code)
 }
 
 func stopShared() {
@@ -360,4 +368,11 @@ func (s *Server) Freeze(t testing.TB) (thaw func()) {
 	}
 	signal(syscall.SIGSTOP)
 	return sync.OnceFunc(func() { signal(syscall.SIGCONT) })
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

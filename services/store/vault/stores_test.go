@@ -14,7 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m, store.OpenDir) }
+func TestMain(m *testing.M) { storetest.Main(m) }
 
 // The life of a vault in each store, started again after every step.
 func TestStores(t *testing.T) {

@@ -60,17 +60,14 @@ func ReadRecipient(file, out string) (hpke.PublicKey, error) {
 }
 
 // WriteSealed writes answers that are sealed to a recipient to the new file out, and reports them.
-func (r *OpenedReport) WriteSealed(cmd *cobra.Command, answers *threshold.AnswersFile, out string, asJSON bool) error {
+func (r *OpenedReport) WriteSealed(cmd *cobra.Command, answers *threshold.AnswersFile, out string) error {
 	err := WriteNewFile(out, 0o644, func(w io.Writer) error { _, err := answers.WriteTo(w); return err })
 	if err != nil {
 		return FromClient(err)
 	}
 	r.Sealed = out
-	return Write(cmd, asJSON, r, func(w io.Writer) error {
-		_, err = fmt.Fprintf(w, "%s: sealed answers of %s for %d messages, %s in %.1f s; `lodge decrypt open` opens them\n", out,
-			strings.Join(r.Quorums[0], " and "), answers.Messages, Size(float64(r.Bytes)), r.Seconds)
-		return err
-	})
+	return Print(cmd, r, "%s: sealed answers of %s for %d messages, %s in %.1f s; `lodge decrypt open` opens them\n", out,
+		strings.Join(r.Quorums[0], " and "), answers.Messages, Size(float64(r.Bytes)), r.Seconds)
 }
 
 // ReadAttester reads the private key of an attester.

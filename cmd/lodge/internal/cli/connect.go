@@ -27,12 +27,6 @@ import (
 // CallTime is the timeout of a unary call.
 const CallTime = 15 * time.Second
 
-// Connecting ends the help of every command that calls a process of a cluster.
-const Connecting = "--cluster, or else $" + ClusterVariable + ", names a directory that `lodge init` or `lodge dev` wrote. Without such a directory,\n" +
-	"name the roster, the client's certificate (its key has the same name with .key) and the authority of the servers'\n" +
-	"certificates. A server that accepts bearer tokens takes --token-file instead of the certificate; with --identity too,\n" +
-	"both are presented. Or name the configuration file of a client library with --client, which contains all of this."
-
 // ClusterVariable is the environment variable that names the cluster's directory if --cluster does
 // not.
 const ClusterVariable = "LODGE_CLUSTER"
@@ -41,8 +35,7 @@ const ClusterVariable = "LODGE_CLUSTER"
 const DevDir = "lodge-dev"
 
 // ClusterUsage is the usage text of --cluster.
-const ClusterUsage = "directory of the cluster, for files that are not named (default: $" + ClusterVariable + ",\n" +
-	"or this directory, or its subdirectory " + DevDir + " if that contains a cluster)"
+const ClusterUsage = "directory of the cluster, for files that are not named (default: $" + ClusterVariable + ", or this directory, or its subdirectory " + DevDir + " if that contains a cluster)"
 
 // ClusterDir returns the directory of the cluster. The flag may be empty.
 func ClusterDir(flag string) string {
@@ -57,12 +50,10 @@ func ClusterDir(flag string) string {
 	return "."
 }
 
-// Operator holds the flags that say how a command connects to the processes of a cluster, and
-// whether it writes JSON.
+// Operator holds the flags that say how a command connects to the processes of a cluster.
 type Operator struct {
 	Cluster, Roster, identity, ca, token, Client string
 	Party                                        string // name or index; empty: the coordinator
-	JSON                                         bool
 }
 
 // Flags adds the connection flags to cmd and its subcommands.
@@ -71,11 +62,11 @@ func (o *Operator) Flags(cmd *cobra.Command) {
 	f.StringVar(&o.Cluster, "cluster", "", ClusterUsage)
 	f.StringVar(&o.Client, "client", "", "configuration of the client, as in CLUSTER/clients, instead of the files below")
 	f.StringVar(&o.Roster, "roster", "", "roster (default CLUSTER/roster.yaml)")
-	f.StringVar(&o.identity, "identity", "", "the client's certificate; its key is in the same directory (default CLUSTER/clients/"+devnet.Operator+".pem,\n"+
+	f.StringVar(&o.identity, "identity", "", "the client's certificate; its key is in the same directory (default CLUSTER/clients/"+devnet.Operator+".pem, "+
 		"and for a party the certificate of its own client, CLUSTER/clients/client-PARTY.pem)")
 	f.StringVar(&o.ca, "ca", "", "authority that signed the servers' certificates (default CLUSTER/ca.pem)")
 	f.StringVar(&o.token, "token-file", "", "file with a bearer token; it is read again for every call")
-	f.BoolVar(&o.JSON, "json", false, "write JSON")
+	f.Bool("json", false, "write JSON")
 }
 
 // PartyFlag adds the flag that selects a party.

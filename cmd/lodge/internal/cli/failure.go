@@ -57,11 +57,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string) error {
 		return out.release()
 	}
 	err = &finding{Typed(err), err}
-	asked := slices.Contains(args, "--json") // the flags may not have been parsed
-	if f := cmd.Flags().Lookup("json"); f != nil && f.Value.String() == "true" {
-		asked = true
-	}
-	if asked {
+	if slices.Contains(args, "--json") || JSON(cmd) { // the flags may not have been parsed
 		return errors.Join(err, out.Fail(err))
 	}
 	return errors.Join(err, out.release())

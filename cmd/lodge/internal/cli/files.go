@@ -9,9 +9,9 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// CheckNewFile returns an error if the file exists.
+// CheckNewFile returns an error if the file exists. An empty path is standard output.
 func CheckNewFile(path string) error {
-	if _, err := os.Lstat(path); err == nil {
+	if _, err := os.Lstat(path); path != "" && err == nil {
 		return rpc.Errorf(rpc.Conflict, "name a new file", "%s exists", path)
 	}
 	return nil
@@ -32,6 +32,24 @@ func WriteNewFile(path string, mode os.FileMode, write func(io.Writer) error) er
 		return errors.Join(err, os.Remove(path))
 	}
 	return nil
+}
+
+// SaveStream creates a file with the chunks of a stream, of which first is already received.
+func SaveStream[R interface{ GetChunk() []byte }](path string, first R, receive func() (R, error)) error {
+	return WriteNewFile(path, 0o644, func(w io.Writer) error {
+		for r := first; ; {
+			_, err := w.Write(r.GetChunk())
+			if err == nil {
+				r, err = receive()
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+	})
 }
 
 func Exists(path string) bool {

@@ -19,8 +19,13 @@ func AcceptFormerFlags(cmd *cobra.Command) {
 	})
 }
 
-// Former returns a hidden copy of cmd under a former name. It will be removed in the next release.
-func Former(cmd *cobra.Command, use string) *cobra.Command {
-	cmd.Use, cmd.Hidden = use, true
+// former annotates a command under a former name with the path of the present command below root,
+// whose help page it shares.
+const former = "former"
+
+// Former hides cmd, which has a former name. present is the path of the command that replaces it.
+// It will be removed in the next release.
+func Former(cmd *cobra.Command, present string) *cobra.Command {
+	cmd.Hidden, cmd.Annotations = true, map[string]string{former: present}
 	return cmd
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/bgv"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/multikey"
+	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
@@ -41,27 +41,31 @@ func CheckQuorum(k *threshold.Key, quorum, holders []uint32, names []string) err
 	return nil
 }
 
-// PassiveText states the security of threshold keys. It begins every help text about them.
-const PassiveText = "Threshold keys are secure against parties that follow the protocols: a majority of the holders must be honest when the\n" +
-	"keys are made, and at most T of the T+1 that decrypt may collude. Parties reject them unless their operators have set\n" +
-	"allow_passive_threshold. docs/guides/threshold.md describes the details.\n" +
-	"\n"
-
 // holders connects to all parties as the client that the flags select.
 func (o *Operator) holders() (*threshold.Client, error) {
-	p, err := o.Places()
+	c, _, err := o.Configuration()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.Credentials(); err != nil { // reports a missing file like the other commands
-		return nil, err
+	x, err := threshold.Dial(c)
+	return x, FromClient(err)
+}
+
+// Configuration returns the configuration of a client library that the flags select, and the
+// roster.
+func (o *Operator) Configuration() (c lodge.Config, r *config.Roster, err error) {
+	p, err := o.Places()
+	if err != nil {
+		return c, nil, err
 	}
-	c := lodge.Config{TLS: lodge.TLS{Certificate: p.Files.Certificate, Key: p.Files.Key, CA: p.Files.CA}}
+	if _, err := p.Credentials(); err != nil { // reports a missing file like the other commands
+		return c, nil, err
+	}
+	c.TLS = lodge.TLS{Certificate: p.Files.Certificate, Key: p.Files.Key, CA: p.Files.CA}
 	for _, m := range p.Roster.Parties {
 		c.Parties = append(c.Parties, lodge.Server{Name: m.Name, Address: m.Address, Identity: m.Identity, TokenFile: p.Tokens[m.Identity]})
 	}
-	x, err := threshold.Dial(c)
-	return x, FromClient(err)
+	return c, p.Roster, nil
 }
 
 // WithHolders connects to all parties and calls f.
@@ -221,11 +225,4 @@ func CompleteList(cmd *cobra.Command, flag string, parties func() []string) {
 	if err != nil {
 		panic(err) // the flag exists
 	}
-}
-
-func CheckTimeout(timeout time.Duration) error {
-	if timeout < 0 {
-		return Invalid("write a duration such as 10m", "--timeout %s", timeout)
-	}
-	return nil
 }

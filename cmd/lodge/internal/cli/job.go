@@ -15,28 +15,16 @@ import (
 // maxReason is the largest number of characters of a reason in a table.
 const maxReason = 72
 
-// StateName returns the name of a state in flags, tables and JSON.
-func StateName(s jobv1.JobState) string {
-	return strings.ToLower(strings.TrimPrefix(s.String(), "JOB_STATE_"))
-}
-
 // PrintJobs writes a table of jobs.
 func PrintJobs(w io.Writer, jobs []*coordinatorv1.Job, now time.Time) error {
-	if len(jobs) == 0 {
-		_, err := fmt.Fprintln(w, "no jobs")
-		return err
-	}
-	t := NewTable(w)
-	fmt.Fprintln(t, "ID\tKIND\tFIELD\tSTATE\tAGE\tPROGRESS\tREASON")
-	for _, j := range jobs {
+	return PrintTable(w, "no jobs", "ID\tKIND\tFIELD\tSTATE\tAGE\tPROGRESS\tREASON", jobs, func(j *coordinatorv1.Job) []any {
 		reason := []rune(OneLine(j.GetReason()))
 		if len(reason) > maxReason {
 			reason = append(reason[:maxReason-1], '…')
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", j.GetId(), job.KindName(j.GetRequest().GetKind()), OrDash(j.GetRequest().GetField()),
-			StateName(j.GetState()), now.Sub(j.GetCreated().AsTime()).Round(time.Second), achieved(j), OrDash(string(reason)))
-	}
-	return t.Flush()
+		return []any{j.GetId(), job.KindName(j.GetRequest().GetKind()), j.GetRequest().GetField(), Word(j.GetState()),
+			now.Sub(j.GetCreated().AsTime()).Round(time.Second), achieved(j), string(reason)}
+	})
 }
 
 // achieved describes the progress of a job: the result, or the round of the slowest party.
@@ -89,7 +77,7 @@ func printJob(w io.Writer, j *coordinatorv1.Job, now time.Time) error {
 	}
 	q := j.GetRequest()
 	line("job", "%s", j.GetId())
-	line("state", "%s", StateName(j.GetState()))
+	line("state", "%s", Word(j.GetState()))
 	if j.GetFailure() == nil { // otherwise it is part of the failure
 		line("reason", "%s", j.GetReason())
 	}
@@ -202,30 +190,27 @@ func printParties(w io.Writer, j *coordinatorv1.Job) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	t := NewTable(w)
-	fmt.Fprintln(t, "PARTY\tNAME\tSTATE\tROUND\tWAITS FOR\tSENT\tRECEIVED\tMEMORY\tENDED BY")
-	for _, p := range j.GetParties() {
+	return PrintTable(w, "", "PARTY\tNAME\tSTATE\tROUND\tWAITS FOR\tSENT\tRECEIVED\tMEMORY\tENDED BY", j.GetParties(), func(p *coordinatorv1.PartyProgress) []any {
 		s := p.GetStatus()
 		g := s.GetProgress()
-		state := StateName(s.GetState())
+		state := Word(s.GetState())
 		if s == nil {
-			state = "-"
+			state = "-" // and perhaps "(away)"
 		}
 		if !p.GetReachable() {
 			state += " (away)"
 		}
-		waits := "-"
+		waits := ""
 		if !job.Final(s.GetState()) && len(g.GetWaitingFor()) > 0 {
 			waits = strings.Trim(fmt.Sprint(g.GetWaitingFor()), "[]")
 		}
-		memory := "-"
+		memory := ""
 		if s.GetPeakRssBytes() > 0 {
 			memory = Size(float64(s.GetPeakRssBytes()))
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.GetParty(), p.GetName(), state, place(g), waits,
-			Size(float64(g.GetSentBytes())), Size(float64(g.GetReceivedBytes())), memory, OrDash(accusation(s.GetFailure())))
-	}
-	return t.Flush()
+		return []any{p.GetParty(), p.GetName(), state, place(g), waits, Size(float64(g.GetSentBytes())), Size(float64(g.GetReceivedBytes())),
+			memory, accusation(s.GetFailure())}
+	})
 }
 
 // accusation describes how a party's session ended.
@@ -317,17 +302,13 @@ type JobList struct {
 }
 
 func ListJSON(r *coordinatorv1.ListJobsResponse) JobList {
-	list := JobList{Jobs: []JobRecord{}, Next: r.GetNext()}
-	for _, j := range r.GetJobs() {
-		list.Jobs = append(list.Jobs, JobJSON(j))
-	}
-	return list
+	return JobList{Jobs: Each(r.GetJobs(), JobJSON), Next: r.GetNext()}
 }
 
 func JobJSON(j *coordinatorv1.Job) JobRecord {
 	q := j.GetRequest()
 	r := JobRecord{
-		ID: j.GetId(), State: StateName(j.GetState()), Reason: j.GetReason(), Kind: job.KindName(q.GetKind()), Purpose: job.PurposeName(q.GetPurpose()),
+		ID: j.GetId(), State: Word(j.GetState()), Reason: j.GetReason(), Kind: job.KindName(q.GetKind()), Purpose: job.PurposeName(q.GetPurpose()),
 		Params: q.GetParams(), Field: q.GetField(), Dim: q.GetDim(), NoSacrifice: q.GetNoSacrifice(), Count: q.GetCount(), Tenant: q.GetTenant(),
 		Timeout: q.GetTimeout().AsDuration().Seconds(), Epoch: j.GetEpoch(), Batch: j.GetBatchId(), Digest: hex.EncodeToString(j.GetDigest()),
 		Attempt: j.GetOrdinal(), SubmittedBy: j.GetSubmittedBy(), Created: Time(j.GetCreated()), Started: Time(j.GetStarted()),
@@ -350,7 +331,7 @@ func JobJSON(j *coordinatorv1.Job) JobRecord {
 			Rounds: s.GetRounds(), KeygenSecurity: s.GetKeygenSecurity(), Failure: failureJSON(s.GetFailure()),
 		}
 		if s != nil {
-			x.State = StateName(s.GetState())
+			x.State = Word(s.GetState())
 		}
 		r.Parties = append(r.Parties, x)
 	}

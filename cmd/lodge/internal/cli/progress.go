@@ -8,9 +8,9 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 )
 
-// ProgressOf returns the progress line of a command, which is silent if the result is JSON.
-func ProgressOf(cmd *cobra.Command, asJSON bool) *terminal.Progress {
-	if asJSON {
+// ProgressOf returns the progress line of a command, which is silent with --json.
+func ProgressOf(cmd *cobra.Command) *terminal.Progress {
+	if JSON(cmd) {
 		return terminal.NewProgress(io.Discard)
 	}
 	return terminal.NewProgress(cmd.ErrOrStderr())

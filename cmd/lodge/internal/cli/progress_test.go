@@ -12,11 +12,13 @@ func TestProgressOf(t *testing.T) {
 	var out bytes.Buffer
 	cmd := &cobra.Command{}
 	cmd.SetErr(&out)
-	ProgressOf(cmd, true).Say("x")
+	asJSON := cmd.Flags().Bool("json", true, "")
+	ProgressOf(cmd).Say("x")
 	if out.Len() > 0 {
 		t.Errorf("progress of a command that writes JSON: %q", out.String())
 	}
-	if ProgressOf(cmd, false).Say("x"); out.Len() == 0 {
+	*asJSON = false
+	if ProgressOf(cmd).Say("x"); out.Len() == 0 {
 		t.Error("no progress is shown")
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
@@ -148,7 +149,7 @@ func (s *Submission) one(r *coordinatorv1.JobRequest) (*coordinatorv1.Job, error
 func (s *Submission) Written() error {
 	out := s.cmd.OutOrStdout()
 	switch {
-	case !s.JSON:
+	case !JSON(s.cmd):
 		for _, j := range s.Jobs {
 			if _, err := fmt.Fprintln(out, j.GetId()); err != nil {
 				return err
@@ -168,7 +169,7 @@ func (s *Submission) Wait() error {
 	defer p.Done()
 	made, failed, err := s.watchAll(p)
 	p.Done()
-	if s.JSON {
+	if JSON(s.cmd) {
 		Hold(s.cmd)
 		return errors.Join(s.Written(), cmp.Or(err, failed))
 	}
@@ -190,14 +191,14 @@ func (s *Submission) Wait() error {
 // failure, and err is an error of the watching itself.
 func (s *Submission) watchAll(p *terminal.Progress) (made uint64, failed, err error) {
 	for i, said := 0, 0; i < len(s.Jobs); i++ {
-		for ; said < len(s.Jobs) && !s.JSON; said++ {
+		for ; said < len(s.Jobs) && !JSON(s.cmd); said++ {
 			fmt.Fprintln(s.cmd.ErrOrStderr(), "submitted", s.Jobs[said].GetId())
 		}
 		if p.Prefix = ""; len(s.Jobs) > 1 {
 			p.Prefix = fmt.Sprintf("job %d of %d, ", i+1, len(s.Jobs))
 		}
 		err := s.c.UntilOver(s.cmd.Context(), p, s.Jobs[i].GetId(), true, func(j *coordinatorv1.Job) error {
-			if s.Jobs[i] = j; !s.JSON {
+			if s.Jobs[i] = j; !JSON(s.cmd) {
 				p.Job(j)
 			}
 			return nil
@@ -231,10 +232,21 @@ type JobOptions struct {
 	Wait, DryRun, NoSacrifice bool
 }
 
-// RunFlags adds the flags of commands that submit jobs for threshold keys.
+// RunFlags adds the flags of all commands that submit jobs.
 func (q *JobOptions) RunFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.DurationVar(&q.Timeout, "timeout", 0, "end the job this long after its submission, even if it is still queued (default: the coordinator's limit for an attempt)")
 	f.StringVar(&q.Key, "idempotency-key", "", "repeating a submission with the same key returns the same jobs")
-	f.BoolVar(&q.Wait, "wait", false, "watch until it ends; fail unless it completes")
+	f.BoolVar(&q.Wait, "wait", false, "watch the jobs until they end; fail unless all complete")
+}
+
+// SetTimeout sets the timeout of a job to that of the flags.
+func (q *JobOptions) SetTimeout(r *coordinatorv1.JobRequest) error {
+	if q.Timeout < 0 {
+		return Invalid("write a duration such as 10m", "--timeout %s", q.Timeout)
+	}
+	if q.Timeout > 0 {
+		r.Timeout = durationpb.New(q.Timeout)
+	}
+	return nil
 }

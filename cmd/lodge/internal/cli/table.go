@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -13,13 +14,54 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 )
 
-// Write writes the outcome of a command to its output: record as JSON if asJSON is set, and
-// otherwise what text writes.
-func Write(cmd *cobra.Command, asJSON bool, record any, text func(w io.Writer) error) error {
-	if asJSON {
+// JSON reports whether the command has the flag --json, and it is set.
+func JSON(cmd *cobra.Command) bool {
+	f := cmd.Flags().Lookup("json")
+	return f != nil && f.Value.String() == "true"
+}
+
+// Write writes the outcome of a command to its output: record with --json, and otherwise the output
+// of text.
+func Write(cmd *cobra.Command, record any, text func(w io.Writer) error) error {
+	if JSON(cmd) {
 		return WriteJSON(cmd.OutOrStdout(), record)
 	}
 	return text(cmd.OutOrStdout())
+}
+
+// Print is like Write for a text on one line, or a few.
+func Print(cmd *cobra.Command, record any, format string, args ...any) error {
+	return Write(cmd, record, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, format, args...)
+		return err
+	})
+}
+
+// PrintTable writes a table with a row for each element of list. Headings are separated by tabs. An
+// empty list writes the text empty instead, if there is one. Row says how cells are written.
+func PrintTable[T any](w io.Writer, empty, headings string, list []T, row func(T) []any) error {
+	if len(list) == 0 && empty != "" {
+		_, err := fmt.Fprintln(w, empty)
+		return err
+	}
+	t := NewTable(w)
+	fmt.Fprintln(t, headings)
+	for _, x := range list {
+		t.Row(row(x)...)
+	}
+	return t.Flush()
+}
+
+// Row adds a row. It makes cells safe for a terminal. An empty cell becomes a dash, and a bool yes
+// or no.
+func (t *Table) Row(cells ...any) {
+	for i, c := range cells {
+		if yes, ok := c.(bool); ok {
+			c = map[bool]string{true: "yes", false: "no"}[yes]
+		}
+		cells[i] = OrDash(OneLine(fmt.Sprint(c)))
+	}
+	fmt.Fprintf(t, strings.Repeat("\t%s", len(cells))[1:]+"\n", cells...)
 }
 
 // Table aligns lines of tab-separated cells in columns. An empty line ends a table, and the next

@@ -70,7 +70,8 @@ func TestWrite(t *testing.T) {
 		var out bytes.Buffer
 		cmd := &cobra.Command{}
 		cmd.SetOut(&out)
-		err := Write(cmd, asJSON, map[string]int{"a": 1}, func(w io.Writer) error { _, err := fmt.Fprintln(w, "text"); return err })
+		cmd.Flags().Bool("json", asJSON, "")
+		err := Write(cmd, map[string]int{"a": 1}, func(w io.Writer) error { _, err := fmt.Fprintln(w, "text"); return err })
 		if err != nil || out.String() != want {
 			t.Errorf("JSON %t: %v: %q", asJSON, err, out.String())
 		}

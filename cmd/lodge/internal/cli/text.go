@@ -25,3 +25,12 @@ func Time(t *timestamppb.Timestamp) string {
 	}
 	return t.AsTime().Format(time.RFC3339Nano)
 }
+
+// Each returns f of each element. The result is never nil, so that its JSON is a list.
+func Each[T, R any](list []T, f func(T) R) []R {
+	out := make([]R, len(list))
+	for i, x := range list {
+		out[i] = f(x)
+	}
+	return out
+}

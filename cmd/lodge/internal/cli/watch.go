@@ -22,7 +22,7 @@ const LostTime = 30 * time.Second
 
 // Write writes the details of a job as text or JSON.
 func (o *Operator) Write(cmd *cobra.Command, j *coordinatorv1.Job) error {
-	return Write(cmd, o.JSON, JobJSON(j), func(w io.Writer) error { return printJob(w, j, time.Now()) })
+	return Write(cmd, JobJSON(j), func(w io.Writer) error { return printJob(w, j, time.Now()) })
 }
 
 // UntilOver calls each with every new state of a job until it has ended. If known is true, or once

@@ -2,6 +2,9 @@
 package command
 
 import (
+	"embed"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
@@ -16,6 +19,20 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/try"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/tuples"
 )
+
+//go:embed help/*.md
+var help embed.FS
+
+// pages returns the help pages of all rooms.
+func pages() string {
+	var all strings.Builder
+	files, _ := help.ReadDir("help") // embedded files can always be read
+	for _, f := range files {
+		text, _ := help.ReadFile("help/" + f.Name())
+		all.Write(append(text, '\n'))
+	}
+	return all.String()
+}
 
 // Root returns `lodge` with the commands of all rooms. A command that fails returns an error, which
 // main prints once.
@@ -34,7 +51,7 @@ func Root() *cobra.Command {
 	} {
 		register(root)
 	}
-	cli.AddExamples(root)
+	cli.Describe(root, pages())
 	cli.Strict(root)
 	return root
 }

@@ -3,11 +3,8 @@ package conduct
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"strings"
 	"time"
 
@@ -20,12 +17,7 @@ import (
 
 // accusationsCommand returns `lodge accusations`.
 func accusationsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "accusations",
-		Short: "List and verify a party's accusations of others, and lift their effect",
-		Long: "A party keeps evidence of every cheat that it can prove, and counts failures for which no party can be blamed. It\n" +
-			"excludes a convicted party and stops generation after too many failures, until its operator intervenes.",
-	}
+	cmd := cli.Command("accusations", nil)
 	cmd.AddCommand(accusationsVerifyCommand())
 	for _, sub := range []func(*cli.Operator) *cobra.Command{
 		accusationsListCommand, accusationsShowCommand, accusationsExportCommand,
@@ -33,7 +25,6 @@ func accusationsCommand() *cobra.Command {
 	} {
 		o := &cli.Operator{}
 		c := sub(o)
-		c.Long = strings.TrimSpace(c.Long + "\n\n" + cli.Connecting)
 		o.Flags(c)
 		o.PartyFlag(c, "the party, by name or index")
 		cmd.AddCommand(c)
@@ -155,34 +146,20 @@ func holds(c *cli.Party, ctx context.Context) (h held, err error) {
 }
 
 func accusationsListCommand(o *cli.Operator) *cobra.Command {
-	return &cobra.Command{
-		Use:   "list --party PARTY",
-		Short: "List a party's accusations and its failures without blame; needs the permission status",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-				h, err := holds(c, ctx)
-				if err != nil {
-					return err
-				}
-				if o.JSON {
-					list := struct {
-						Accusations []accusationRecord `json:"accusations"`
-						Failures    []unnamedRecord    `json:"failures"`
-						Standing    standingRecord     `json:"standing"`
-					}{[]accusationRecord{}, []unnamedRecord{}, standingJSON(h.standing)}
-					for _, a := range h.accusations {
-						list.Accusations = append(list.Accusations, accusationJSON(a))
-					}
-					for _, f := range h.failures {
-						list.Failures = append(list.Failures, unnamedJSON(f))
-					}
-					return cli.WriteJSON(cmd.OutOrStdout(), list)
-				}
-				return printHeld(cmd.OutOrStdout(), h, time.Now())
-			})
-		},
-	}
+	return cli.Command("list", func(cmd *cobra.Command, _ []string) error {
+		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+			h, err := holds(c, ctx)
+			if err != nil {
+				return err
+			}
+			list := struct {
+				Accusations []accusationRecord `json:"accusations"`
+				Failures    []unnamedRecord    `json:"failures"`
+				Standing    standingRecord     `json:"standing"`
+			}{cli.Each(h.accusations, accusationJSON), cli.Each(h.failures, unnamedJSON), standingJSON(h.standing)}
+			return cli.Write(cmd, list, func(w io.Writer) error { return printHeld(w, h, time.Now()) })
+		})
+	})
 }
 
 func printHeld(w io.Writer, h held, now time.Time) error {
@@ -225,17 +202,10 @@ func printHeld(w io.Writer, h held, now time.Time) error {
 }
 
 func printUnnamed(w io.Writer, list []*accusationsv1.Failure, now time.Time) error {
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "FAILURE\tSESSION\tEPOCH\tCHECK\tSUSPECTS\tAGE\tCLEARED\tREASON")
-	for _, f := range list {
-		cleared := "no"
-		if f.GetCleared() {
-			cleared = "yes"
-		}
-		fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\n", f.GetSequence(), f.GetSession(), f.GetEpoch(), f.GetCheck(), strings.Join(f.GetSuspects(), ","),
-			now.Sub(f.GetWhen().AsTime()).Round(time.Second), cleared, cli.OneLine(f.GetReason()))
-	}
-	return t.Flush()
+	return cli.PrintTable(w, "", "FAILURE\tSESSION\tEPOCH\tCHECK\tSUSPECTS\tAGE\tCLEARED\tREASON", list, func(f *accusationsv1.Failure) []any {
+		return []any{f.GetSequence(), f.GetSession(), f.GetEpoch(), f.GetCheck(), strings.Join(f.GetSuspects(), ","),
+			now.Sub(f.GetWhen().AsTime()).Round(time.Second), f.GetCleared(), f.GetReason()}
+	})
 }
 
 func completeAccusations(o *cli.Operator) []string {
@@ -263,21 +233,15 @@ func accusation(c *cli.Party, ctx context.Context, id string) (*accusationsv1.Ac
 }
 
 func accusationsShowCommand(o *cli.Operator) *cobra.Command {
-	return &cobra.Command{
-		Use:               "show ID --party PARTY",
-		Short:             "Show an accusation of a party; needs the permission status",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeAccusations(o) }),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-				a, err := accusation(c, ctx, args[0])
-				if err != nil {
-					return err
-				}
-				return cli.Write(cmd, o.JSON, accusationJSON(a), func(w io.Writer) error { return printAccusation(w, a) })
-			})
-		},
-	}
+	return cli.Command("show", func(cmd *cobra.Command, args []string) error {
+		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+			a, err := accusation(c, ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return cli.Write(cmd, accusationJSON(a), func(w io.Writer) error { return printAccusation(w, a) })
+		})
+	}, func() []string { return completeAccusations(o) })
 }
 
 func printAccusation(w io.Writer, a *accusationsv1.Accusation) error {
@@ -306,33 +270,21 @@ func printAccusation(w io.Writer, a *accusationsv1.Accusation) error {
 
 func accusationsExportCommand(o *cli.Operator) *cobra.Command {
 	var out string
-	cmd := &cobra.Command{
-		Use:   "export ID --party PARTY --out FILE",
-		Short: "Write the evidence of an accusation to a new file, which anyone with the roster can verify",
-		Long: "Write the evidence of an accusation to a new file. This needs the permission status. The file contains no secrets: it\n" +
-			"holds messages that the accused party has signed, and the data that shows why they break the protocol.\n" +
-			"`lodge accusations verify` checks it on any machine.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeAccusations(o) }),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := o.DialParty()
-			if err != nil {
-				return err
-			}
-			defer c.Conn.Close()
-			a, err := fetchEvidence(c, cmd.Context(), args[0], out)
-			if err != nil {
-				return c.Explain(err)
-			}
-			return cli.Write(cmd, o.JSON, struct {
-				accusationRecord
-				File string `json:"file"`
-			}{accusationJSON(a), out}, func(w io.Writer) error {
-				_, err = fmt.Fprintf(w, "%s has the %d bytes that prove the cheat of %s\n", out, a.GetSize(), a.GetCulprit())
-				return err
-			})
-		},
-	}
+	cmd := cli.Command("export", func(cmd *cobra.Command, args []string) error {
+		c, err := o.DialParty()
+		if err != nil {
+			return err
+		}
+		defer c.Conn.Close()
+		a, err := fetchEvidence(c, cmd.Context(), args[0], out)
+		if err != nil {
+			return c.Explain(err)
+		}
+		return cli.Print(cmd, struct {
+			accusationRecord
+			File string `json:"file"`
+		}{accusationJSON(a), out}, "%s has the %d bytes that prove the cheat of %s\n", out, a.GetSize(), a.GetCulprit())
+	}, func() []string { return completeAccusations(o) })
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
@@ -348,23 +300,8 @@ func fetchEvidence(c *cli.Party, ctx context.Context, id, out string) (*accusati
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		return nil, rpc.Errorf(rpc.Conflict, "name a new file", "%s exists", out)
-	}
-	if err != nil {
+	if err := cli.SaveStream(out, first, stream.Recv); err != nil {
 		return nil, err
-	}
-	for r := first; err == nil; {
-		if _, err = f.Write(r.GetChunk()); err == nil {
-			r, err = stream.Recv()
-		}
-	}
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, errors.Join(err, os.Remove(out))
 	}
 	return first.GetAccusation(), nil
 }

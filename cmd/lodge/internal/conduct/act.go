@@ -20,43 +20,32 @@ func reasonFlag(cmd *cobra.Command, reason *string) {
 
 func accusationsClearCommand(o *cli.Operator) *cobra.Command {
 	ok, q := &cli.Confirmation{}, &accusationsv1.ClearFailuresRequest{}
-	cmd := &cobra.Command{
-		Use:   "clear --party PARTY --reason WHY",
-		Short: "Clear the failures without blame so that generation continues",
-		Long: "Clear a party's failures without blame. This needs the permission accusations. Do it only if you know the cause of the\n" +
-			"failures: a party that cheats undetected gets as many attempts again. The other parties' operators do the same at\n" +
-			"theirs.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-				h, err := holds(c, ctx)
-				if err != nil {
-					return err
+	cmd := cli.Command("clear", func(cmd *cobra.Command, _ []string) error {
+		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+			h, err := holds(c, ctx)
+			if err != nil {
+				return err
+			}
+			var open []*accusationsv1.Failure
+			for _, f := range h.failures {
+				if q.Last = f.GetSequence(); !f.GetCleared() {
+					open = append(open, f)
 				}
-				var open []*accusationsv1.Failure
-				for _, f := range h.failures {
-					if q.Last = f.GetSequence(); !f.GetCleared() {
-						open = append(open, f)
-					}
-				}
-				if yes, err := ok.Before(func() error { return showUncleared(o, cmd, h, open) }); !yes {
-					return err
-				}
-				r, err := accusations(c).ClearFailures(ctx, q)
-				if err != nil {
-					return err
-				}
-				return cli.Write(cmd, o.JSON, struct {
-					Cleared  uint32         `json:"cleared"`
-					Standing standingRecord `json:"standing"`
-				}{r.GetCleared(), standingJSON(r.GetStanding())}, func(w io.Writer) error {
-					_, err = fmt.Fprintf(w, "party %s: %d failures are cleared; %s\n",
-						o.Party, r.GetCleared(), goesOn(r.GetStanding()))
-					return err
-				})
-			})
-		},
-	}
+			}
+			if yes, err := ok.Before(func() error { return showUncleared(o, cmd, h, open) }); !yes {
+				return err
+			}
+			r, err := accusations(c).ClearFailures(ctx, q)
+			if err != nil {
+				return err
+			}
+			return cli.Print(cmd, struct {
+				Cleared  uint32         `json:"cleared"`
+				Standing standingRecord `json:"standing"`
+			}{r.GetCleared(), standingJSON(r.GetStanding())}, "party %s: %d failures are cleared; %s\n",
+				o.Party, r.GetCleared(), goesOn(r.GetStanding()))
+		})
+	})
 	reasonFlag(cmd, &q.Reason)
 	ok.Flags(cmd)
 	return cmd
@@ -72,59 +61,41 @@ func goesOn(s *accusationsv1.Standing) string {
 
 // showUncleared prints what would be cleared.
 func showUncleared(o *cli.Operator, cmd *cobra.Command, h held, open []*accusationsv1.Failure) error {
-	if o.JSON {
-		out := struct {
-			Failures []unnamedRecord `json:"failures"`
-			Standing standingRecord  `json:"standing"`
-			DryRun   bool            `json:"dry_run"`
-		}{[]unnamedRecord{}, standingJSON(h.standing), true}
-		for _, f := range open {
-			out.Failures = append(out.Failures, unnamedJSON(f))
+	return cli.Write(cmd, struct {
+		Failures []unnamedRecord `json:"failures"`
+		Standing standingRecord  `json:"standing"`
+		DryRun   bool            `json:"dry_run"`
+	}{cli.Each(open, unnamedJSON), standingJSON(h.standing), true}, func(w io.Writer) error {
+		if _, err := fmt.Fprintf(w, "party %s would clear %d failures\n", o.Party, len(open)); err != nil || len(open) == 0 {
+			return err
 		}
-		return cli.WriteJSON(cmd.OutOrStdout(), out)
-	}
-	if _, err := fmt.Fprintf(cmd.OutOrStdout(), "party %s would clear %d failures\n", o.Party, len(open)); err != nil || len(open) == 0 {
-		return err
-	}
-	return printUnnamed(cmd.OutOrStdout(), open, time.Now())
+		return printUnnamed(w, open, time.Now())
+	})
 }
 
 func accusationsPardonCommand(o *cli.Operator) *cobra.Command {
 	ok, q := &cli.Confirmation{}, &accusationsv1.PardonRequest{}
-	cmd := &cobra.Command{
-		Use:   "pardon ID --party PARTY --reason WHY",
-		Short: "Lift the exclusion that an accusation caused, at one party",
-		Long: "Lift the exclusion that an accusation caused. This needs the party's permission accusations. A convicted party has signed\n" +
-			"a message that breaks the protocol, so its machine, its build or its key is not trustworthy. To go on without that\n" +
-			"party, change the roster instead. Other accusations of the same party stay in force; the other parties' operators do\n" +
-			"the same at theirs.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeAccusations(o) }),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			q.Id = args[0]
-			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-				a, err := accusation(c, ctx, q.GetId())
-				if err != nil {
-					return err
-				}
-				if yes, err := ok.Before(func() error { return showPardon(o, cmd, a) }); !yes {
-					return err
-				}
-				r, err := accusations(c).Pardon(ctx, q)
-				if err != nil {
-					return err
-				}
-				return cli.Write(cmd, o.JSON, struct {
-					accusationRecord
-					Standing standingRecord `json:"standing"`
-				}{accusationJSON(r.GetAccusation()), standingJSON(r.GetStanding())}, func(w io.Writer) error {
-					_, err = fmt.Fprintf(w, "party %s: accusation %s of %s is pardoned; %s\n",
-						o.Party, q.GetId(), a.GetCulprit(), goesOn(r.GetStanding()))
-					return err
-				})
-			})
-		},
-	}
+	cmd := cli.Command("pardon", func(cmd *cobra.Command, args []string) error {
+		q.Id = args[0]
+		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+			a, err := accusation(c, ctx, q.GetId())
+			if err != nil {
+				return err
+			}
+			if yes, err := ok.Before(func() error { return showPardon(o, cmd, a) }); !yes {
+				return err
+			}
+			r, err := accusations(c).Pardon(ctx, q)
+			if err != nil {
+				return err
+			}
+			return cli.Print(cmd, struct {
+				accusationRecord
+				Standing standingRecord `json:"standing"`
+			}{accusationJSON(r.GetAccusation()), standingJSON(r.GetStanding())}, "party %s: accusation %s of %s is pardoned; %s\n",
+				o.Party, q.GetId(), a.GetCulprit(), goesOn(r.GetStanding()))
+		})
+	}, func() []string { return completeAccusations(o) })
 	reasonFlag(cmd, &q.Reason)
 	ok.Flags(cmd)
 	return cmd
@@ -132,7 +103,7 @@ func accusationsPardonCommand(o *cli.Operator) *cobra.Command {
 
 // showPardon prints the accusation that would be pardoned.
 func showPardon(o *cli.Operator, cmd *cobra.Command, a *accusationsv1.Accusation) error {
-	return cli.Write(cmd, o.JSON, struct {
+	return cli.Write(cmd, struct {
 		accusationRecord
 		DryRun bool `json:"dry_run"`
 	}{accusationJSON(a), true}, func(w io.Writer) error {

@@ -35,47 +35,39 @@ type provedRecord struct {
 
 func accusationsVerifyCommand() *cobra.Command {
 	var path string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "verify FILE --roster ROSTER",
-		Short: "Verify evidence of a cheat on any machine, with only the roster",
-		Long: "Verify a file that `lodge accusations export` wrote. The command needs the roster of the session, but no network and no\n" +
-			"trust in the accuser. It succeeds if the file proves that a party of that roster cheated, and fails otherwise.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			roster, err := config.LoadRoster(path)
-			if err != nil {
-				return err
-			}
-			f, err := os.Open(args[0])
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			hash := roster.Hash()
-			found, err := evidence.Verify(cmd.Context(), bufio.NewReaderSize(f, 1<<20), roster)
-			if nothing := (*evidence.Error)(nil); errors.As(err, &nothing) {
-				if asJSON {
-					cli.Hold(cmd)
-					if err := cli.WriteJSON(cmd.OutOrStdout(), provedRecord{Party: -1, Roster: hex.EncodeToString(hash[:])}); err != nil {
-						return err
-					}
+	cmd := cli.Command("verify", func(cmd *cobra.Command, args []string) error {
+		roster, err := config.LoadRoster(path)
+		if err != nil {
+			return err
+		}
+		f, err := os.Open(args[0])
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		hash := roster.Hash()
+		found, err := evidence.Verify(cmd.Context(), bufio.NewReaderSize(f, 1<<20), roster)
+		if nothing := (*evidence.Error)(nil); errors.As(err, &nothing) {
+			if cli.JSON(cmd) {
+				cli.Hold(cmd)
+				if err := cli.WriteJSON(cmd.OutOrStdout(), provedRecord{Party: -1, Roster: hex.EncodeToString(hash[:])}); err != nil {
+					return err
 				}
-				return rpc.Errorf(cli.CheckFailed, nextOf(nothing.Problem), "the file does not prove a cheat: %s", nothing.Reason)
 			}
-			if err != nil {
-				return err
-			}
-			x := provedRecord{
-				true, string(found.Kind), int(found.Culprit.Index), found.Culprit.Name, found.Check, found.Reason, found.Protocol, found.Job.String(),
-				hex.EncodeToString(found.Session[:]), found.Accuser.Name, found.When.UTC().Format(time.RFC3339), hex.EncodeToString(hash[:]),
-			}
-			return cli.Write(cmd, asJSON, x, func(w io.Writer) error { return printProved(w, x) })
-		},
-	}
+			return rpc.Errorf(cli.CheckFailed, nextOf(nothing.Problem), "the file does not prove a cheat: %s", nothing.Reason)
+		}
+		if err != nil {
+			return err
+		}
+		x := provedRecord{
+			true, string(found.Kind), int(found.Culprit.Index), found.Culprit.Name, found.Check, found.Reason, found.Protocol, found.Job.String(),
+			hex.EncodeToString(found.Session[:]), found.Accuser.Name, found.When.UTC().Format(time.RFC3339), hex.EncodeToString(hash[:]),
+		}
+		return cli.Write(cmd, x, func(w io.Writer) error { return printProved(w, x) })
+	})
 	cmd.Flags().StringVar(&path, "roster", "", "roster of the session")
 	_ = cmd.MarkFlagRequired("roster")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.Flags().Bool("json", false, "write JSON")
 	return cmd
 }
 

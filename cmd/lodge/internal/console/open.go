@@ -17,7 +17,7 @@ import (
 
 // Register adds the commands of this room to root.
 func Register(root *cobra.Command) {
-	cmd := &cobra.Command{Use: "console", Short: "Look at a process in a browser"}
+	cmd := cli.Command("console", nil)
 	cmd.AddCommand(openCommand())
 	cli.AddCommands(root, cli.GroupRun, cmd)
 }
@@ -31,42 +31,22 @@ type LinkRecord struct {
 // openCommand returns `lodge console open`.
 func openCommand() *cobra.Command {
 	o := &cli.Operator{}
-	cmd := &cobra.Command{
-		Use:   "open",
-		Short: "Print a link that signs one browser in to the console",
-		Long: "Print a link to the console of the coordinator, or of the party that --party names. The link signs in the first browser\n" +
-			"that opens it within a minute, with the permissions of the client that requests it; send it to nobody. The process\n" +
-			"needs `console.listen` in its configuration.\n\n" + cli.Connecting,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.Party == "" {
-				c, err := o.Dial()
-				if err != nil {
-					return err
-				}
-				defer c.Conn.Close()
-				return open(o, cmd, c.Conn, c.Address(), c.Explain)
-			}
-			p, err := o.DialParty()
-			if err != nil {
-				return err
-			}
-			defer p.Conn.Close()
-			return open(o, cmd, p.Conn, p.Address(), p.Explain)
-		},
-	}
+	cmd := cli.Command("open", func(cmd *cobra.Command, _ []string) error {
+		if o.Party == "" {
+			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error { return open(ctx, cmd, c.Conn, c.Address()) })
+		}
+		return o.CallParty(cmd, func(ctx context.Context, p *cli.Party) error { return open(ctx, cmd, p.Conn, p.Address()) })
+	})
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "party whose console to open, by name or index (default: the coordinator)")
 	return cmd
 }
 
 // open prints a link to the console of the process at address.
-func open(o *cli.Operator, cmd *cobra.Command, conn *grpc.ClientConn, address string, explain func(error) error) error {
-	ctx, cancel := context.WithTimeout(cmd.Context(), cli.CallTime)
-	defer cancel()
+func open(ctx context.Context, cmd *cobra.Command, conn *grpc.ClientConn, address string) error {
 	r, err := consolev1.NewConsoleServiceClient(conn).CreateLink(ctx, &consolev1.CreateLinkRequest{})
 	if err != nil {
-		return explain(err)
+		return err
 	}
 	origin := r.GetOrigin()
 	if origin == "" {
@@ -77,7 +57,7 @@ func open(o *cli.Operator, cmd *cobra.Command, conn *grpc.ClientConn, address st
 		origin = "https://" + net.JoinHostPort(host, strconv.Itoa(int(r.GetPort())))
 	}
 	link := origin + r.GetPath()
-	if o.JSON {
+	if cli.JSON(cmd) {
 		return cli.WriteJSON(cmd.OutOrStdout(), LinkRecord{URL: link, Expires: r.GetExpires().AsTime().UTC().Format(time.RFC3339)})
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), link)

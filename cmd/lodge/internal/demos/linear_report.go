@@ -18,7 +18,7 @@ type LinearLayer struct {
 	Distance float64 `json:"log_distance"`
 }
 
-// LinearReport is the outcome of `lodge demo linear`. The caller of Linear sets TotalSeconds.
+// LinearReport is the outcome of `lodge demo linear`.
 type LinearReport struct {
 	Security     string        `json:"security"`
 	VectorSet    string        `json:"vector_set"`

@@ -26,7 +26,7 @@ type AuctionRun struct {
 	AnswerBytes    int      `json:"answer_bytes_per_party"` // sealed to the recipient
 }
 
-// MultikeyReport is the outcome of `lodge demo multikey`. The caller of Multikey sets TotalSeconds.
+// MultikeyReport is the outcome of `lodge demo multikey`.
 type MultikeyReport struct {
 	Params         string     `json:"params"`
 	SecurityBits   float64    `json:"security_bits"` // against classical attacks; 0 for insecure sets

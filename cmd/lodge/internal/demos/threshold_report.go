@@ -12,8 +12,7 @@ import (
 	ddec "github.com/lodge-mpc/lodge/engine/protocol/threshold/decrypt"
 )
 
-// ThresholdReport is the outcome of `lodge demo decrypt`. The caller of Threshold sets
-// TotalSeconds.
+// ThresholdReport is the outcome of `lodge demo decrypt`.
 type ThresholdReport struct {
 	Parties          int      `json:"parties"`
 	Quorum           int      `json:"quorum_size"`

@@ -18,8 +18,8 @@ import (
 // Every is the kind in the report of a demonstration that makes every kind that MP-SPDZ reads.
 const Every = "every"
 
-// TriplesReport is the outcome of `lodge demo`. The caller of Triples sets Kind, Dim, InputParty,
-// Out and TotalSeconds.
+// TriplesReport is the outcome of `lodge demo`. The caller of Triples sets Kind, Dim, InputParty
+// and Out.
 type TriplesReport struct {
 	Parties           int      `json:"parties"`
 	Kind              string   `json:"kind"`

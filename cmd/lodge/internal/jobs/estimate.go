@@ -19,7 +19,7 @@ func estimate(o *cli.Operator, cmd *cobra.Command, q *coordinatorv1.JobRequest) 
 		if err != nil {
 			return err
 		}
-		return cli.Write(cmd, o.JSON, estimateJSON(q, e), func(w io.Writer) error { return printEstimate(w, q, e) })
+		return cli.Write(cmd, estimateJSON(q, e), func(w io.Writer) error { return printEstimate(w, q, e) })
 	})
 }
 

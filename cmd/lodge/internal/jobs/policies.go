@@ -23,82 +23,57 @@ type stockAnswer interface {
 
 // policiesCommand returns `lodge stock policies`.
 func policiesCommand(o *cli.Operator) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "policies",
-		Short: "List, set and delete the policies that refill the stock",
-		Long: "A policy keeps the stock of a class between two levels. When the available tuples and those being made fall below --low,\n" +
-			"the coordinator submits jobs of --batch tuples until there are --high. With --kind masks it keeps masks of one quorum\n" +
-			"and form.",
-	}
+	cmd := cli.Command("policies", nil)
 	cmd.AddCommand(policiesListCommand(o), policiesSetCommand(o), policiesDeleteCommand(o))
 	return cmd
 }
 
 func policiesListCommand(o *cli.Operator) *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List policies",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
-				r, err := c.Stock.ListPolicies(ctx, &stockv1.ListPoliciesRequest{})
-				if err != nil {
-					return err
-				}
-				return writePolicies(o, cmd, r.GetPolicies())
-			})
-		},
-	}
+	return cli.Command("list", func(cmd *cobra.Command, _ []string) error {
+		return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+			r, err := c.Stock.ListPolicies(ctx, &stockv1.ListPoliciesRequest{})
+			if err != nil {
+				return err
+			}
+			return writePolicies(o, cmd, r.GetPolicies())
+		})
+	})
 }
 
 func writePolicies(o *cli.Operator, cmd *cobra.Command, list []*stockv1.Policy) error {
-	if !o.JSON {
-		return printPolicies(cmd.OutOrStdout(), list)
-	}
-	out := struct {
-		Policies []PolicyRecord `json:"policies"`
-	}{[]PolicyRecord{}}
-	for _, p := range list {
-		out.Policies = append(out.Policies, policyJSON(p))
-	}
-	return cli.WriteJSON(cmd.OutOrStdout(), out)
+	record := map[string]any{"policies": cli.Each(list, policyJSON)}
+	return cli.Write(cmd, record, func(w io.Writer) error { return printPolicies(w, list) })
 }
 
 func policiesSetCommand(o *cli.Operator) *cobra.Command {
 	q, p := &policyFlags{}, &stockv1.Policy{}
 	var dryRun bool
-	cmd := &cobra.Command{
-		Use:   "set",
-		Short: "Create or replace the policy of a class",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			class, err := q.of(o, cmd)
+	cmd := cli.Command("set", func(cmd *cobra.Command, _ []string) error {
+		class, err := q.of(o, cmd)
+		if err != nil {
+			return err
+		}
+		p.Class = class
+		if p.GetHigh() == 0 {
+			p.High = p.GetLow()
+		}
+		if p.GetLow() == 0 || p.GetHigh() < p.GetLow() {
+			return rpc.Errorf(rpc.Invalid, "write two levels, such as --low 10000 --high 50000", "--low %d --high %d", p.GetLow(), p.GetHigh())
+		}
+		return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+			if dryRun {
+				return replaces(o, ctx, cmd, c, p)
+			}
+			r, err := c.Stock.SetPolicy(ctx, &stockv1.SetPolicyRequest{Policy: p})
 			if err != nil {
 				return err
 			}
-			p.Class = class
-			if p.GetHigh() == 0 {
-				p.High = p.GetLow()
-			}
-			if p.GetLow() == 0 || p.GetHigh() < p.GetLow() {
-				return rpc.Errorf(rpc.Invalid, "write two levels, such as --low 10000 --high 50000", "--low %d --high %d", p.GetLow(), p.GetHigh())
-			}
-			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
-				if dryRun {
-					return replaces(o, ctx, cmd, c, p)
-				}
-				r, err := c.Stock.SetPolicy(ctx, &stockv1.SetPolicyRequest{Policy: p})
-				if err != nil {
-					return err
-				}
-				return writePolicies(o, cmd, []*stockv1.Policy{r.GetPolicy()})
-			})
-		},
-	}
+			return writePolicies(o, cmd, []*stockv1.Policy{r.GetPolicy()})
+		})
+	})
 	q.flags(o, cmd)
 	f := cmd.Flags()
-	f.Uint64Var(&p.Epoch, "epoch", 0, "epoch of keys (default: always the newest active epoch for triples, or for masks the newest\n"+
-		"threshold epoch that the quorum holds)")
+	f.Uint64Var(&p.Epoch, "epoch", 0, "epoch of keys (default: always the newest active epoch for triples, or for masks the newest threshold epoch that the quorum holds)")
 	f.Uint64Var(&p.Low, "low", 0, "make more below this number")
 	f.Uint64Var(&p.High, "high", 0, "make up to this number (default: as --low)")
 	f.Uint64Var(&p.Batch, "batch", 0, "tuples or masks per job")
@@ -143,32 +118,27 @@ func policiesDeleteCommand(o *cli.Operator) *cobra.Command {
 	q := &policyFlags{}
 	var epoch uint64
 	var dryRun bool
-	cmd := &cobra.Command{
-		Use:   "delete",
-		Short: "Delete the policy of a class; its running jobs continue",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			class, err := q.of(o, cmd)
+	cmd := cli.Command("delete", func(cmd *cobra.Command, _ []string) error {
+		class, err := q.of(o, cmd)
+		if err != nil {
+			return err
+		}
+		return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+			old, err := policy(c, ctx, &stockv1.Policy{Class: class, Epoch: epoch})
 			if err != nil {
 				return err
 			}
-			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
-				old, err := policy(c, ctx, &stockv1.Policy{Class: class, Epoch: epoch})
-				if err != nil {
-					return err
-				}
-				if old == nil {
-					return rpc.Errorf(rpc.NotFound, "`lodge stock policies list` lists the policies", "there is no policy of %s for %s", cli.ClassText(class), epochText(epoch))
-				}
-				if dryRun {
-					fmt.Fprintln(cmd.ErrOrStderr(), "this policy would be deleted:")
-				} else if _, err := c.Stock.DeletePolicy(ctx, &stockv1.DeletePolicyRequest{Class: class, Epoch: epoch}); err != nil {
-					return err
-				}
-				return writePolicies(o, cmd, []*stockv1.Policy{old})
-			})
-		},
-	}
+			if old == nil {
+				return rpc.Errorf(rpc.NotFound, "`lodge stock policies list` lists the policies", "there is no policy of %s for %s", cli.ClassText(class), epochText(epoch))
+			}
+			if dryRun {
+				fmt.Fprintln(cmd.ErrOrStderr(), "this policy would be deleted:")
+			} else if _, err := c.Stock.DeletePolicy(ctx, &stockv1.DeletePolicyRequest{Class: class, Epoch: epoch}); err != nil {
+				return err
+			}
+			return writePolicies(o, cmd, []*stockv1.Policy{old})
+		})
+	})
 	q.flags(o, cmd)
 	cmd.Flags().Uint64Var(&epoch, "epoch", 0, "epoch of the policy")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the policy without deleting it")
@@ -176,13 +146,7 @@ func policiesDeleteCommand(o *cli.Operator) *cobra.Command {
 }
 
 func printPolicies(w io.Writer, list []*stockv1.Policy) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no policies")
-		return err
-	}
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "KIND\tFIELD\tPARAMS\tTENANT\tEPOCH\tLOW\tHIGH\tBATCH\tPRIORITY\tSTATE")
-	for _, p := range list {
+	return cli.PrintTable(w, "no policies", "KIND\tFIELD\tPARAMS\tTENANT\tEPOCH\tLOW\tHIGH\tBATCH\tPRIORITY\tSTATE", list, func(p *stockv1.Policy) []any {
 		c, epoch, state := p.GetClass(), "newest", "active"
 		if p.GetEpoch() > 0 {
 			epoch = fmt.Sprint(p.GetEpoch())
@@ -190,10 +154,9 @@ func printPolicies(w io.Writer, list []*stockv1.Policy) error {
 		if p.GetPaused() {
 			state = "paused"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", cli.ClassText(c), cli.OrDash(c.GetField()), c.GetParams(), cli.OrDash(c.GetTenant()), epoch,
-			p.GetLow(), p.GetHigh(), p.GetBatch(), p.GetPriority(), state)
-	}
-	return t.Flush()
+		return []any{cli.ClassText(c), c.GetField(), c.GetParams(), c.GetTenant(), epoch, p.GetLow(), p.GetHigh(), p.GetBatch(),
+			p.GetPriority(), state}
+	})
 }
 
 type PolicyRecord struct {

@@ -31,28 +31,18 @@ func stockCommand() *cobra.Command {
 	o := &cli.Operator{}
 	q := &stockv1.GetStockRequest{}
 	var watch bool
-	cmd := &cobra.Command{
-		Use:   "stock",
-		Short: "Show the available tuples and the policies that refill the stock",
-		Long: "Show the tuples that can be reserved at all parties, by class and epoch of keys, and those that running jobs make. While\n" +
-			"a party is unavailable nothing can be reserved, and the numbers are the last known ones. Masks are listed by quorum,\n" +
-			"which is written as roster indexes.\n" +
-			"RATE is the number of tuples made and reserved in a second, averaged over the last minutes.\n" +
-			"\n" + cli.Connecting,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if watch {
-				return watchStock(o, cmd, q.GetEpoch())
+	cmd := cli.Command("stock", func(cmd *cobra.Command, _ []string) error {
+		if watch {
+			return watchStock(o, cmd, q.GetEpoch())
+		}
+		return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+			r, err := c.Stock.GetStock(ctx, q)
+			if err != nil {
+				return err
 			}
-			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
-				r, err := c.Stock.GetStock(ctx, q)
-				if err != nil {
-					return err
-				}
-				return cli.Write(cmd, o.JSON, stockJSON(r), func(w io.Writer) error { return printStock(w, r, time.Now()) })
-			})
-		},
-	}
+			return cli.Write(cmd, stockJSON(r), func(w io.Writer) error { return printStock(w, r, time.Now()) })
+		})
+	})
 	o.Flags(cmd)
 	cmd.Flags().Uint64Var(&q.Epoch, "epoch", 0, "show only this epoch of keys")
 	cmd.Flags().BoolVar(&watch, "watch", false, "keep running and write the stock at every change")
@@ -79,7 +69,7 @@ func watchStock(o *cli.Operator, cmd *cobra.Command, epoch uint64) error {
 				break
 			}
 			switch {
-			case o.JSON:
+			case cli.JSON(cmd):
 				err = cli.WriteJSONLine(w, stockJSON(r))
 			case screen:
 				fmt.Fprint(w, "\x1b[H\x1b[2J") // move the cursor to the corner and clear the screen

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/engine/kind"
@@ -35,29 +34,17 @@ func kindLines() string {
 
 func submitCommand(o *cli.Operator) *cobra.Command {
 	q := &cli.JobOptions{}
-	cmd := &cobra.Command{
-		Use:   "submit",
-		Short: "Submit a job, or enough jobs to make --count tuples, and print the ids",
-		Long: "Submit a job. Generate keys first: every other job names the epoch of a key generation. If one job cannot make --count\n" +
-			"tuples, the command submits several; --dry-run shows how many.\n" +
-			"\n" +
-			"  keys         an epoch of keys, as `lodge keys generate` makes; --block allows matrix products of up to that block\n" +
-			kindLines() +
-			"  proof        a joint proof of plaintext knowledge of --count ciphertexts\n" +
-			"\n" +
-			"`lodge keys generate`, `lodge keys masks` and `lodge keys reshare` submit the jobs for threshold keys.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := request(q, cmd.Flags().Changed)
-			if err != nil {
-				return err
-			}
-			if q.DryRun {
-				return estimate(o, cmd, r)
-			}
-			return o.Submit(cmd, q, r)
-		},
-	}
+	cmd := cli.Command("submit", func(cmd *cobra.Command, _ []string) error {
+		r, err := request(q, cmd.Flags().Changed)
+		if err != nil {
+			return err
+		}
+		if q.DryRun {
+			return estimate(o, cmd, r)
+		}
+		return o.Submit(cmd, q, r)
+	})
+	cmd.Long = kindLines()
 	flags(q, cmd)
 	cmd.Flags().BoolVar(&q.DryRun, "dry-run", false, "show the output and the cost of the jobs without submitting them; not for keys and proofs")
 	_ = cmd.MarkFlagRequired("kind")
@@ -79,9 +66,7 @@ func flags(q *cli.JobOptions, cmd *cobra.Command) {
 	f.Uint64Var(&q.Epoch, "epoch", 0, "epoch to use; for keys the epoch to make (default: the next)")
 	f.StringVar(&q.Purpose, "purpose", "triples", "use of the keys: triples or decryption")
 	f.StringVar(&q.Tenant, "tenant", devnet.Tenant, "tenant that owns the tuples; not for keys")
-	f.DurationVar(&q.Timeout, "timeout", 0, "end the job this long after its submission, even if it is still queued (default: the coordinator's limit for an attempt)")
-	f.StringVar(&q.Key, "idempotency-key", "", "repeating a submission with the same key returns the same jobs")
-	f.BoolVar(&q.Wait, "wait", false, "watch the jobs until they end; fail unless all complete")
+	q.RunFlags(cmd)
 	cli.Complete(cmd, "kind", cli.Words(submitted))
 	cli.Complete(cmd, "params", cli.ParamsWords)
 	cli.Complete(cmd, "field", cli.FieldWords)
@@ -108,8 +93,6 @@ func request(q *cli.JobOptions, changed func(string) bool) (*coordinatorv1.JobRe
 		return wrong("write "+kindsText, "--kind %q", q.Kind)
 	case r.Purpose == 0:
 		return wrong("write triples or decryption", "--purpose %q", q.Purpose)
-	case q.Timeout < 0:
-		return wrong("write a duration such as 10m", "--timeout %s", q.Timeout)
 	case q.NoSacrifice && !job.Multiplies(r.Kind):
 		return wrong("remove it: such jobs make no products", "--no-sacrifice with --kind %s", q.Kind)
 	case changed("input-party") != (job.Owned(r.Kind)):
@@ -118,12 +101,12 @@ func request(q *cli.JobOptions, changed func(string) bool) (*coordinatorv1.JobRe
 		}
 		return wrong("remove it: only input masks belong to one party", "--input-party with --kind %s", q.Kind)
 	}
+	if err := q.SetTimeout(r); err != nil {
+		return nil, err
+	}
 	var err error
 	if r.Shape, err = q.ShapeFlags.Of(r.Kind, changed); err != nil {
 		return nil, err
-	}
-	if q.Timeout > 0 {
-		r.Timeout = durationpb.New(q.Timeout)
 	}
 	if r.Kind == jobv1.Kind_KIND_KEYS {
 		for _, name := range []string{"field", "count", "tenant"} {

@@ -56,12 +56,7 @@ func preview(o *cli.Operator, cmd *cobra.Command, q *ending) (list []endedAt, er
 				}
 				keys, q.threshold = e.GetDigest(), e.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD
 				x := endedAt{Party: name, State: epochState(e)}
-				if q.threshold {
-					x.remains, err = masksLeft(c, ctx, q.epoch)
-				} else {
-					x.remains, err = left(c, ctx, q.epoch, "")
-				}
-				if err == nil {
+				if x.remains, err = remainsOf(c, ctx, e); err == nil {
 					list = append(list, x)
 				}
 				return err
@@ -76,6 +71,14 @@ func preview(o *cli.Operator, cmd *cobra.Command, q *ending) (list []endedAt, er
 		return nil, rpc.Errorf(rpc.NotFound, "`lodge keys list` lists the epochs", "there is no epoch %d at %s", q.epoch, strings.Join(q.parties, ", "))
 	}
 	return list, nil
+}
+
+// remainsOf counts the data that a party holds under an epoch.
+func remainsOf(c *cli.Party, ctx context.Context, e *keygenv1.Epoch) (remains, error) {
+	if e.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD {
+		return masksLeft(c, ctx, e.GetEpoch())
+	}
+	return left(c, ctx, e.GetEpoch(), "")
 }
 
 // masksLeft counts the masks that a party has under threshold keys. It counts kinds of masks as
@@ -156,34 +159,22 @@ func printLoss(w io.Writer, q *ending, list []endedAt) error {
 func keysDestroyCommand(o *cli.Operator) *cobra.Command {
 	ok := &cli.Confirmation{}
 	q := &ending{destroy: true}
-	cmd := &cobra.Command{
-		Use:   "destroy EPOCH",
-		Short: "Erase an epoch's secrets, its MAC keys and every tuple under them, at every party",
-		Long: "Erase an epoch's secrets, its MAC keys and every tuple under them, at every party or at those that are named. This needs\n" +
-			"the permission retire at each. Records of the erased data remain. --dry-run shows what would be lost. If a party is\n" +
-			"unavailable, the others erase the epoch, and the same command completes the work later. For threshold keys it erases\n" +
-			"the shares, the masks and the recorded answers.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeKeys(o) }),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if q.epoch, err = cli.EpochArgument(args[0]); err != nil {
-				return err
-			}
-			if q.parties, err = partyNames(o, q.parties); err != nil {
-				return err
-			}
-			list, err := preview(o, cmd, q)
-			if err != nil {
-				return err
-			}
-			if yes, err := ok.Before(func() error { return showLoss(o, cmd, q, list) }); !yes {
-				return err
-			}
-			cli.Hold(cmd)
-			err = run(o, cmd, q, list)
-			return errors.Join(writeEnding(o, cmd, q, list), err)
-		},
-	}
+	cmd := cli.EpochCommand("destroy", func(cmd *cobra.Command, epoch uint64, args []string) (err error) {
+		q.epoch = epoch
+		if q.parties, err = partyNames(o, q.parties); err != nil {
+			return err
+		}
+		list, err := preview(o, cmd, q)
+		if err != nil {
+			return err
+		}
+		if yes, err := ok.Before(func() error { return showLoss(o, cmd, q, list) }); !yes {
+			return err
+		}
+		cli.Hold(cmd)
+		err = run(o, cmd, q, list)
+		return errors.Join(writeEnding(o, cmd, q, list), err)
+	}, func() []string { return completeKeys(o) })
 	cmd.Flags().StringSliceVar(&q.parties, "party", nil, "only at these parties (default: all of the roster)")
 	cmd.Flags().StringVar(&q.reason, "reason", "", "reason, for later readers")
 	cli.Complete(cmd, "party", o.CompleteParties)
@@ -199,11 +190,11 @@ type endingReport struct {
 }
 
 func showLoss(o *cli.Operator, cmd *cobra.Command, q *ending, list []endedAt) error {
-	return cli.Write(cmd, o.JSON, endingReport{q.epoch, q.verb(), list, true}, func(w io.Writer) error { return printLoss(w, q, list) })
+	return cli.Write(cmd, endingReport{q.epoch, q.verb(), list, true}, func(w io.Writer) error { return printLoss(w, q, list) })
 }
 
 func writeEnding(o *cli.Operator, cmd *cobra.Command, q *ending, list []endedAt) error {
-	return cli.Write(cmd, o.JSON, endingReport{q.epoch, q.verb(), list, false}, func(w io.Writer) error { return printEnding(w, q, list) })
+	return cli.Write(cmd, endingReport{q.epoch, q.verb(), list, false}, func(w io.Writer) error { return printEnding(w, q, list) })
 }
 
 func printEnding(w io.Writer, q *ending, list []endedAt) error {

@@ -28,25 +28,12 @@ var BgvEncodingNames = []string{"slots", "coefficients"}
 func keysFetchCommand(o *cli.Operator) *cobra.Command {
 	var out string
 	var evaluation bool
-	cmd := &cobra.Command{
-		Use:   "fetch EPOCH --out FILE",
-		Short: "Download the public key of threshold keys, or all keys for computing with ciphertexts",
-		Long: "Download the public key from the holders, or with --evaluation all public keys, and compare them with the digest on which\n" +
-			"more than T of the holders agree. An incomplete download is in FILE.part: the same command continues it with any\n" +
-			"holder that is available.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(o.CompleteThreshold),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			epoch, err := cli.EpochArgument(args[0])
-			if err != nil {
-				return err
-			}
-			if err := cli.CheckNewFile(out); err != nil {
-				return err
-			}
-			return o.WithHolders(func(c *threshold.Client) error { return fetchKeys(o, cmd, c, epoch, out, evaluation) })
-		},
-	}
+	cmd := cli.EpochCommand("fetch", func(cmd *cobra.Command, epoch uint64, _ []string) error {
+		if err := cli.CheckNewFile(out); err != nil {
+			return err
+		}
+		return o.WithHolders(func(c *threshold.Client) error { return fetchKeys(o, cmd, c, epoch, out, evaluation) })
+	}, o.CompleteThreshold)
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	cmd.Flags().BoolVar(&evaluation, "evaluation", false, "include the keys for computing on ciphertexts")
 	_ = cmd.MarkFlagRequired("out")
@@ -69,7 +56,7 @@ func fetchKeys(o *cli.Operator, cmd *cobra.Command, c *threshold.Client, epoch u
 	if err != nil {
 		return err
 	}
-	begun, p := time.Now(), cli.ProgressOf(cmd, o.JSON)
+	begun, p := time.Now(), cli.ProgressOf(cmd)
 	defer p.Done()
 	var bar *terminal.Transfer
 	err = c.FetchKeys(cmd.Context(), k, out, evaluation, func(done, of int64) {
@@ -87,7 +74,7 @@ func fetchKeys(o *cli.Operator, cmd *cobra.Command, c *threshold.Client, epoch u
 		return err
 	}
 	r := keysFile{out, k.Epoch, k.Params, fmt.Sprintf("%x", k.Digest), evaluation, info.Size(), time.Since(begun).Seconds()}
-	return cli.Write(cmd, o.JSON, r, func(w io.Writer) error {
+	return cli.Write(cmd, r, func(w io.Writer) error {
 		what := "the public key"
 		if evaluation {
 			what = "all public keys"
@@ -105,22 +92,10 @@ type encrypting struct {
 
 func keysEncryptCommand(o *cli.Operator) *cobra.Command {
 	q := &encrypting{}
-	cmd := &cobra.Command{
-		Use:   "encrypt EPOCH [VALUE...] --out FILE",
-		Short: "Encrypt values under threshold keys into a new file",
-		Long: "Encrypt values, given as arguments or one a line in a file. Values are below the plaintext modulus: from 0 to 15 for the\n" +
-			"present sets, and 0 or 1 with --encoding boolean. This machine encrypts, with the public key from the holders or from\n" +
-			"a file of `lodge keys fetch`. Sums of plain messages wrap around, lookups need padded messages, gates boolean ones;\n" +
-			"`lodge decrypt` decrypts all of them. The file contains no proof of who knows the values.",
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: cli.FirstArgument(o.CompleteThreshold),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if q.epoch, err = cli.EpochArgument(args[0]); err != nil {
-				return err
-			}
-			return encrypt(o, cmd, q, args[1:])
-		},
-	}
+	cmd := cli.EpochCommand("encrypt", func(cmd *cobra.Command, epoch uint64, args []string) (err error) {
+		q.epoch = epoch
+		return encrypt(o, cmd, q, args)
+	}, o.CompleteThreshold)
 	f := cmd.Flags()
 	f.StringVar(&q.in, "in", "", "file with one value a line; - for standard input")
 	f.StringVar(&q.out, "out", "", "file to create")
@@ -172,11 +147,8 @@ func encrypt(o *cli.Operator, cmd *cobra.Command, q *encrypting, args []string) 
 		return cli.FromClient(err)
 	}
 	r.Seconds = time.Since(begun).Seconds()
-	return cli.Write(cmd, o.JSON, r, func(w io.Writer) error {
-		_, err = fmt.Fprintf(w, "%s: %d %s messages under epoch %d, %s in %.1f s\n",
-			q.out, r.Messages, q.encoding, r.Epoch, cli.Size(float64(r.Bytes)), r.Seconds)
-		return err
-	})
+	return cli.Print(cmd, r, "%s: %d %s messages under epoch %d, %s in %.1f s\n",
+		q.out, r.Messages, q.encoding, r.Epoch, cli.Size(float64(r.Bytes)), r.Seconds)
 }
 
 // ciphertexts encrypts values, in the default encoding unless one is named.
@@ -230,13 +202,8 @@ func publicKey(o *cli.Operator, cmd *cobra.Command, q *encrypting) (k *threshold
 		})
 		return k, file, err
 	}
-	f, err := os.Open(q.keys)
-	if err != nil {
+	if file, err = cli.Read(q.keys, threshold.ReadKeys); err != nil {
 		return nil, nil, err
-	}
-	defer f.Close()
-	if file, err = threshold.ReadKeys(f); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", q.keys, cli.FromClient(err))
 	}
 	if file.Key.Epoch != q.epoch {
 		return nil, nil, rpc.Errorf(rpc.Conflict, "name that epoch, or another file", "%s has the keys of epoch %d", q.keys, file.Key.Epoch)

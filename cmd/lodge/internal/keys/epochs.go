@@ -1,14 +1,10 @@
 package keys
 
 import (
-	"bufio"
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,19 +17,16 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// epochsCommand returns `lodge epochs`.
-func epochsCommand() *cobra.Command {
+// formerEpochsCommand returns `lodge epochs`, the former name of those commands of `lodge keys`
+// that call one party.
+func formerEpochsCommand() *cobra.Command {
 	o := &cli.Operator{}
-	cmd := &cobra.Command{
-		Use:   "epochs",
-		Short: "List a party's epochs of keys, download their public keys, and retire them",
-		Long: "An epoch is a key pair whose secret the parties share; `lodge keys generate --purpose triples` makes one.\n" +
-			"\n" + cli.Connecting,
-	}
+	cmd := cli.Command("epochs", nil)
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "the party, by name or index")
-	cmd.AddCommand(epochsListCommand(o), epochsPublicKeyCommand(o), epochsRetireCommand(o))
-	return cmd
+	list := cli.Command("list", func(cmd *cobra.Command, _ []string) error { return listEpochs(o, cmd) })
+	cmd.AddCommand(list, publicKeyCommand(o), retireCommand(o))
+	return cli.Former(cmd, "keys")
 }
 
 type epochRecord struct {
@@ -61,47 +54,26 @@ func epochJSON(e *keygenv1.Epoch) epochRecord {
 }
 
 func epochState(e *keygenv1.Epoch) string {
-	return strings.ToLower(strings.TrimPrefix(e.GetState().String(), "EPOCH_STATE_"))
+	return cli.Word(e.GetState())
 }
 
-func epochsListCommand(o *cli.Operator) *cobra.Command {
-	return &cobra.Command{
-		Use:   "list --party PARTY",
-		Short: "List the epochs of a party; needs the permission status",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-				r, err := c.Keygen.ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
-				if err != nil {
-					return err
-				}
-				if o.JSON {
-					list := struct {
-						Epochs []epochRecord `json:"epochs"`
-					}{[]epochRecord{}}
-					for _, e := range r.GetEpochs() {
-						list.Epochs = append(list.Epochs, epochJSON(e))
-					}
-					return cli.WriteJSON(cmd.OutOrStdout(), list)
-				}
-				return printEpochs(cmd.OutOrStdout(), r.GetEpochs(), time.Now())
-			})
-		},
-	}
+// listEpochs lists the epochs of one party.
+func listEpochs(o *cli.Operator, cmd *cobra.Command) error {
+	return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+		r, err := c.Keygen.ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
+		if err != nil {
+			return err
+		}
+		list := map[string]any{"epochs": cli.Each(r.GetEpochs(), epochJSON)}
+		return cli.Write(cmd, list, func(w io.Writer) error { return printEpochs(w, r.GetEpochs(), time.Now()) })
+	})
 }
 
 func printEpochs(w io.Writer, list []*keygenv1.Epoch, now time.Time) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no epochs; `lodge keys generate --purpose triples` makes one")
-		return err
-	}
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "EPOCH\tSTATE\tPURPOSE\tPARAMS\tKEY GENERATION\tAGE\tDIGEST")
-	for _, e := range list {
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%.8x\n", e.GetEpoch(), epochState(e), job.PurposeName(e.GetPurpose()), e.GetParams(),
-			cli.OrDash(e.GetKeygenSecurity()), now.Sub(e.GetCreated().AsTime()).Round(time.Second), e.GetDigest())
-	}
-	return t.Flush()
+	return cli.PrintTable(w, "no epochs; `lodge keys generate --purpose triples` makes one", "EPOCH\tSTATE\tPURPOSE\tPARAMS\tKEY GENERATION\tAGE\tDIGEST", list, func(e *keygenv1.Epoch) []any {
+		return []any{e.GetEpoch(), epochState(e), job.PurposeName(e.GetPurpose()), e.GetParams(), e.GetKeygenSecurity(),
+			now.Sub(e.GetCreated().AsTime()).Round(time.Second), fmt.Sprintf("%.8x", e.GetDigest())}
+	})
 }
 
 func completeEpochs(o *cli.Operator) []string {
@@ -114,32 +86,22 @@ func completeEpochs(o *cli.Operator) []string {
 	})
 }
 
-func epochsPublicKeyCommand(o *cli.Operator) *cobra.Command {
+func publicKeyCommand(o *cli.Operator) *cobra.Command {
 	var out string
-	cmd := &cobra.Command{
-		Use:               "public-key EPOCH --party PARTY --out FILE",
-		Short:             "Write the public key of an epoch to a new file",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeEpochs(o) }),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := cli.EpochArgument(args[0])
-			if err != nil {
-				return err
-			}
-			c, err := o.DialParty()
-			if err != nil {
-				return err
-			}
-			defer c.Conn.Close()
-			return c.Explain(writePublicKey(c, cmd, n, out))
-		},
-	}
+	cmd := cli.EpochCommand("public-key", func(cmd *cobra.Command, n uint64, _ []string) error {
+		c, err := o.DialParty()
+		if err != nil {
+			return err
+		}
+		defer c.Conn.Close()
+		return c.Explain(writePublicKey(c, cmd, n, out))
+	}, func() []string { return completeEpochs(o) })
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
 }
 
-func writePublicKey(c *cli.Party, cmd *cobra.Command, epoch uint64, out string) (err error) {
+func writePublicKey(c *cli.Party, cmd *cobra.Command, epoch uint64, out string) error {
 	stream, err := c.Keygen.GetPublicKey(cmd.Context(), &keygenv1.GetPublicKeyRequest{Epoch: epoch})
 	if err != nil {
 		return err
@@ -148,26 +110,7 @@ func writePublicKey(c *cli.Party, cmd *cobra.Command, epoch uint64, out string) 
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if errors.Is(err, os.ErrExist) {
-		return rpc.Errorf(rpc.Conflict, "name a new file", "%s exists", out)
-	}
-	if err != nil {
-		return err
-	}
-	w := bufio.NewWriter(f)
-	for err == nil {
-		if _, err = w.Write(r.GetChunk()); err == nil {
-			r, err = stream.Recv()
-		}
-	}
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	if err = errors.Join(err, w.Flush(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(out))
-	}
-	return nil
+	return cli.SaveStream(out, r, stream.Recv)
 }
 
 // remains counts the data that a party holds under a key.
@@ -214,65 +157,44 @@ func showEpoch(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.
 			continue
 		}
 		threshold := e.GetPurpose() == jobv1.Purpose_PURPOSE_THRESHOLD
-		count := func() (remains, error) { return left(c, ctx, epoch, "") }
-		if threshold {
-			count = func() (remains, error) { return masksLeft(c, ctx, epoch) }
-		}
-		lost, err := count()
+		lost, err := remainsOf(c, ctx, e)
 		if err != nil {
 			return err
 		}
-		if o.JSON {
-			return cli.WriteJSON(cmd.OutOrStdout(), struct {
-				epochRecord
-				remains
-				DryRun bool `json:"dry_run"`
-			}{epochJSON(e), lost, true})
-		}
+		record := struct {
+			epochRecord
+			remains
+			DryRun bool `json:"dry_run"`
+		}{epochJSON(e), lost, true}
 		if threshold {
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "party %s would retire epoch %d (%s): erase its shares of threshold keys, its recorded answers, and %d masks\n",
+			return cli.Print(cmd, record, "party %s would retire epoch %d (%s): erase its shares of threshold keys, its recorded answers, and %d masks\n",
 				o.Party, epoch, epochState(e), lost.Tuples)
-			return err
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "party %s would retire epoch %d (%s, for %s): erase its secrets, its MAC keys, and %s\n", o.Party, epoch,
+		return cli.Print(cmd, record, "party %s would retire epoch %d (%s, for %s): erase its secrets, its MAC keys, and %s\n", o.Party, epoch,
 			epochState(e), job.PurposeName(e.GetPurpose()), lost)
-		return err
 	}
-	return rpc.Errorf(rpc.NotFound, "`lodge epochs list` lists the epochs", "there is no epoch %d at %s", epoch, c.Name)
+	return rpc.Errorf(rpc.NotFound, "`lodge keys list` lists the epochs", "there is no epoch %d at %s", epoch, c.Name)
 }
 
-func epochsRetireCommand(o *cli.Operator) *cobra.Command {
+func retireCommand(o *cli.Operator) *cobra.Command {
 	ok := &cli.Confirmation{}
 	q := &keygenv1.RetireEpochRequest{}
-	cmd := &cobra.Command{
-		Use:   "retire EPOCH --party PARTY",
-		Short: "Erase an epoch's secrets, its MAC keys and every tuple under them, at one party",
-		Long: "Erase an epoch's secrets, its MAC keys and every tuple under them at a party. This needs the permission retire. The other\n" +
-			"parties' operators do the same at theirs.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeEpochs(o) }),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if q.Epoch, err = cli.EpochArgument(args[0]); err != nil {
+	cmd := cli.EpochCommand("retire", func(cmd *cobra.Command, epoch uint64, args []string) (err error) {
+		q.Epoch = epoch
+		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+			if yes, err := ok.Before(func() error { return showEpoch(o, ctx, cmd, c, q.GetEpoch()) }); !yes {
 				return err
 			}
-			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-				if yes, err := ok.Before(func() error { return showEpoch(o, ctx, cmd, c, q.GetEpoch()) }); !yes {
-					return err
-				}
-				r, err := c.Keygen.RetireEpoch(ctx, q)
-				if err != nil {
-					return err
-				}
-				return cli.Write(cmd, o.JSON, struct {
-					epochRecord
-					Batches uint64 `json:"erased_batches"`
-				}{epochJSON(r.GetEpoch()), r.GetErasedBatches()}, func(w io.Writer) error {
-					_, err = fmt.Fprintf(w, "party %s: epoch %d is retired, and %d batches under it erased\n", o.Party, q.GetEpoch(), r.GetErasedBatches())
-					return err
-				})
-			})
-		},
-	}
+			r, err := c.Keygen.RetireEpoch(ctx, q)
+			if err != nil {
+				return err
+			}
+			return cli.Print(cmd, struct {
+				epochRecord
+				Batches uint64 `json:"erased_batches"`
+			}{epochJSON(r.GetEpoch()), r.GetErasedBatches()}, "party %s: epoch %d is retired, and %d batches under it erased\n", o.Party, q.GetEpoch(), r.GetErasedBatches())
+		})
+	}, func() []string { return completeEpochs(o) })
 	cmd.Flags().StringVar(&q.Reason, "reason", "", "reason, for later readers")
 	ok.Flags(cmd)
 	return cmd

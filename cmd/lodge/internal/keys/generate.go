@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/engine/bgv"
@@ -47,14 +46,8 @@ func (q *holding) fill(o *cli.Operator, flag string, r *coordinatorv1.JobRequest
 		return cli.Invalid("use at least three holders, and more than twice as many as the threshold",
 			"a threshold of %d among %d holders leaves no honest majority", max(1, q.threshold), n)
 	}
-	if err := cli.CheckTimeout(q.Timeout); err != nil {
-		return err
-	}
-	if q.Timeout > 0 {
-		r.Timeout = durationpb.New(q.Timeout)
-	}
 	r.Purpose, r.Threshold = jobv1.Purpose_PURPOSE_THRESHOLD, q.threshold
-	return nil
+	return q.SetTimeout(r)
 }
 
 // purposes are the uses of keys. Threshold keys are the default.
@@ -80,8 +73,8 @@ func generateForAll(o *cli.Operator, cmd *cobra.Command, q *holding, purpose str
 	default:
 		return cli.Invalid("write one of "+strings.Join(purposes, ", "), "--purpose %q", purpose)
 	}
-	if q.Timeout > 0 {
-		r.Timeout = durationpb.New(q.Timeout)
+	if err := q.SetTimeout(r); err != nil {
+		return err
 	}
 	return o.Submit(cmd, &q.JobOptions, r)
 }
@@ -92,38 +85,27 @@ func keysGenerateCommand(o *cli.Operator) *cobra.Command {
 	var rows bool
 	var purpose string
 	var block uint32
-	cmd := &cobra.Command{
-		Use:   "generate",
-		Short: "Generate keys: for tuples, for decryption by all parties, or threshold keys (the default)",
-		Long: cli.PassiveText +
-			"Make a key pair for LWE and ring ciphertexts, together with keys for computing on them. Each party gets a share of the\n" +
-			"secrets. Parties decrypt with masks, which `lodge keys masks` makes beforehand for each quorum. With a BGV set the keys\n" +
-			"are for Lattigo's BGV and BFV ciphertexts and for the named rotations. With a set for multi-key ciphertexts no key is\n" +
-			"made, but a group that decrypts ciphertexts under its parties' own keys. `lodge keys generate --purpose triples` makes keys\n" +
-			"for tuples, and keys that all parties together decrypt with.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if purpose != "threshold" {
-				return generateForAll(o, cmd, q, purpose, block)
-			}
-			if block != 0 {
-				return cli.Invalid("remove it: threshold keys have no blocks", "--block %d with --purpose threshold", block)
-			}
-			set, err := cli.SetForThreshold(q.Params)
-			if err != nil {
-				return err
-			}
-			q.group = set.Multikey
-			r := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Params: set.Name, Epoch: q.Epoch}
-			if r.Galois, err = automorphisms(set.Name, rotations, rows); err != nil {
-				return err
-			}
-			if err := q.fill(o, "holders", r); err != nil {
-				return err
-			}
-			return o.Submit(cmd, &q.JobOptions, r)
-		},
-	}
+	cmd := cli.Command("generate", func(cmd *cobra.Command, _ []string) error {
+		if purpose != "threshold" {
+			return generateForAll(o, cmd, q, purpose, block)
+		}
+		if block != 0 {
+			return cli.Invalid("remove it: threshold keys have no blocks", "--block %d with --purpose threshold", block)
+		}
+		set, err := cli.SetForThreshold(q.Params)
+		if err != nil {
+			return err
+		}
+		q.group = set.Multikey
+		r := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_KEYS, Params: set.Name, Epoch: q.Epoch}
+		if r.Galois, err = automorphisms(set.Name, rotations, rows); err != nil {
+			return err
+		}
+		if err := q.fill(o, "holders", r); err != nil {
+			return err
+		}
+		return o.Submit(cmd, &q.JobOptions, r)
+	})
 	f := cmd.Flags()
 	f.StringVar(&purpose, "purpose", "threshold", "use of the keys: "+strings.Join(purposes, ", "))
 	f.Uint32Var(&block, "block", 0, "for triples: largest block dimension of matrices, a power of two (default: none)")
@@ -171,27 +153,13 @@ func automorphisms(name string, rotations []int, rows bool) (list []uint32, err 
 
 func keysReshareCommand(o *cli.Operator) *cobra.Command {
 	q := &holding{}
-	cmd := &cobra.Command{
-		Use:   "reshare EPOCH",
-		Short: "Give the secrets of threshold keys new shares, at the same or other holders, in a new epoch",
-		Long: cli.PassiveText +
-			"Make the holders of threshold keys deal new shares of the same secrets for a new epoch. Do this when a party joins or\n" +
-			"leaves, to change the threshold, or when old shares may have leaked. The public keys stay the same, and so do\n" +
-			"ciphertexts and downloaded keys; masks must be made again. Old shares still decrypt until `lodge keys destroy` has\n" +
-			"erased the old epoch: only that makes leaked shares worthless.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(o.CompleteThreshold),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			r := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_RESHARE, Epoch: q.Epoch}
-			if r.FromEpoch, err = cli.EpochArgument(args[0]); err != nil {
-				return err
-			}
-			if err := q.fill(o, "to", r); err != nil {
-				return err
-			}
-			return o.Submit(cmd, &q.JobOptions, r)
-		},
-	}
+	cmd := cli.EpochCommand("reshare", func(cmd *cobra.Command, epoch uint64, _ []string) error {
+		r := &coordinatorv1.JobRequest{Kind: jobv1.Kind_KIND_RESHARE, Epoch: q.Epoch, FromEpoch: epoch}
+		if err := q.fill(o, "to", r); err != nil {
+			return err
+		}
+		return o.Submit(cmd, &q.JobOptions, r)
+	}, o.CompleteThreshold)
 	f := cmd.Flags()
 	f.StringSliceVar(&q.parties, "to", nil, "holders of the new shares, by name or index (default: all)")
 	f.Uint32Var(&q.threshold, "threshold", 0, "threshold T of the new shares (default: the largest below half of the new holders)")

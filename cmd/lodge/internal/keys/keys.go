@@ -18,23 +18,16 @@ import (
 	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
-// keysCommand returns `lodge keys`, which manages the epochs of a cluster. `lodge epochs` manages
-// those of one party.
+// keysCommand returns `lodge keys`, which manages the epochs of a cluster and of one party.
 func keysCommand() *cobra.Command {
 	o := &cli.Operator{}
-	cmd := &cobra.Command{
-		Use:   "keys",
-		Short: "List, rotate and destroy a cluster's epochs of keys, and make and use threshold keys",
-		Long: "An epoch is a key pair whose secret the parties share; `lodge keys generate --purpose triples` makes the first. `lodge keys\n" +
-			"rotate` replaces an epoch for tuples by a new one, and `lodge keys destroy` erases the secrets of an epoch at every\n" +
-			"party. docs/guides/keys.md describes when to do this.\n" +
-			"\n" +
-			"`lodge keys generate` makes threshold keys, with which any T+1 holders decrypt. `lodge keys masks` makes the masks that\n" +
-			"decryptions use up, and `lodge decrypt` decrypts: docs/guides/threshold.md.\n" +
-			"\n" + cli.Connecting,
-	}
+	cmd := cli.Command("keys", nil)
 	o.Flags(cmd)
-	cmd.AddCommand(keysListCommand(o), keysRotateCommand(o), keysDestroyCommand(o), keysGenerateCommand(o), keysMasksCommand(o),
+	for _, sub := range []*cobra.Command{keysListCommand(o), publicKeyCommand(o), retireCommand(o)} {
+		o.PartyFlag(sub, "the party, by name or index")
+		cmd.AddCommand(sub)
+	}
+	cmd.AddCommand(keysRotateCommand(o), keysDestroyCommand(o), keysGenerateCommand(o), keysMasksCommand(o),
 		keysShowCommand(o), keysFetchCommand(o), keysEncryptCommand(o), keysReshareCommand(o))
 	return cmd
 }
@@ -68,34 +61,28 @@ func rotationJSON(r *coordinatorv1.Rotation) *rotationRecord {
 	if r == nil {
 		return nil
 	}
-	return &rotationRecord{r.GetEpoch(), rotationState(r), r.GetSuccessor(), r.GetJobId(), r.GetAttempt(), r.GetPolicies(), r.GetReason(),
+	return &rotationRecord{r.GetEpoch(), cli.Word(r.GetState()), r.GetSuccessor(), r.GetJobId(), r.GetAttempt(), r.GetPolicies(), r.GetReason(),
 		cli.Time(r.GetCreated()), cli.Time(r.GetEnded())}
 }
 
-func rotationState(r *coordinatorv1.Rotation) string {
-	return strings.ToLower(strings.TrimPrefix(r.GetState().String(), "ROTATION_STATE_"))
-}
-
 func keysListCommand(o *cli.Operator) *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List epochs with their states at all parties",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
-				r, err := c.ListEpochs(ctx, &coordinatorv1.ListEpochsRequest{})
-				if err != nil {
-					return err
+	return cli.Command("list", func(cmd *cobra.Command, _ []string) error {
+		if o.Party != "" {
+			return listEpochs(o, cmd)
+		}
+		return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+			r, err := c.ListEpochs(ctx, &coordinatorv1.ListEpochsRequest{})
+			if err != nil {
+				return err
+			}
+			return cli.Write(cmd, keysJSON(r), func(w io.Writer) error {
+				if len(r.GetAway()) > 0 {
+					fmt.Fprintf(cmd.ErrOrStderr(), "unavailable: %s\n", strings.Join(r.GetAway(), ", "))
 				}
-				return cli.Write(cmd, o.JSON, keysJSON(r), func(w io.Writer) error {
-					if len(r.GetAway()) > 0 {
-						fmt.Fprintf(cmd.ErrOrStderr(), "unavailable: %s\n", strings.Join(r.GetAway(), ", "))
-					}
-					return printKeys(w, r.GetEpochs(), time.Now())
-				})
+				return printKeys(w, r.GetEpochs(), time.Now())
 			})
-		},
-	}
+		})
+	})
 }
 
 type KeysListing struct {
@@ -104,30 +91,20 @@ type KeysListing struct {
 }
 
 func keysJSON(r *coordinatorv1.ListEpochsResponse) KeysListing {
-	out := KeysListing{[]keysRecord{}, r.GetAway()}
-	for _, e := range r.GetEpochs() {
-		x := keysRecord{Epoch: e.GetEpoch(), Rotation: rotationJSON(e.GetRotation())}
-		for _, p := range e.GetParties() {
-			x.Parties = append(x.Parties, partyEpochRecord{p.GetName(), epochJSON(p.GetEpoch())})
-		}
-		out.Epochs = append(out.Epochs, x)
-	}
-	return out
+	return KeysListing{cli.Each(r.GetEpochs(), func(e *coordinatorv1.ClusterEpoch) keysRecord {
+		parties := cli.Each(e.GetParties(), func(p *coordinatorv1.PartyEpoch) partyEpochRecord {
+			return partyEpochRecord{p.GetName(), epochJSON(p.GetEpoch())}
+		})
+		return keysRecord{Epoch: e.GetEpoch(), Parties: parties, Rotation: rotationJSON(e.GetRotation())}
+	}), r.GetAway()}
 }
 
 func printKeys(w io.Writer, list []*coordinatorv1.ClusterEpoch, now time.Time) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no epochs; `lodge keys generate --purpose triples` makes one")
-		return err
-	}
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "EPOCH\tSTATE\tPURPOSE\tPARAMS\tDIM\tKEY GENERATION\tROSTER\tAGE\tREPLACED BY")
-	for _, x := range list {
+	return cli.PrintTable(w, "no epochs; `lodge keys generate --purpose triples` makes one", "EPOCH\tSTATE\tPURPOSE\tPARAMS\tDIM\tKEY GENERATION\tROSTER\tAGE\tREPLACED BY", list, func(x *coordinatorv1.ClusterEpoch) []any {
 		e := x.GetParties()[0].GetEpoch()
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.GetEpoch(), everywhere(x, epochState), job.PurposeName(e.GetPurpose()), e.GetParams(), block(e),
-			cli.OrDash(e.GetKeygenSecurity()), everywhere(x, standing), now.Sub(e.GetCreated().AsTime()).Round(time.Second), replaced(x))
-	}
-	return t.Flush()
+		return []any{x.GetEpoch(), everywhere(x, epochState), job.PurposeName(e.GetPurpose()), e.GetParams(), block(e), e.GetKeygenSecurity(),
+			everywhere(x, standing), now.Sub(e.GetCreated().AsTime()).Round(time.Second), replaced(x)}
+	})
 }
 
 // block formats the largest block of an epoch. Threshold keys have no block.
@@ -180,9 +157,9 @@ func replaced(x *coordinatorv1.ClusterEpoch) string {
 	case r == nil || r.GetState() == coordinatorv1.RotationState_ROTATION_STATE_COMPLETED:
 		return fmt.Sprint(max(successor, r.GetSuccessor()))
 	case r.GetSuccessor() != 0:
-		return fmt.Sprintf("%d (%s)", r.GetSuccessor(), rotationState(r))
+		return fmt.Sprintf("%d (%s)", r.GetSuccessor(), cli.Word(r.GetState()))
 	default:
-		return rotationState(r)
+		return cli.Word(r.GetState())
 	}
 }
 

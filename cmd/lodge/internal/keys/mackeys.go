@@ -3,11 +3,8 @@ package keys
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,12 +19,7 @@ import (
 // macKeysCommand returns `lodge mac-keys`.
 func macKeysCommand() *cobra.Command {
 	o := &cli.Operator{}
-	cmd := &cobra.Command{
-		Use:   "mac-keys",
-		Short: "List and draw a party's MAC keys, and report failed checks",
-		Long: "A MAC key belongs to an epoch, a field and a tenant. Each party has a share of it.\n" +
-			"\n" + cli.Connecting,
-	}
+	cmd := cli.Command("mac-keys", nil)
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "the party, by name or index")
 	cmd.AddCommand(macKeysListCommand(o), macKeysDrawCommand(o), macKeysReportCommand(o))
@@ -46,47 +38,25 @@ type MacKeyRecord struct {
 }
 
 func macKeyJSON(k *tuplesv1.MacKey) MacKeyRecord {
-	return MacKeyRecord{k.GetId(), macKeyState(k), k.GetEpoch(), k.GetField(), k.GetTenant(), cli.Time(k.GetCreated()), k.GetReason(), k.GetFailedChecks()}
-}
-
-func macKeyState(k *tuplesv1.MacKey) string {
-	return strings.ToLower(strings.TrimPrefix(k.GetState().String(), "MAC_KEY_STATE_"))
+	return MacKeyRecord{k.GetId(), cli.Word(k.GetState()), k.GetEpoch(), k.GetField(), k.GetTenant(), cli.Time(k.GetCreated()), k.GetReason(), k.GetFailedChecks()}
 }
 
 func macKeysListCommand(o *cli.Operator) *cobra.Command {
-	return &cobra.Command{
-		Use:   "list --party PARTY",
-		Short: "List the MAC keys of a party; needs the permission status",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-				r, err := c.ListMacKeys(ctx, &tuplesv1.ListMacKeysRequest{})
-				if err != nil {
-					return err
-				}
-				if o.JSON {
-					list := struct {
-						Keys []MacKeyRecord `json:"keys"`
-					}{[]MacKeyRecord{}}
-					for _, k := range r.GetKeys() {
-						list.Keys = append(list.Keys, macKeyJSON(k))
-					}
-					return cli.WriteJSON(cmd.OutOrStdout(), list)
-				}
-				if len(r.GetKeys()) == 0 {
-					_, err := fmt.Fprintln(cmd.OutOrStdout(), "no MAC keys")
-					return err
-				}
-				t := cli.NewTable(cmd.OutOrStdout())
-				fmt.Fprintln(t, "ID\tSTATE\tEPOCH\tFIELD\tTENANT\tAGE\tFAILED\tREASON")
-				for _, k := range r.GetKeys() {
-					fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%d\t%s\n", k.GetId(), macKeyState(k), k.GetEpoch(), k.GetField(), k.GetTenant(),
-						time.Since(k.GetCreated().AsTime()).Round(time.Second), k.GetFailedChecks(), cli.OrDash(cli.OneLine(k.GetReason())))
-				}
-				return t.Flush()
+	return cli.Command("list", func(cmd *cobra.Command, _ []string) error {
+		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+			r, err := c.ListMacKeys(ctx, &tuplesv1.ListMacKeysRequest{})
+			if err != nil {
+				return err
+			}
+			if cli.JSON(cmd) {
+				return cli.WriteJSON(cmd.OutOrStdout(), map[string]any{"keys": cli.Each(r.GetKeys(), macKeyJSON)})
+			}
+			return cli.PrintTable(cmd.OutOrStdout(), "no MAC keys", "ID\tSTATE\tEPOCH\tFIELD\tTENANT\tAGE\tFAILED\tREASON", r.GetKeys(), func(k *tuplesv1.MacKey) []any {
+				return []any{k.GetId(), cli.Word(k.GetState()), k.GetEpoch(), k.GetField(), k.GetTenant(),
+					time.Since(k.GetCreated().AsTime()).Round(time.Second), k.GetFailedChecks(), k.GetReason()}
 			})
-		},
-	}
+		})
+	})
 }
 
 // drawing holds the flags of `lodge mac-keys draw`.
@@ -98,25 +68,12 @@ type drawing struct {
 
 func macKeysDrawCommand(o *cli.Operator) *cobra.Command {
 	d := &drawing{}
-	cmd := &cobra.Command{
-		Use:   "draw ID --party PARTY --out FILE",
-		Short: "Draw a party's share of a MAC key; needs the permission mac_key",
-		Long: "Write a party's share of a MAC key, in decimal, to a new file that only its owner can read.\n" +
-			"\n" +
-			"With --pool the share will be added to the other parties' shares, to check tuples. A holder of the sum can forge MACs.\n" +
-			"Before the party sends its share, it therefore burns the key and retires the whole epoch with all remaining data. That\n" +
-			"also needs the permission retire and --yes. Before the first party's client runs this command, the clients of all\n" +
-			"parties must fetch the tuples to be checked. --into adds the share to the files of `lodge fetch`, where `lodge verify`\n" +
-			"looks for it.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(o.CompleteMACKeys),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := d.check(); err != nil {
-				return err
-			}
-			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error { return drawKey(o, ctx, cmd, c, args[0], d) })
-		},
-	}
+	cmd := cli.Command("draw", func(cmd *cobra.Command, args []string) error {
+		if err := d.check(); err != nil {
+			return err
+		}
+		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error { return drawKey(o, ctx, cmd, c, args[0], d) })
+	}, o.CompleteMACKeys)
 	cmd.Flags().StringVar(&d.out, "out", "", "file to create")
 	cmd.Flags().StringVar(&d.into, "into", "", "with --pool: directory of fetched shares, whose manifest receives the share")
 	cmd.Flags().BoolVar(&d.pool, "pool", false, "the share will be added to others, which retires its epoch")
@@ -189,14 +146,11 @@ func drawKey(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli.Pa
 	if err != nil {
 		return err
 	}
-	return cli.Write(cmd, o.JSON, struct {
+	return cli.Print(cmd, struct {
 		MacKeyRecord
 		Params string `json:"params"`
 		File   string `json:"file"`
-	}{macKeyJSON(r.GetKey()), r.GetParams(), file}, func(w io.Writer) error {
-		_, err = fmt.Fprintf(w, "%s has party %s's share of MAC key %s, over %s of %s\n", file, o.Party, id, r.GetKey().GetField(), r.GetParams())
-		return err
-	})
+	}{macKeyJSON(r.GetKey()), r.GetParams(), file}, "%s has party %s's share of MAC key %s, over %s of %s\n", file, o.Party, id, r.GetKey().GetField(), r.GetParams())
 }
 
 // writeSecret creates a file that only its owner can read.
@@ -226,33 +180,22 @@ func macKey(c *cli.Party, ctx context.Context, id string) (*tuplesv1.MacKey, err
 func macKeysReportCommand(o *cli.Operator) *cobra.Command {
 	ok := &cli.Confirmation{}
 	q := &tuplesv1.ReportFailedCheckRequest{}
-	cmd := &cobra.Command{
-		Use:   "report-failed ID --party PARTY",
-		Short: "Report a failed online check: the party burns the key and erases every tuple under it",
-		Long: "Report that a check of an online phase under this MAC key failed. This needs the permission mac_key. A failed check\n" +
-			"reveals the key, so the party burns it and erases every tuple under it.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(o.CompleteMACKeys),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			q.MacKeyId = args[0]
-			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-				if yes, err := ok.Before(func() error { return showMACKey(o, ctx, cmd, c, args[0]) }); !yes {
-					return err
-				}
-				r, err := c.ReportFailedCheck(ctx, q)
-				if err != nil {
-					return err
-				}
-				return cli.Write(cmd, o.JSON, struct {
-					MacKeyRecord
-					Batches uint32 `json:"batches"`
-				}{macKeyJSON(r.GetKey()), r.GetBatches()}, func(w io.Writer) error {
-					_, err = fmt.Fprintf(w, "party %s: MAC key %s is burnt, and %d batches under it erased\n", o.Party, args[0], r.GetBatches())
-					return err
-				})
-			})
-		},
-	}
+	cmd := cli.Command("report-failed", func(cmd *cobra.Command, args []string) error {
+		q.MacKeyId = args[0]
+		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+			if yes, err := ok.Before(func() error { return showMACKey(o, ctx, cmd, c, args[0]) }); !yes {
+				return err
+			}
+			r, err := c.ReportFailedCheck(ctx, q)
+			if err != nil {
+				return err
+			}
+			return cli.Print(cmd, struct {
+				MacKeyRecord
+				Batches uint32 `json:"batches"`
+			}{macKeyJSON(r.GetKey()), r.GetBatches()}, "party %s: MAC key %s is burnt, and %d batches under it erased\n", o.Party, args[0], r.GetBatches())
+		})
+	}, o.CompleteMACKeys)
 	cmd.Flags().StringVar(&q.Reason, "reason", "", "failed check, for the party's log")
 	ok.Flags(cmd)
 	return cmd
@@ -268,12 +211,9 @@ func showMACKey(o *cli.Operator, ctx context.Context, cmd *cobra.Command, c *cli
 	if err != nil {
 		return err
 	}
-	return cli.Write(cmd, o.JSON, struct {
+	return cli.Print(cmd, struct {
 		MacKeyRecord
 		remains
 		DryRun bool `json:"dry_run"`
-	}{macKeyJSON(k), lost, true}, func(w io.Writer) error {
-		_, err = fmt.Fprintf(w, "party %s would burn MAC key %s, and erase %s\n", o.Party, id, lost)
-		return err
-	})
+	}{macKeyJSON(k), lost, true}, "party %s would burn MAC key %s, and erase %s\n", o.Party, id, lost)
 }

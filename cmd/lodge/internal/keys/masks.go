@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/lodge-mpc/lodge/clients/go/threshold"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
@@ -25,32 +24,17 @@ type masking struct {
 
 func keysMasksCommand(o *cli.Operator) *cobra.Command {
 	q := &masking{}
-	cmd := &cobra.Command{
-		Use:   "masks EPOCH",
-		Short: "Make masks for quorums of the holders of threshold keys; each mask decrypts one message",
-		Long: cli.PassiveText +
-			"Make the parties of a quorum, T+1 of the holders, make masks. A decryption by this quorum uses one mask for each message.\n" +
-			"Exact masks never fail. Masks of the paper's form need two messages fewer, but a decryption fails with the probability\n" +
-			"that `lodge keys show` prints, and a failure reveals information about the noise. Parties decrypt with them only if\n" +
-			"their rules allow it.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(o.CompleteThreshold),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			epoch, err := cli.EpochArgument(args[0])
-			if err != nil {
-				return err
-			}
-			switch {
-			case job.MaskForms[q.form] == 0:
-				return cli.Invalid("write "+strings.Join(cli.MaskForms, " or "), "--form %q", q.form)
-			case q.Count == 0:
-				return cli.Invalid("write the number of masks to make", "--count 0")
-			case q.every == (len(q.quorum) > 0):
-				return cli.Invalid("name the parties of a quorum with --quorum, or use --every-quorum", "neither or both of --quorum and --every-quorum")
-			}
-			return makeMasks(o, cmd, q, epoch)
-		},
-	}
+	cmd := cli.EpochCommand("masks", func(cmd *cobra.Command, epoch uint64, _ []string) error {
+		switch {
+		case job.MaskForms[q.form] == 0:
+			return cli.Invalid("write "+strings.Join(cli.MaskForms, " or "), "--form %q", q.form)
+		case q.Count == 0:
+			return cli.Invalid("write the number of masks to make", "--count 0")
+		case q.every == (len(q.quorum) > 0):
+			return cli.Invalid("name the parties of a quorum with --quorum, or use --every-quorum", "neither or both of --quorum and --every-quorum")
+		}
+		return makeMasks(o, cmd, q, epoch)
+	}, o.CompleteThreshold)
 	f := cmd.Flags()
 	f.StringSliceVar(&q.quorum, "quorum", nil, "T+1 of the holders, by name or index")
 	f.BoolVar(&q.every, "every-quorum", false, "make this number of masks for every quorum of holders in the roster")
@@ -78,11 +62,8 @@ func makeMasks(o *cli.Operator, cmd *cobra.Command, q *masking, epoch uint64) er
 	r := &coordinatorv1.JobRequest{
 		Kind: jobv1.Kind_KIND_MASKS, Purpose: jobv1.Purpose_PURPOSE_THRESHOLD, Params: params, Epoch: epoch, Count: q.Count, Form: job.MaskForms[q.form],
 	}
-	if err := cli.CheckTimeout(q.Timeout); err != nil {
+	if err := q.SetTimeout(r); err != nil {
 		return err
-	}
-	if q.Timeout > 0 {
-		r.Timeout = durationpb.New(q.Timeout)
 	}
 	c, err := o.Dial()
 	if err != nil {

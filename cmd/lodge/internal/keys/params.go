@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,103 +20,82 @@ import (
 
 // paramsCommand returns `lodge params`, the registry of parameter sets.
 func paramsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "params",
-		Short: "List parameter sets and their uses",
-		Args:  cobra.NoArgs,
-	}
+	cmd := cli.Command("params", nil)
 	cmd.AddCommand(paramsListCommand(), paramsShowCommand())
 	return cmd
 }
 
 func paramsListCommand() *cobra.Command {
-	var asJSON, all bool
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the parameter sets",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var list []setSummary
-			for _, s := range params.Sets() {
-				if all || !s.Insecure {
-					list = append(list, summarize(s))
-				}
-			}
-			thresholds := thresholdSets(all)
-			if asJSON {
-				both := []any{}
-				for _, s := range list {
-					both = append(both, s)
-				}
-				for _, s := range thresholds {
-					both = append(both, s)
-				}
-				for _, s := range bgvSets(all) {
-					both = append(both, s)
-				}
-				for _, s := range multikeySets(all) {
-					both = append(both, s)
-				}
-				return cli.WriteJSON(cmd.OutOrStdout(), both)
-			}
-			if err := printSets(cmd.OutOrStdout(), list); err != nil {
+	var all bool
+	cmd := cli.Command("list", func(cmd *cobra.Command, _ []string) error {
+		list := summaries(params.Sets(), all, func(s *params.Set) bool { return s.Insecure }, func(s *params.Set) (setSummary, error) { return summarize(s), nil })
+		thresholds := summaries(lwe.Sets(), all, func(s *lwe.Set) bool { return s.Insecure }, summarizeThreshold)
+		bgvs := summaries(bgv.Sets(), all, func(s *bgv.Set) bool { return s.Insecure }, summarizeBGV)
+		multikeys := summaries(multikey.Sets(), all, func(s *multikey.Set) bool { return s.Insecure }, summarizeMultikey)
+		return cli.Write(cmd, slices.Concat(anys(list), anys(thresholds), anys(bgvs), anys(multikeys)), func(w io.Writer) error {
+			if err := printSets(w, list); err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "\n"+cli.SecurityNote+"KEYS says whether parties prove their shares of the keys. If not, key generation is passively secure.\n"+
-				"\n"+
+			fmt.Fprintln(w, "\n"+cli.SecurityNote+"KEYS says whether parties prove their shares of the keys. If not, key generation is passively secure.\n\n"+
 				"For threshold keys, whose key generation is passively secure:")
-			if err := printThresholdSets(cmd.OutOrStdout(), thresholds); err != nil {
+			if err := printThresholdSets(w, thresholds); err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "\nFor threshold keys of BGV and BFV, with public keys without rotations:")
-			if err := printBGVSets(cmd.OutOrStdout(), bgvSets(all)); err != nil {
+			fmt.Fprintln(w, "\nFor threshold keys of BGV and BFV, with public keys without rotations:")
+			if err := printBGVSets(w, bgvs); err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), "\nFor multi-key ciphertexts of bits, under keys that parties make by themselves:")
-			return printMultikeySets(cmd.OutOrStdout(), multikeySets(all))
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+			fmt.Fprintln(w, "\nFor multi-key ciphertexts of bits, under keys that parties make by themselves:")
+			return printMultikeySets(w, multikeys)
+		})
+	})
+	cmd.Flags().Bool("json", false, "write JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "include the insecure sets for tests")
 	return cmd
 }
 
+// summaries returns the summaries of the sets, or of the secure ones only.
+func summaries[S, R any](sets []S, all bool, insecure func(S) bool, summarize func(S) (R, error)) (list []R) {
+	for _, s := range sets {
+		if r, err := summarize(s); err == nil && (all || !insecure(s)) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func anys[T any](list []T) []any { return cli.Each(list, func(x T) any { return x }) }
+
 func paramsShowCommand() *cobra.Command {
-	var asJSON bool
 	var field string
 	var use params.Use
-	cmd := &cobra.Command{
-		Use:   "show NAME",
-		Short: "Show a set: the supported fields and numbers of parties, or every bound for one use",
-		Long: "Show the supported fields for 2, 3, 5, 8 and 16 parties, for scalar triples and 128 x 128 matrices. With --field, show the\n" +
-			"noise model for one use, term by term. For a set for threshold keys, show noise and failure probabilities.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(cli.AllSetWords),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if set, err := lwe.Lookup(args[0]); err == nil {
-				return showThresholdSet(cmd, set, field, asJSON)
-			}
-			if set, err := bgv.Lookup(args[0]); err == nil {
-				return showBGVSet(cmd, set, field, asJSON)
-			}
-			if set, err := multikey.Lookup(args[0]); err == nil {
-				return showMultikeySet(cmd, set, field, asJSON)
-			}
-			s, err := params.Lookup(args[0])
-			if err != nil {
-				return err
-			}
-			if field != "" {
-				return showUse(cmd.OutOrStdout(), s, field, use, asJSON)
-			}
-			detail, err := describe(s)
-			if err != nil {
-				return err
-			}
-			return cli.Write(cmd, asJSON, detail, func(w io.Writer) error { return printDetail(w, detail) })
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd := cli.Command("show", func(cmd *cobra.Command, args []string) error {
+		if slices.Contains(cli.ThresholdWords(), args[0]) && field != "" {
+			return cli.Invalid("remove it", "--field with %s, a set for threshold keys or multi-key ciphertexts, which has no fields", args[0])
+		}
+		if set, err := lwe.Lookup(args[0]); err == nil {
+			return showThresholdSet(cmd, set)
+		}
+		if set, err := bgv.Lookup(args[0]); err == nil {
+			return showBGVSet(cmd, set)
+		}
+		if set, err := multikey.Lookup(args[0]); err == nil {
+			return showMultikeySet(cmd, set)
+		}
+		s, err := params.Lookup(args[0])
+		if err != nil {
+			return err
+		}
+		if field != "" {
+			return showUse(cmd, s, field, use)
+		}
+		detail, err := describe(s)
+		if err != nil {
+			return err
+		}
+		return cli.Write(cmd, detail, func(w io.Writer) error { return printDetail(w, detail) })
+	}, cli.AllSetWords)
+	cmd.Flags().Bool("json", false, "write JSON")
 	cmd.Flags().StringVar(&field, "field", "", "show the bounds for this field")
 	cli.Complete(cmd, "field", cli.FieldWords)
 	cmd.Flags().IntVar(&use.Parties, "parties", 3, "number of parties, with --field")
@@ -167,14 +147,12 @@ func summarize(s *params.Set) setSummary {
 }
 
 func printSets(w io.Writer, list []setSummary) error {
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "SET\tN\tLOG Q\tSECURITY\tPRIMES\tDIGIT\tB\tSECRET\tKEYS\tFLOODING\tSTATISTICAL\tFIELDS")
-	for _, s := range list {
+	return cli.PrintTable(w, "", "SET\tN\tLOG Q\tSECURITY\tPRIMES\tDIGIT\tB\tSECRET\tKEYS\tFLOODING\tSTATISTICAL\tFIELDS", list, func(s setSummary) []any {
 		bits := cli.SecurityBits{Classical: s.Classical, Quantum: s.Quantum}
-		fmt.Fprintf(t, "%s\t2^%d\t%.1f\t%s\t%d\t%d\t~2^%d\t%s\t%s\t%d\t%s\t%s\n", cli.MarkedName(s.Name, s.Default, ""), s.LogN, s.LogQ, bits.Column(s.Insecure), s.Primes,
-			s.DigitPrimes, s.LogB, s.Secret, s.Keys, s.LambdaDDec, statistical(s), fieldRange(s.Fields))
-	}
-	return t.Flush()
+		return []any{cli.MarkedName(s.Name, s.Default, ""), fmt.Sprintf("2^%d", s.LogN), fmt.Sprintf("%.1f", s.LogQ), bits.Column(s.Insecure),
+			s.Primes, s.DigitPrimes, fmt.Sprintf("~2^%d", s.LogB), s.Secret, s.Keys, s.LambdaDDec, statistical(s),
+			fieldRange(s.Fields)}
+	})
 }
 
 // statistical formats the security in bits after 2^20 decrypted ciphertexts.
@@ -333,7 +311,7 @@ type termDetail struct {
 	Meaning string  `json:"meaning"`
 }
 
-func showUse(w io.Writer, s *params.Set, field string, use params.Use, asJSON bool) error {
+func showUse(cmd *cobra.Command, s *params.Set, field string, use params.Use) error {
 	i, err := params.Resolve(asMade(s), field, use)
 	if err != nil {
 		return err
@@ -348,7 +326,8 @@ func showUse(w io.Writer, s *params.Set, field string, use params.Use, asJSON bo
 	for _, term := range i.Noise {
 		d.Noise = append(d.Noise, termDetail{term.Name, term.Log2, term.Meaning})
 	}
-	if asJSON {
+	w := cmd.OutOrStdout()
+	if cli.JSON(cmd) {
 		return cli.WriteJSON(w, d)
 	}
 	fmt.Fprintf(w, "%s %s, %d parties, d = %d, %d ciphertexts per proof, inner length %d\n\n", s.Name, field, d.Parties,

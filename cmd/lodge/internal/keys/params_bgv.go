@@ -50,30 +50,15 @@ func summarizeBGV(set *bgv.Set) (*bgvSummary, error) {
 	}, nil
 }
 
-// bgvSets returns the secure sets, or all sets.
-func bgvSets(all bool) (list []*bgvSummary) {
-	for _, set := range bgv.Sets() {
-		if all || !set.Insecure {
-			if r, err := summarizeBGV(set); err == nil {
-				list = append(list, r)
-			}
-		}
-	}
-	return list
-}
-
 func printBGVSets(w io.Writer, list []*bgvSummary) error {
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "SET\tN\tLOG QP\tLEVELS\tMESSAGES MODULO\tSECURITY\tFLOODING\tPUBLIC KEYS\tCIPHERTEXT")
-	for _, s := range list {
+	return cli.PrintTable(w, "", "SET\tN\tLOG QP\tLEVELS\tMESSAGES MODULO\tSECURITY\tFLOODING\tPUBLIC KEYS\tCIPHERTEXT", list, func(s *bgvSummary) []any {
 		flooding := "none"
 		if s.Flooding {
 			flooding = fmt.Sprintf("2^%d, from level %d", s.LogDecryptions, s.FloodLevel)
 		}
-		fmt.Fprintf(t, "%s\t2^%d\t%.1f\t%d\t%d\t%s\t%s\t%s\t%s\n", cli.MarkedName(s.Name, s.Default, ""), s.LogN, s.LogQP, s.Levels, s.T, s.Security.Column(s.Insecure), flooding, cli.Size(float64(s.Sizes.Evaluation)),
-			cli.Size(float64(s.Sizes.BGV)))
-	}
-	return t.Flush()
+		return []any{cli.MarkedName(s.Name, s.Default, ""), fmt.Sprintf("2^%d", s.LogN), fmt.Sprintf("%.1f", s.LogQP), s.Levels, s.T,
+			s.Security.Column(s.Insecure), flooding, cli.Size(float64(s.Sizes.Evaluation)), cli.Size(float64(s.Sizes.BGV))}
+	})
 }
 
 // bgvUse describes the decryption by quorums of one size.
@@ -96,10 +81,7 @@ type bgvDetail struct {
 }
 
 // showBGVSet prints a BGV set.
-func showBGVSet(cmd *cobra.Command, set *bgv.Set, field string, asJSON bool) error {
-	if field != "" {
-		return cli.Invalid("remove it", "--field with a set for threshold keys, which has no fields")
-	}
+func showBGVSet(cmd *cobra.Command, set *bgv.Set) error {
 	s, err := bgv.New(set)
 	if err != nil {
 		return err
@@ -123,7 +105,7 @@ func showBGVSet(cmd *cobra.Command, set *bgv.Set, field string, asJSON bool) err
 		d.Uses = append(d.Uses, u)
 	}
 	w := cmd.OutOrStdout()
-	if asJSON {
+	if cli.JSON(cmd) {
 		return cli.WriteJSON(w, d)
 	}
 	if err := printBGVSets(w, []*bgvSummary{summary}); err != nil {
@@ -135,14 +117,11 @@ func showBGVSet(cmd *cobra.Command, set *bgv.Set, field string, asJSON bool) err
 		"hash      %s\n"+
 		"\n",
 		set.LogNoise, summary.Hash)
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "HOLDERS\tQUORUM\tBITS OF AN ANSWER UNDER MASKS\tNOISE OF A FRESH LEVEL\tFLOODING HIDES UP TO\tFLOODED ANSWER")
-	for _, u := range d.Uses {
+	return cli.PrintTable(w, "", "HOLDERS\tQUORUM\tBITS OF AN ANSWER UNDER MASKS\tNOISE OF A FRESH LEVEL\tFLOODING HIDES UP TO\tFLOODED ANSWER", d.Uses, func(u bgvUse) []any {
 		hides, size := "-", "-"
 		if u.FloodBytes > 0 {
 			hides, size = fmt.Sprintf("2^%.1f", u.LogDistance), cli.Size(float64(u.FloodBytes))
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d\t2^%.0f\t%s\t%s\n", u.Holders, u.Threshold+1, u.AnswerBits, u.MaxNoise, hides, size)
-	}
-	return t.Flush()
+		return []any{u.Holders, u.Threshold + 1, u.AnswerBits, fmt.Sprintf("2^%.0f", u.MaxNoise), hides, size}
+	})
 }

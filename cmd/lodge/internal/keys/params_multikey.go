@@ -75,56 +75,33 @@ func multikeySecurity(s *multikey.Set) cli.SecurityBits {
 	return cli.SecurityOf(bits.Ring, bits.LWE)
 }
 
-// multikeySets returns the secure sets, or all sets.
-func multikeySets(all bool) (list []*multikeySummary) {
-	for _, set := range multikey.Sets() {
-		if all || !set.Insecure {
-			if r, err := summarizeMultikey(set); err == nil {
-				list = append(list, r)
-			}
-		}
-	}
-	return list
-}
-
 func printMultikeySets(w io.Writer, list []*multikeySummary) error {
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "SET\tPARTIES\tN\tDIMENSION\tSECURITY\tA GATE FAILS\tKEYS")
-	for _, s := range list {
+	return cli.PrintTable(w, "", "SET\tPARTIES\tN\tDIMENSION\tSECURITY\tA GATE FAILS\tKEYS", list, func(s *multikeySummary) []any {
 		security := s.Security.Column(s.Security.Classical == 0)
 		if s.Insecure && s.Security.Classical > 0 { // the paper's sets have insecure variants
 			security += ", insecure"
 		}
-		fmt.Fprintf(t, "%s\t%d\t2^%d\t%d\t%s\t2^%.0f\t%s\n", cli.MarkedName(s.Name, s.Default, s.Successor), s.Parties, s.LogN, s.Dim, security, s.Gate, cli.Size(float64(s.KeyBytes)))
-	}
-	return t.Flush()
+		return []any{cli.MarkedName(s.Name, s.Default, s.Successor), s.Parties, fmt.Sprintf("2^%d", s.LogN), s.Dim, security,
+			fmt.Sprintf("2^%.0f", s.Gate), cli.Size(float64(s.KeyBytes))}
+	})
 }
 
 // showMultikeySet prints a set for multi-key ciphertexts and the decryption by each quorum.
-func showMultikeySet(cmd *cobra.Command, set *multikey.Set, field string, asJSON bool) error {
-	if field != "" {
-		return cli.Invalid("remove it", "--field with a set for multi-key ciphertexts, which has no fields")
-	}
+func showMultikeySet(cmd *cobra.Command, set *multikey.Set) error {
 	r, err := summarizeMultikey(set)
 	if err != nil {
 		return err
 	}
 	w := cmd.OutOrStdout()
-	if asJSON {
+	if cli.JSON(cmd) {
 		return cli.WriteJSON(w, r)
 	}
 	if err := printMultikeySets(w, []*multikeySummary{r}); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\n%shash      %s\n\n", cli.LegacyLine(set.CheckNewKeys()), r.Hash)
-	if len(r.Quorums) == 0 {
-		_, err := fmt.Fprintln(w, "its noise is too large for joint decryption")
-		return err
-	}
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "QUORUM\tFAILS\tNOISE UP TO\tANSWER\tCIPHERTEXT")
-	for _, u := range r.Quorums {
-		fmt.Fprintf(t, "%d\t2^%.0f\t%.3f of the torus\t%d bits\t%s\n", u.Parties, u.LogFailure, u.NoiseBound, u.AnswerBits, cli.Size(float64(u.Ciphertext)))
-	}
-	return t.Flush()
+	return cli.PrintTable(w, "its noise is too large for joint decryption", "QUORUM\tFAILS\tNOISE UP TO\tANSWER\tCIPHERTEXT", r.Quorums, func(u multikeyUse) []any {
+		return []any{u.Parties, fmt.Sprintf("2^%.0f", u.LogFailure), fmt.Sprintf("%.3f of the torus", u.NoiseBound),
+			fmt.Sprintf("%d bits", u.AnswerBits), cli.Size(float64(u.Ciphertext))}
+	})
 }

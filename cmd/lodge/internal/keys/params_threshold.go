@@ -51,24 +51,12 @@ func summarizeThreshold(set *lwe.Set) (*thresholdSummary, error) {
 	return r, nil
 }
 
-// thresholdSets returns the secure sets, or all sets.
-func thresholdSets(all bool) (list []*thresholdSummary) {
-	for _, set := range lwe.Sets() {
-		if r, err := summarizeThreshold(set); err == nil && (all || !set.Insecure) {
-			list = append(list, r)
-		}
-	}
-	return list
-}
-
 func printThresholdSets(w io.Writer, list []*thresholdSummary) error {
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "SET\tN\tLOG Q\tMESSAGES\tDIMENSION\tSECURITY\tA LOOK-UP FAILS\tPUBLIC KEYS\tCIPHERTEXT\tRING CIPHERTEXT")
-	for _, s := range list {
-		fmt.Fprintf(t, "%s\t2^%d\t%.1f\t0..%d\t%d\t%s\t2^%.0f\t%s\t%s\t%s\n", cli.MarkedName(s.Name, s.Default, s.Successor), s.LogN, s.LogQ, s.P-1, s.Dim, s.Security.Column(s.Insecure), s.Lookup, cli.Size(float64(s.Sizes.Evaluation)),
-			cli.Size(float64(s.Sizes.LWE)), cli.Size(float64(s.Sizes.Ring)))
-	}
-	return t.Flush()
+	return cli.PrintTable(w, "", "SET\tN\tLOG Q\tMESSAGES\tDIMENSION\tSECURITY\tA LOOK-UP FAILS\tPUBLIC KEYS\tCIPHERTEXT\tRING CIPHERTEXT", list, func(s *thresholdSummary) []any {
+		return []any{cli.MarkedName(s.Name, s.Default, s.Successor), fmt.Sprintf("2^%d", s.LogN), fmt.Sprintf("%.1f", s.LogQ),
+			fmt.Sprintf("0..%d", s.P-1), s.Dim, s.Security.Column(s.Insecure), fmt.Sprintf("2^%.0f", s.Lookup),
+			cli.Size(float64(s.Sizes.Evaluation)), cli.Size(float64(s.Sizes.LWE)), cli.Size(float64(s.Sizes.Ring))}
+	})
 }
 
 // noiseRecord describes the noise and the decryption of a set for one number of parties.
@@ -120,10 +108,7 @@ func bgvForms(s *bgv.Scheme, threshold int) []formRecord {
 }
 
 // showThresholdSet prints a set for threshold keys.
-func showThresholdSet(cmd *cobra.Command, set *lwe.Set, field string, asJSON bool) error {
-	if field != "" {
-		return cli.Invalid("remove it", "--field with a set for threshold keys, which has no fields")
-	}
+func showThresholdSet(cmd *cobra.Command, set *lwe.Set) error {
 	s, err := lwe.New(set)
 	if err != nil {
 		return err
@@ -139,7 +124,7 @@ func showThresholdSet(cmd *cobra.Command, set *lwe.Set, field string, asJSON boo
 		d.Noise = append(d.Noise, noiseRecord{n, t, noise.LookupFailure(noise.Bootstrapped()), noise.GateFailure(noise.Bootstrapped()), formsOf(s, n, t)})
 	}
 	w := cmd.OutOrStdout()
-	if asJSON {
+	if cli.JSON(cmd) {
 		return cli.WriteJSON(w, d)
 	}
 	if err := printThresholdSets(w, []*thresholdSummary{summary}); err != nil {

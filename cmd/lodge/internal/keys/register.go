@@ -9,6 +9,6 @@ import (
 
 // Register adds the commands of this room to root.
 func Register(root *cobra.Command) {
-	cli.AddCommands(root, cli.GroupMake, paramsCommand(), keysCommand(), epochsCommand())
+	cli.AddCommands(root, cli.GroupMake, paramsCommand(), keysCommand(), formerEpochsCommand())
 	cli.AddCommands(root, cli.GroupLookOver, macKeysCommand())
 }

@@ -32,28 +32,14 @@ var oldWays = []string{"drain", "revoke"}
 
 func keysRotateCommand(o *cli.Operator) *cobra.Command {
 	q := &rotating{request: &coordinatorv1.RotateKeysRequest{}}
-	cmd := &cobra.Command{
-		Use:   "rotate EPOCH",
-		Short: "Replace an epoch by a new one: policies move to it, and the old epoch drains",
-		Long: "Replace an epoch. The coordinator makes a new epoch, moves the policies of the stock to it, and makes the parties drain the\n" +
-			"old one, which then makes no new tuples. Its tuples can be reserved until they are used up; --old revoke erases them\n" +
-			"now. --destroy-old also erases the epoch's secrets, which `lodge keys destroy` can do later. Erasing needs --yes, and\n" +
-			"the permission retire at each party.\n" +
-			"\n" +
-			"An epoch can be replaced once. If the command fails, fix the cause and repeat it: it continues.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeKeys(o) }),
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if q.request.Epoch, err = cli.EpochArgument(args[0]); err != nil {
-				return err
-			}
-			q.epoch, q.revoke = q.request.Epoch, q.old == "revoke"
-			if !slices.Contains(oldWays, q.old) {
-				return rpc.Errorf(rpc.Invalid, "write "+strings.Join(oldWays, " or "), "--old %q", q.old)
-			}
-			return rotate(o, cmd, q)
-		},
-	}
+	cmd := cli.EpochCommand("rotate", func(cmd *cobra.Command, epoch uint64, args []string) (err error) {
+		q.request.Epoch = epoch
+		q.epoch, q.revoke = q.request.Epoch, q.old == "revoke"
+		if !slices.Contains(oldWays, q.old) {
+			return rpc.Errorf(rpc.Invalid, "write "+strings.Join(oldWays, " or "), "--old %q", q.old)
+		}
+		return rotate(o, cmd, q)
+	}, func() []string { return completeKeys(o) })
 	f := cmd.Flags()
 	f.StringVar(&q.request.Params, "set", "", "parameter set of the new epoch (default: the same)")
 	cli.AcceptFormerFlags(cmd)
@@ -175,7 +161,7 @@ func provedSets() (names []string) {
 }
 
 func showRotation(o *cli.Operator, cmd *cobra.Command, q *rotating, plan *keysPlan, found *coordinatorv1.ClusterEpoch, losses []endedAt) error {
-	if o.JSON {
+	if cli.JSON(cmd) {
 		record := rotationJSON(found.GetRotation())
 		if record == nil {
 			record = &rotationRecord{Epoch: q.epoch, State: "new"}
@@ -184,7 +170,7 @@ func showRotation(o *cli.Operator, cmd *cobra.Command, q *rotating, plan *keysPl
 	}
 	w := cmd.OutOrStdout()
 	if r := found.GetRotation(); r.GetSuccessor() != 0 {
-		fmt.Fprintf(w, "epoch %d is already replaced by epoch %d (%s)\n", q.epoch, r.GetSuccessor(), rotationState(r))
+		fmt.Fprintf(w, "epoch %d is already replaced by epoch %d (%s)\n", q.epoch, r.GetSuccessor(), cli.Word(r.GetState()))
 	} else {
 		fmt.Fprintf(w, "this would make an epoch of %s for %s, for blocks of up to %d, whose keys are %s, move policies to it, and drain epoch %d (%s)\n",
 			plan.Params, plan.Purpose, plan.Dim, plan.KeygenSecurity, q.epoch, everywhere(found, epochState))
@@ -198,7 +184,7 @@ func showRotation(o *cli.Operator, cmd *cobra.Command, q *rotating, plan *keysPl
 // followRotation starts the replacement of an epoch, or finds a running one, and shows its progress
 // until it ends.
 func followRotation(o *cli.Operator, cmd *cobra.Command, c *cli.Coordinator, q *coordinatorv1.RotateKeysRequest) (*coordinatorv1.Rotation, error) {
-	p := cli.ProgressOf(cmd, o.JSON)
+	p := cli.ProgressOf(cmd)
 	defer p.Done()
 	ask, cancel := context.WithTimeout(cmd.Context(), cli.CallTime)
 	asked, err := c.RotateKeys(ask, q)
@@ -248,7 +234,7 @@ func askRotation(c *cli.Coordinator, ctx context.Context, q *coordinatorv1.Rotat
 }
 
 func writeRotation(o *cli.Operator, cmd *cobra.Command, q *rotating, r *coordinatorv1.Rotation, ends []endedAt) error {
-	return cli.Write(cmd, o.JSON, rotationReport{rotationRecord: *rotationJSON(r), Old: q.way(), Parties: ends}, func(w io.Writer) error {
+	return cli.Write(cmd, rotationReport{rotationRecord: *rotationJSON(r), Old: q.way(), Parties: ends}, func(w io.Writer) error {
 		fmt.Fprintf(w, "epoch %d replaces epoch %d, and %d policies have moved to it\n", r.GetSuccessor(), r.GetEpoch(), r.GetPolicies())
 		if q.erases() {
 			return printEnding(w, &q.ending, ends)

@@ -112,31 +112,19 @@ func describeThreshold(k *threshold.Key, names []string) (*ThresholdRecord, erro
 }
 
 func keysShowCommand(o *cli.Operator) *cobra.Command {
-	return &cobra.Command{
-		Use:   "show EPOCH",
-		Short: "Show threshold keys: holders and their availability, the masks of each quorum, failure and noise",
-		Long: "Show threshold keys as reported by all holders that are available, which must agree. A mask counts as free if all parties\n" +
-			"of its quorum are available and have it.",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(o.CompleteThreshold),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			epoch, err := cli.EpochArgument(args[0])
+	return cli.EpochCommand("show", func(cmd *cobra.Command, epoch uint64, _ []string) error {
+		return o.WithHolders(func(c *threshold.Client) error {
+			k, _, err := cli.ThresholdKey(cmd.Context(), c, epoch)
 			if err != nil {
 				return err
 			}
-			return o.WithHolders(func(c *threshold.Client) error {
-				k, _, err := cli.ThresholdKey(cmd.Context(), c, epoch)
-				if err != nil {
-					return err
-				}
-				r, err := describeThreshold(k, c.Parties())
-				if err != nil {
-					return err
-				}
-				return cli.Write(cmd, o.JSON, r, func(w io.Writer) error { return r.print(w) })
-			})
-		},
-	}
+			r, err := describeThreshold(k, c.Parties())
+			if err != nil {
+				return err
+			}
+			return cli.Write(cmd, r, func(w io.Writer) error { return r.print(w) })
+		})
+	}, o.CompleteThreshold)
 }
 
 func (r *ThresholdRecord) print(w io.Writer) error {

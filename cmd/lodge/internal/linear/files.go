@@ -274,46 +274,41 @@ func (e *fixedFlags) of(s *linear.Scheme) (linear.Fixed, error) {
 
 func (o *multiplier) splitCommand() *cobra.Command {
 	var e fixedFlags
-	cmd := &cobra.Command{
-		Use:   "split FILE SHARE SHARE",
-		Short: "Split numbers into two shares modulo T, each of which reveals nothing",
-		Args:  cobra.ExactArgs(3),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.scheme(linear.DefaultVector)
-			if err != nil {
+	cmd := cli.Command("split", func(cmd *cobra.Command, args []string) error {
+		s, err := o.scheme(linear.DefaultVector)
+		if err != nil {
+			return err
+		}
+		for _, path := range args[1:] {
+			if err := newShare(path); err != nil {
 				return err
 			}
-			for _, path := range args[1:] {
-				if err := newShare(path); err != nil {
-					return err
-				}
-			}
-			as, err := e.of(s)
-			if err != nil {
-				return err
-			}
-			v, shape, err := readResidues(args[0], as)
-			if err != nil {
-				return err
-			}
-			source, err := sample.Draw(rand.Reader, "linear shares of a file")
-			if err != nil {
-				return err
-			}
-			defer source.Wipe()
-			stream := source.Stream("share")
-			defer stream.Wipe()
-			first := make([]uint64, len(v))
-			sample.Uniform(first, s.T, stream)
-			for i := range v {
-				v[i] = (v[i] + s.T - first[i]) % s.T
-			}
-			if err := WriteArray(args[1], shape, first); err != nil {
-				return err
-			}
-			return WriteArray(args[2], shape, v)
-		},
-	}
+		}
+		as, err := e.of(s)
+		if err != nil {
+			return err
+		}
+		v, shape, err := readResidues(args[0], as)
+		if err != nil {
+			return err
+		}
+		source, err := sample.Draw(rand.Reader, "linear shares of a file")
+		if err != nil {
+			return err
+		}
+		defer source.Wipe()
+		stream := source.Stream("share")
+		defer stream.Wipe()
+		first := make([]uint64, len(v))
+		sample.Uniform(first, s.T, stream)
+		for i := range v {
+			v[i] = (v[i] + s.T - first[i]) % s.T
+		}
+		if err := WriteArray(args[1], shape, first); err != nil {
+			return err
+		}
+		return WriteArray(args[2], shape, v)
+	})
 	e.flags(cmd)
 	return cmd
 }
@@ -321,43 +316,38 @@ func (o *multiplier) splitCommand() *cobra.Command {
 func (o *multiplier) joinCommand() *cobra.Command {
 	var e fixedFlags
 	var out string
-	cmd := &cobra.Command{
-		Use:   "join SHARE SHARE",
-		Short: "Add two shares modulo T, and write the numbers",
-		Args:  cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.scheme(linear.DefaultVector)
-			if err != nil {
-				return err
-			}
-			if err := newFile(out); err != nil {
-				return err
-			}
-			as, err := e.of(s)
-			if err != nil {
-				return err
-			}
-			a, shape, err := readShare(args[0], s)
-			if err != nil {
-				return err
-			}
-			b, other, err := readShare(args[1], s)
-			if err != nil {
-				return err
-			}
-			if fmt.Sprint(shape) != fmt.Sprint(other) {
-				return cli.Invalid("name both shares of one array", "%s is of shape %v and %s of %v", args[0], shape, args[1], other)
-			}
-			numbers := make([]float64, len(a))
-			for i := range a {
-				a[i] = (a[i] + b[i]) % s.T
-			}
-			if err := as.DecodeAll(numbers, a); err != nil {
-				return cli.Invalid("check that --bits is large enough for the results, and that both shares are from one run", "%v", err)
-			}
-			return WriteArray(out, shape, numbers)
-		},
-	}
+	cmd := cli.Command("join", func(cmd *cobra.Command, args []string) error {
+		s, err := o.scheme(linear.DefaultVector)
+		if err != nil {
+			return err
+		}
+		if err := newFile(out); err != nil {
+			return err
+		}
+		as, err := e.of(s)
+		if err != nil {
+			return err
+		}
+		a, shape, err := readShare(args[0], s)
+		if err != nil {
+			return err
+		}
+		b, other, err := readShare(args[1], s)
+		if err != nil {
+			return err
+		}
+		if fmt.Sprint(shape) != fmt.Sprint(other) {
+			return cli.Invalid("name both shares of one array", "%s is of shape %v and %s of %v", args[0], shape, args[1], other)
+		}
+		numbers := make([]float64, len(a))
+		for i := range a {
+			a[i] = (a[i] + b[i]) % s.T
+		}
+		if err := as.DecodeAll(numbers, a); err != nil {
+			return cli.Invalid("check that --bits is large enough for the results, and that both shares are from one run", "%v", err)
+		}
+		return WriteArray(out, shape, numbers)
+	})
 	e.flags(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "file of the numbers to create, .npy or .json")
 	return cmd

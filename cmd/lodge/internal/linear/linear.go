@@ -1,11 +1,8 @@
 package linear
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,36 +12,23 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/engine/linear"
-	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
-
-// filesText describes the supported files.
-const filesText = "Files are in NumPy's format (.npy), or in JSON (.json) with an array of numbers, or of rows of numbers."
 
 // multiplier holds the connection flags of the commands of linear algebra, which call a party as
 // one client.
 type multiplier struct {
-	cluster, client, party, set string
-	json                        bool
+	cli.ClientFlags
+	party, set string
 }
 
 // linearCommand returns `lodge linear`.
 func linearCommand() *cobra.Command {
 	o := &multiplier{}
-	cmd := &cobra.Command{
-		Use:   "linear",
-		Short: "Multiply encrypted or shared matrices and vectors with the help of a party (which must follow the protocol)",
-		Long: cli.LinearText + "multiply sends two encrypted matrices. vector and batch are the two ends of products on shares: one end has the key, the\n" +
-			"other has the factor in plaintext. split makes shares, and join adds them.\n" +
-			"\n" + filesText,
-	}
+	cmd := cli.Command("linear", nil)
 	f := cmd.PersistentFlags()
-	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
-	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
+	o.Flags(f)
 	f.StringVar(&o.party, "party", "", "party that multiplies (default: the client's own, or else the first)")
 	f.StringVar(&o.set, "set", "", "parameter set (default "+linear.DefaultProduct+" for encrypted matrices, and "+linear.DefaultVector+" for shares)")
-	f.BoolVar(&o.json, "json", false, "write JSON")
 	cli.Complete(cmd, "set", linear.Names)
 	cmd.AddCommand(o.setsCommand(), o.multiplyCommand(), o.vectorCommand(), o.batchCommand(), o.splitCommand(), o.joinCommand())
 	return cmd
@@ -52,30 +36,17 @@ func linearCommand() *cobra.Command {
 
 // do connects to the party and calls f.
 func (o *multiplier) do(f func(*linearclient.Client) error) error {
-	path := o.client
-	if path == "" {
-		path = filepath.Join(cli.ClusterDir(o.cluster), "clients", devnet.App+".yaml")
-	}
-	config, err := lodge.Load(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return rpc.Errorf(rpc.NotFound, "name a directory that `lodge init` wrote with --cluster or $"+cli.ClusterVariable+", or a client's configuration with --client", "%v", err)
-	}
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	party := o.party
-	for i, s := range config.Parties {
-		if party == fmt.Sprint(i) || party == "" && config.Party == "" && i == 0 {
-			party = s.Name
-			break
+	dial := func(config lodge.Config) (*linearclient.Client, error) {
+		party := o.party
+		for i, s := range config.Parties {
+			if party == fmt.Sprint(i) || party == "" && config.Party == "" && i == 0 {
+				party = s.Name
+				break
+			}
 		}
+		return linearclient.Dial(config, party)
 	}
-	c, err := linearclient.Dial(config, party)
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	defer c.Close()
-	return cli.FromClient(f(c))
+	return cli.As(&o.ClientFlags, dial, func(c *linearclient.Client, _ lodge.Config) error { return f(c) })
 }
 
 // scheme returns the selected set.
@@ -101,31 +72,23 @@ type linearSet struct {
 }
 
 func (o *multiplier) setsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "sets",
-		Short: "List the parameter sets of linear algebra",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var list []linearSet
-			for _, s := range linear.Sets() {
-				if !s.Insecure {
-					list = append(list, linearSet{s.Name, s.N(), s.LogQ(), s.T, s.HasProof(), fmt.Sprintf("%x", s.Hash())})
-				}
+	return cli.Command("sets", func(cmd *cobra.Command, _ []string) error {
+		var list []linearSet
+		for _, s := range linear.Sets() {
+			if !s.Insecure {
+				list = append(list, linearSet{s.Name, s.N(), s.LogQ(), s.T, s.HasProof(), fmt.Sprintf("%x", s.Hash())})
 			}
-			return cli.Write(cmd, o.json, list, func(w io.Writer) error {
-				t := cli.NewTable(w)
-				fmt.Fprintln(t, "NAME\tDEGREE\tLOG2 Q\tT\tINPUTS\tHASH")
-				for _, s := range list {
-					inputs := "not proved"
-					if s.Proved {
-						inputs = "proved"
-					}
-					fmt.Fprintf(t, "%s\t%d\t%.0f\t%d\t%s\t%.16s\n", s.Name, s.Degree, s.LogQ, s.T, inputs, s.Hash)
+		}
+		return cli.Write(cmd, list, func(w io.Writer) error {
+			return cli.PrintTable(w, "", "NAME\tDEGREE\tLOG2 Q\tT\tINPUTS\tHASH", list, func(s linearSet) []any {
+				inputs := "not proved"
+				if s.Proved {
+					inputs = "proved"
 				}
-				return t.Flush()
+				return []any{s.Name, s.Degree, fmt.Sprintf("%.0f", s.LogQ), s.T, inputs, fmt.Sprintf("%.16s", s.Hash)}
 			})
-		},
-	}
+		})
+	})
 }
 
 // linearReport is the JSON outcome of a product.
@@ -143,11 +106,8 @@ type linearReport struct {
 }
 
 func (o *multiplier) print(cmd *cobra.Command, r *linearReport) error {
-	return cli.Write(cmd, o.json, r, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%s: %v, in %.1f s, %s sent and %s received, set %s, security %s, distance 2^%.0f\n",
-			r.Out, r.Shape, r.Seconds, cli.Size(float64(r.UpBytes)), cli.Size(float64(r.DownBytes)), r.Set, r.Security, r.LogDistance)
-		return err
-	})
+	return cli.Print(cmd, r, "%s: %v, in %.1f s, %s sent and %s received, set %s, security %s, distance 2^%.0f\n",
+		r.Out, r.Shape, r.Seconds, cli.Size(float64(r.UpBytes)), cli.Size(float64(r.DownBytes)), r.Set, r.Security, r.LogDistance)
 }
 
 // show shows the progress of a product.
@@ -160,56 +120,48 @@ func show(p *terminal.Progress) func(linearclient.Progress) {
 func (o *multiplier) multiplyCommand() *cobra.Command {
 	var out string
 	var maxLeft, maxRight uint64
-	cmd := &cobra.Command{
-		Use:   "multiply LEFT RIGHT",
-		Short: "Multiply two matrices of integers, which the party sees only encrypted",
-		Long: cli.LinearText + "The party learns the shapes, and bounds of the absolute values of the entries: without --max-left and --max-right the\n" +
-			"smallest sufficient 2^k - 1.\n" +
-			"\n" + filesText,
-		Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := newFile(out); err != nil {
-				return err
-			}
-			scheme, err := o.scheme(linear.DefaultProduct)
-			if err != nil {
-				return err
-			}
-			left, leftShape, err := readIntegers(args[0])
-			if err != nil {
-				return err
-			}
-			right, rightShape, err := readIntegers(args[1])
-			if err != nil {
-				return err
-			}
-			if len(leftShape) != 2 || len(rightShape) != 2 || leftShape[1] != rightShape[0] {
-				return cli.Invalid("name matrices of r x k and k x c", "%s is of shape %v and %s of %v", args[0], leftShape, args[1], rightShape)
-			}
-			began, p := time.Now(), cli.ProgressOf(cmd, o.json)
-			defer p.Done()
-			product := &linearclient.Product{
-				Set: scheme.Name, Rows: leftShape[0], Inner: leftShape[1], Cols: rightShape[1], Left: left, Right: right,
-				MaxLeft: maxLeft, MaxRight: maxRight, Progress: show(p),
-			}
-			var got *linearclient.Result
-			if err := o.do(func(c *linearclient.Client) (err error) {
-				got, err = c.Multiply(cmd.Context(), product)
-				return err
-			}); err != nil {
-				return err
-			}
-			p.Done()
-			shape := []int{product.Rows, product.Cols}
-			if err := WriteArray(out, shape, got.Entries); err != nil {
-				return err
-			}
-			return o.print(cmd, &linearReport{
-				Security: "passive", Set: scheme.Name, Shape: shape, Out: out, UpBytes: got.Up, DownBytes: got.Down,
-				LogDistance: got.LogDistance, Attempts: got.Attempts, Seconds: time.Since(began).Seconds(),
-			})
-		},
-	}
+	cmd := cli.Command("multiply", func(cmd *cobra.Command, args []string) error {
+		if err := newFile(out); err != nil {
+			return err
+		}
+		scheme, err := o.scheme(linear.DefaultProduct)
+		if err != nil {
+			return err
+		}
+		left, leftShape, err := readIntegers(args[0])
+		if err != nil {
+			return err
+		}
+		right, rightShape, err := readIntegers(args[1])
+		if err != nil {
+			return err
+		}
+		if len(leftShape) != 2 || len(rightShape) != 2 || leftShape[1] != rightShape[0] {
+			return cli.Invalid("name matrices of r x k and k x c", "%s is of shape %v and %s of %v", args[0], leftShape, args[1], rightShape)
+		}
+		began, p := time.Now(), cli.ProgressOf(cmd)
+		defer p.Done()
+		product := &linearclient.Product{
+			Set: scheme.Name, Rows: leftShape[0], Inner: leftShape[1], Cols: rightShape[1], Left: left, Right: right,
+			MaxLeft: maxLeft, MaxRight: maxRight, Progress: show(p),
+		}
+		var got *linearclient.Result
+		if err := o.do(func(c *linearclient.Client) (err error) {
+			got, err = c.Multiply(cmd.Context(), product)
+			return err
+		}); err != nil {
+			return err
+		}
+		p.Done()
+		shape := []int{product.Rows, product.Cols}
+		if err := WriteArray(out, shape, got.Entries); err != nil {
+			return err
+		}
+		return o.print(cmd, &linearReport{
+			Security: "passive", Set: scheme.Name, Shape: shape, Out: out, UpBytes: got.Up, DownBytes: got.Down,
+			LogDistance: got.LogDistance, Attempts: got.Attempts, Seconds: time.Since(began).Seconds(),
+		})
+	})
 	f := cmd.Flags()
 	f.StringVar(&out, "out", "", "file of the product to create, .npy or .json")
 	f.Uint64Var(&maxLeft, "max-left", 0, "bound of the absolute values of LEFT, which the party learns")

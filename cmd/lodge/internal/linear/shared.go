@@ -44,7 +44,7 @@ func (x *end) ends(cmd *cobra.Command, set string) (linearclient.Ends, func(), e
 		return e, nil, cli.Invalid("name the client at the other end", "no --with")
 	}
 	copy(e.Run[:], id)
-	p := cli.ProgressOf(cmd, x.json)
+	p := cli.ProgressOf(cmd)
 	e.Progress = show(p)
 	return e, p.Done, newShare(x.out)
 }
@@ -73,21 +73,12 @@ func (x *end) finish(cmd *cobra.Command, scheme *linear.Scheme, done func(), sha
 
 func (o *multiplier) vectorCommand() *cobra.Command {
 	x := &end{multiplier: o}
-	cmd := &cobra.Command{
-		Use:   "vector",
-		Short: "One end of a product of a matrix and a shared vector",
-		Long: cli.LinearText + "With --matrix this is the end with the matrix, which the party sees: call your own party. Without --matrix, this is the end\n" +
-			"with the key, whose share the party sees only encrypted. Start both ends at about the same time. Each end gets its share\n" +
-			"of the product. The matrix is read row by row, and may be larger than memory.\n" +
-			"\n" + filesText,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if x.matrix != "" {
-				return x.answerVector(cmd)
-			}
-			return x.askVector(cmd)
-		},
-	}
+	cmd := cli.Command("vector", func(cmd *cobra.Command, _ []string) error {
+		if x.matrix != "" {
+			return x.answerVector(cmd)
+		}
+		return x.askVector(cmd)
+	})
 	x.flags(cmd)
 	cmd.Flags().StringVar(&x.matrix, "matrix", "", "file of the matrix: integers, numbers with --fraction, or residues if they are unsigned")
 	cmd.Flags().IntVar(&x.rows, "rows", 0, "rows of the other end's matrix, without --matrix")
@@ -164,17 +155,7 @@ func (x *end) answerVector(cmd *cobra.Command) error {
 
 func (o *multiplier) batchCommand() *cobra.Command {
 	x := &end{multiplier: o}
-	cmd := &cobra.Command{
-		Use:   "batch",
-		Short: "One end of sums of products of shared matrices and vectors",
-		Long: cli.LinearText + "For COUNT shared matrices of R x C, and COUNT vectors of C for each output: sums of products, R for each output. With\n" +
-			"--vectors, of shape OUTPUTS x COUNT x C, this is the end with the vectors, which the party sees: call your own party.\n" +
-			"Without --vectors, this is the end with the key, whose share, of shape COUNT x R x C, the party sees only encrypted.\n" +
-			"Start both ends at about the same time.\n" +
-			"\n" + filesText,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return x.batch(cmd) },
-	}
+	cmd := cli.Command("batch", func(cmd *cobra.Command, _ []string) error { return x.batch(cmd) })
 	x.flags(cmd)
 	cmd.Flags().StringVar(&x.vectors, "vectors", "", "file of the vectors: integers, numbers with --fraction, or residues if they are unsigned")
 	cmd.Flags().IntVar(&x.outputs, "outputs", 0, "outputs of the other end's vectors, without --vectors")

@@ -37,6 +37,23 @@ func Commands(t *testing.T) (list []*cobra.Command) {
 // Named returns the name of a command without that of the program.
 func Named(cmd *cobra.Command) []string { return strings.Fields(cmd.CommandPath())[1:] }
 
+// Examples returns the examples in the help of every command, by the name of the command without
+// that of the program.
+func Examples(t *testing.T) map[string][]string {
+	t.Helper()
+	examples := map[string][]string{}
+	for _, cmd := range Commands(t) {
+		name := strings.Join(Named(cmd), " ")
+		if cmd.Hidden || cmd.HasParent() && cmd.Parent().Hidden || strings.HasPrefix(name, "completion") {
+			continue
+		}
+		for line := range strings.Lines(cmd.Example) {
+			examples[name] = append(examples[name], strings.TrimSpace(line))
+		}
+	}
+	return examples
+}
+
 // Fails runs a command line that must fail, and returns the error and the standard output.
 func Fails(t *testing.T, args ...string) (*rpc.Error, string) {
 	t.Helper()

@@ -1,15 +1,13 @@
 package multikey
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	mkclient "github.com/lodge-mpc/lodge/clients/go/multikey"
@@ -17,19 +15,15 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	engine "github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/services/host/config"
-	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/multikey"
-	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // mkDecrypting holds the flags of `lodge mk decrypt`.
 type mkDecrypting struct {
-	cluster, client, roster string
-	json                    bool
-	epoch                   uint64
-	parties                 []string
-	recipient, out          string
-	provenance              string
+	cli.ClientFlags
+	roster, recipient, out, provenance string
+	epoch                              uint64
+	parties                            []string
 }
 
 // mkDecryptReport is the JSON outcome of `lodge mk decrypt`.
@@ -43,46 +37,27 @@ type mkDecryptReport struct {
 
 func mkDecryptCommand() *cobra.Command {
 	o := &mkDecrypting{}
-	cmd := &cobra.Command{
-		Use:   "decrypt FILE",
-		Short: "Decrypt ciphertexts together with the owners of their keys",
-		Long: "Decrypt ciphertexts at all parties whose keys they are under, and write the bits. All owners of the keys must take part.\n" +
-			"Decryption is secure against parties that follow the protocol. Each party checks the request against its own rules,\n" +
-			"which must set allow_multikey, and rejects it unless its operator has set allow_passive_threshold. Masks belong to a\n" +
-			"group, an epoch of a set for multi-key ciphertexts: `lodge keys generate` makes a group, `lodge keys masks` the masks.\n" +
-			"With --recipient the answers are sealed to the recipient's public key, into a file that `lodge decrypt open` reads. If\n" +
-			"parties' rules require approval, see `lodge decrypt approvals`; if they require an attester's signature, see\n" +
-			"`lodge mk attest`.\n" +
-			"\n" +
-			"All parties are called as one client, which must have the same name and the permission decrypt at each of them.\n" +
-			"--client names the client's configuration.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
-	}
+	cmd := cli.Command("decrypt", func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) })
 	f := cmd.Flags()
-	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
-	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
-	f.StringVar(&o.roster, "roster", "", "roster (default CLUSTER/roster.yaml)")
-	f.BoolVar(&o.json, "json", false, "write JSON")
-	f.Uint64Var(&o.epoch, "epoch", 0, "epoch of the group (default: the newest that is active)")
+	o.flags(f)
 	f.StringSliceVar(&o.parties, "quorum", nil, "parties that decrypt, including the owners, by name or index (default: as few as possible)")
 	f.StringVar(&o.recipient, "recipient", "", "file with the public key that answers are sealed to")
 	f.StringVar(&o.out, "out", "", "file to create (default: standard output)")
 	f.StringVar(&o.provenance, "provenance", "", "`file` with the signature of an attester, from `lodge mk attest`")
-	cli.CompleteList(cmd, "quorum", func() []string { return (&cli.Operator{Cluster: o.cluster, Client: o.client}).CompleteParties() })
+	cli.CompleteList(cmd, "quorum", o.CompleteParties)
 	return cmd
+}
+
+// flags adds the flags that select the group.
+func (o *mkDecrypting) flags(f *pflag.FlagSet) {
+	o.ClientFlags.Flags(f)
+	f.StringVar(&o.roster, "roster", "", "roster (default CLUSTER/roster.yaml)")
+	f.Uint64Var(&o.epoch, "epoch", 0, "epoch of the group (default: the newest that is active)")
 }
 
 // do reads a file of ciphertexts, connects to the parties, and calls f.
 func (o *mkDecrypting) do(file string, f func(*mkclient.Client, []*engine.Ciphertext) error) error {
-	dir := cli.ClusterDir(o.cluster)
-	or := func(path string, elements ...string) string {
-		if path != "" {
-			return path
-		}
-		return filepath.Join(append([]string{dir}, elements...)...)
-	}
-	roster, err := config.LoadRoster(or(o.roster, cli.RosterFile))
+	roster, err := config.LoadRoster((&cli.Operator{Cluster: o.Cluster}).Path(o.roster, cli.RosterFile))
 	if err != nil {
 		return cli.MissingFile(err)
 	}
@@ -90,43 +65,26 @@ func (o *mkDecrypting) do(file string, f func(*mkclient.Client, []*engine.Cipher
 	if err != nil {
 		return err
 	}
-	in, err := os.Open(file)
+	groups, err := cli.Read(file, func(r io.Reader) ([]mkclient.Group, error) { return mkclient.Read(r, context.Scheme) })
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	groups, err := mkclient.Read(in, context.Scheme)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	client, err := lodge.Load(or(o.client, "clients", devnet.App+".yaml"))
-	if errors.Is(err, os.ErrNotExist) {
-		return rpc.Errorf(rpc.NotFound, "name a directory that `lodge init` wrote with --cluster, or a client's configuration with --client", "%v", err)
-	}
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	c, err := mkclient.Dial(client)
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	defer c.Close()
-	return cli.FromClient(f(c, mkclient.Ciphertexts(groups)))
+	return cli.As(&o.ClientFlags, mkclient.Dial, func(c *mkclient.Client, _ lodge.Config) error { return f(c, mkclient.Ciphertexts(groups)) })
 }
 
 func (o *mkDecrypting) run(cmd *cobra.Command, file string) error {
-	if o.out != "" {
-		if err := cli.CheckNewFile(o.out); err != nil {
-			return err
-		}
+	if err := cli.CheckNewFile(o.out); err != nil {
+		return err
 	}
 	to, err := cli.ReadRecipient(o.recipient, o.out)
 	if err != nil {
 		return err
 	}
-	word, err := readProvenance(o.provenance)
-	if err != nil {
-		return err
+	var word *threshold.Provenance
+	if o.provenance != "" {
+		if word, err = cli.Read(o.provenance, threshold.ReadProvenance); err != nil {
+			return err
+		}
 	}
 	return o.do(file, func(c *mkclient.Client, list []*engine.Ciphertext) error {
 		names := c.Threshold.Parties()
@@ -160,7 +118,7 @@ func (o *mkDecrypting) sealed(cmd *cobra.Command, file string, took time.Duratio
 	for i, a := range got.Answers {
 		r.Add(&threshold.Result{Quorum: got.Quorums[i], Answers: a}, names)
 	}
-	return r.WriteSealed(cmd, f, o.out, o.json)
+	return r.WriteSealed(cmd, f, o.out)
 }
 
 // write writes the bits to standard output or to the output file.
@@ -170,7 +128,7 @@ func (o *mkDecrypting) write(cmd *cobra.Command, file string, got *mkclient.Decr
 		r.Quorums = append(r.Quorums, strings.Fields(cli.NameList(q, names)))
 	}
 	text := func(w io.Writer) error {
-		if o.json {
+		if cli.JSON(cmd) {
 			return cli.WriteJSON(w, r)
 		}
 		_, err := fmt.Fprintln(w, r.Bits)
@@ -182,61 +140,28 @@ func (o *mkDecrypting) write(cmd *cobra.Command, file string, got *mkclient.Decr
 	return cli.WriteNewFile(o.out, 0o600, text)
 }
 
-// readProvenance reads the signature of an attester; nil without a file.
-func readProvenance(file string) (*threshold.Provenance, error) {
-	if file == "" {
-		return nil, nil //nolint:nilnil // no word is given
-	}
-	in, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	word, err := threshold.ReadProvenance(in)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, cli.FromClient(err))
-	}
-	return word, nil
-}
-
 func mkAttestCommand() *cobra.Command {
 	o := &mkDecrypting{}
 	var key, attester, circuit string
-	cmd := &cobra.Command{
-		Use:   "attest FILE --key KEY --attester NAME --circuit TEXT --out WORD",
-		Short: "Sign the provenance of a file of ciphertexts, for `lodge mk decrypt --provenance`",
-		Long: "Sign, as an attester that the parties' policies name, that a circuit made the ciphertexts of a file and that a group may\n" +
-			"decrypt them. The command requests the group and the owners of the keys from the parties, and decrypts nothing. The\n" +
-			"signature is valid for this file only, and parties record the attester and the circuit in their audit logs.\n" +
-			"`lodge decrypt attester` makes a key.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			private, err := cli.ReadAttester(key)
+	cmd := cli.Command("attest", func(cmd *cobra.Command, args []string) error {
+		private, err := cli.ReadAttester(key)
+		if err != nil {
+			return err
+		}
+		defer clear(private)
+		return o.do(args[0], func(c *mkclient.Client, list []*engine.Ciphertext) error {
+			word, err := c.Attest(cmd.Context(), list, o.epoch, attester, circuit, private)
 			if err != nil {
 				return err
 			}
-			defer clear(private)
-			return o.do(args[0], func(c *mkclient.Client, list []*engine.Ciphertext) error {
-				word, err := c.Attest(cmd.Context(), list, o.epoch, attester, circuit, private)
-				if err != nil {
-					return err
-				}
-				if err := cli.WriteNewFile(o.out, 0o644, func(w io.Writer) error { _, err := word.WriteTo(w); return err }); err != nil {
-					return err
-				}
-				return cli.Write(cmd, o.json, word, func(w io.Writer) error {
-					_, err = fmt.Fprintf(w, "%s: signature of %s that %q made %s, under epoch %d\n", o.out, attester, circuit, args[0], word.Epoch)
-					return err
-				})
-			})
-		},
-	}
+			if err := cli.WriteNewFile(o.out, 0o644, func(w io.Writer) error { _, err := word.WriteTo(w); return err }); err != nil {
+				return err
+			}
+			return cli.Print(cmd, word, "%s: signature of %s that %q made %s, under epoch %d\n", o.out, attester, circuit, args[0], word.Epoch)
+		})
+	})
 	f := cmd.Flags()
-	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
-	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
-	f.StringVar(&o.roster, "roster", "", "roster (default CLUSTER/roster.yaml)")
-	f.BoolVar(&o.json, "json", false, "write JSON")
-	f.Uint64Var(&o.epoch, "epoch", 0, "epoch of the group (default: the newest that is active)")
+	o.flags(f)
 	f.StringVar(&key, "key", "", "file with the attester's private key, PEM")
 	f.StringVar(&attester, "attester", "", "name of the attester in the parties' configurations")
 	f.StringVar(&circuit, "circuit", "", "circuit that made the ciphertexts")

@@ -16,36 +16,29 @@ import (
 func mkEncryptCommand(o *cli.Operator) *cobra.Command {
 	var out string
 	var version uint64
-	cmd := &cobra.Command{
-		Use:   "encrypt BITS --party PARTY --out FILE",
-		Short: "Encrypt bits at a party under its own keys; needs the permission encrypt",
-		Long: "Encrypt bits, such as 0110, under a party's own keys into a new file. The party sees the bits: it encrypts for its own\n" +
-			"clients. A file has four bytes a bit.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			bits, err := bitsOf(args[0])
+	cmd := cli.Command("encrypt", func(cmd *cobra.Command, args []string) error {
+		bits, err := bitsOf(args[0])
+		if err != nil {
+			return err
+		}
+		if out == "" {
+			return cli.Invalid("name a new file", "no --out")
+		}
+		if err := cli.CheckNewFile(out); err != nil {
+			return err
+		}
+		pinned, err := mkContext(o)
+		if err != nil {
+			return err
+		}
+		return withOwner(o, cmd, func(ctx context.Context, c *mkclient.Client, party int) error {
+			b, err := c.Encrypt(ctx, pinned.Scheme, party, version, bits)
 			if err != nil {
 				return err
 			}
-			if out == "" {
-				return cli.Invalid("name a new file", "no --out")
-			}
-			if err := cli.CheckNewFile(out); err != nil {
-				return err
-			}
-			pinned, err := mkContext(o)
-			if err != nil {
-				return err
-			}
-			return withOwner(o, cmd, func(ctx context.Context, c *mkclient.Client, party int) error {
-				b, err := c.Encrypt(ctx, pinned.Scheme, party, version, bits)
-				if err != nil {
-					return err
-				}
-				return cli.WriteNewFile(out, 0o644, func(w io.Writer) error { return mkclient.Write(w, pinned.Scheme, []mkclient.Group{{Batch: b}}) })
-			})
-		},
-	}
+			return cli.WriteNewFile(out, 0o644, func(w io.Writer) error { return mkclient.Write(w, pinned.Scheme, []mkclient.Group{{Batch: b}}) })
+		})
+	})
 	o.PartyFlag(cmd, "the party, by name or index")
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	cmd.Flags().Uint64Var(&version, "version", 0, "version of the keys (default: the newest in use)")

@@ -56,7 +56,7 @@ func costJSON(c *multikeyv1.EvaluationCost) costRecord {
 
 func evaluationJSON(j *multikeyv1.EvaluationJob) evaluationRecord {
 	r := evaluationRecord{
-		Request: hex.EncodeToString(j.GetRequestId()), State: evaluationState(j), Done: j.GetDone(), Netlist: hex.EncodeToString(j.GetNetlistDigest()),
+		Request: hex.EncodeToString(j.GetRequestId()), State: cli.Word(j.GetState()), Done: j.GetDone(), Netlist: hex.EncodeToString(j.GetNetlistDigest()),
 		Result: hex.EncodeToString(j.GetResultDigest()), Cost: costJSON(j.GetCost()), Error: j.GetCode(),
 	}
 	if j.GetEnded() != nil && j.GetStarted() != nil {
@@ -65,24 +65,12 @@ func evaluationJSON(j *multikeyv1.EvaluationJob) evaluationRecord {
 	return r
 }
 
-func evaluationState(j *multikeyv1.EvaluationJob) string {
-	return strings.ToLower(strings.TrimPrefix(j.GetState().String(), "EVALUATION_STATE_"))
-}
-
 func mkEvaluateCommand(o *cli.Operator) *cobra.Command {
 	q := &evaluating{}
-	cmd := &cobra.Command{
-		Use:   "evaluate NETLIST --in FILE... --out FILE",
-		Short: "Compute a netlist on encrypted bits at a party, into a file of ciphertexts",
-		Long: "Compute a netlist at a party on bits under several parties' keys. The inputs are files of ciphertexts, in order; the new\n" +
-			"file contains the outputs. --estimate shows the cost without computing. The result is unverified: use a party that you\n" +
-			"trust to compute, usually your own.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			q.netlist = args[0]
-			return mkEvaluate(o, cmd, q)
-		},
-	}
+	cmd := cli.Command("evaluate", func(cmd *cobra.Command, args []string) error {
+		q.netlist = args[0]
+		return mkEvaluate(o, cmd, q)
+	})
 	o.PartyFlag(cmd, "the party that computes, by name or index")
 	f := cmd.Flags()
 	f.StringArrayVar(&q.in, "in", nil, "`file` of ciphertexts, as `lodge mk` writes it; repeat the flag for the next inputs")
@@ -135,16 +123,12 @@ func mkEvaluate(o *cli.Operator, cmd *cobra.Command, q *evaluating) error {
 		if err != nil {
 			return cli.FromClient(err)
 		}
-		if o.JSON {
-			return cli.WriteJSON(cmd.OutOrStdout(), costJSON(cost))
-		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", describeCost(cost))
-		return err
+		return cli.Print(cmd, costJSON(cost), "%s\n", describeCost(cost))
 	}
-	progress := cli.ProgressOf(cmd, o.JSON)
+	progress := cli.ProgressOf(cmd)
 	defer progress.Done()
 	groups, j, err := p.Evaluate(cmd.Context(), r, func(j *multikeyv1.EvaluationJob) {
-		progress.Show(fmt.Sprintf("%s: %d of %d gates, %d bootstraps in all", evaluationState(j), j.GetDone(), j.GetCost().GetGates(), j.GetCost().GetBootstraps()), false)
+		progress.Show(fmt.Sprintf("%s: %d of %d gates, %d bootstraps in all", cli.Word(j.GetState()), j.GetDone(), j.GetCost().GetGates(), j.GetCost().GetBootstraps()), false)
 	})
 	progress.Done()
 	if err != nil {
@@ -155,10 +139,7 @@ func mkEvaluate(o *cli.Operator, cmd *cobra.Command, q *evaluating) error {
 	}
 	out := evaluationJSON(j)
 	out.File = q.out
-	return cli.Write(cmd, o.JSON, out, func(w io.Writer) error {
-		_, err = fmt.Fprintf(w, "%s: %d ciphertexts in %.1f s, digest %s\n", q.out, len(mkclient.Ciphertexts(groups)), out.Seconds, out.Result)
-		return err
-	})
+	return cli.Print(cmd, out, "%s: %d ciphertexts in %.1f s, digest %s\n", q.out, len(mkclient.Ciphertexts(groups)), out.Seconds, out.Result)
 }
 
 // describeCost describes the cost of an evaluation in one line.
@@ -174,35 +155,26 @@ func describeCost(c *multikeyv1.EvaluationCost) string {
 }
 
 func mkJobsCommand(o *cli.Operator) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "jobs",
-		Short: "List this client's evaluations at a party",
-		Long:  "List the evaluations that this client has submitted to a party, newest first. A party forgets them when it restarts.",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, _, c, err := mkParty(o)
-			if err != nil {
-				return err
-			}
-			defer c.Conn.Close()
-			jobs, err := p.Jobs(cmd.Context())
-			if err != nil {
-				return cli.FromClient(err)
-			}
-			list := []evaluationRecord{}
-			for _, j := range jobs {
-				list = append(list, evaluationJSON(j))
-			}
-			return cli.Write(cmd, o.JSON, map[string][]evaluationRecord{"evaluations": list}, func(w io.Writer) error {
-				t := cli.NewTable(w)
-				fmt.Fprintln(t, "REQUEST\tSTATE\tGATES\tBOOTSTRAPS\tRESULT")
-				for _, r := range list {
-					fmt.Fprintf(t, "%s\t%s\t%d/%d\t%d\t%s\n", r.Request, r.State, r.Done, r.Cost.Gates, r.Cost.Bootstraps, r.Result)
-				}
-				return t.Flush()
+	cmd := cli.Command("jobs", func(cmd *cobra.Command, _ []string) error {
+		p, _, c, err := mkParty(o)
+		if err != nil {
+			return err
+		}
+		defer c.Conn.Close()
+		jobs, err := p.Jobs(cmd.Context())
+		if err != nil {
+			return cli.FromClient(err)
+		}
+		list := []evaluationRecord{}
+		for _, j := range jobs {
+			list = append(list, evaluationJSON(j))
+		}
+		return cli.Write(cmd, map[string][]evaluationRecord{"evaluations": list}, func(w io.Writer) error {
+			return cli.PrintTable(w, "", "REQUEST\tSTATE\tGATES\tBOOTSTRAPS\tRESULT", list, func(r evaluationRecord) []any {
+				return []any{r.Request, r.State, fmt.Sprintf("%d/%d", r.Done, r.Cost.Gates), r.Cost.Bootstraps, r.Result}
 			})
-		},
-	}
+		})
+	})
 	o.PartyFlag(cmd, "the party, by name or index")
 	return cmd
 }

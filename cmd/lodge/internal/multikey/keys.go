@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	mkclient "github.com/lodge-mpc/lodge/clients/go/multikey"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
@@ -28,20 +27,13 @@ func withOwner(o *cli.Operator, cmd *cobra.Command, f func(context.Context, *mkc
 // owner connects to all parties as the client that the flags select, and returns the index of the
 // selected party.
 func owner(o *cli.Operator) (*mkclient.Client, int, error) {
-	p, err := o.Places()
+	c, roster, err := o.Configuration()
 	if err != nil {
 		return nil, 0, err
 	}
-	if _, err := p.Credentials(); err != nil { // reports a missing file like the other commands
-		return nil, 0, err
-	}
-	party, known := p.Roster.Index(o.Party)
+	party, known := roster.Index(o.Party)
 	if !known {
 		return nil, 0, rpc.Errorf(rpc.Invalid, "name a party of the roster", "--party %q", o.Party)
-	}
-	c := lodge.Config{TLS: lodge.TLS{Certificate: p.Files.Certificate, Key: p.Files.Key, CA: p.Files.CA}}
-	for _, m := range p.Roster.Parties {
-		c.Parties = append(c.Parties, lodge.Server{Name: m.Name, Address: m.Address, Identity: m.Identity, TokenFile: p.Tokens[m.Identity]})
 	}
 	x, err := mkclient.Dial(c)
 	return x, party, cli.FromClient(err)
@@ -49,113 +41,87 @@ func owner(o *cli.Operator) (*mkclient.Client, int, error) {
 
 // mkKeysCommand returns `lodge mk keys`.
 func mkKeysCommand(o *cli.Operator) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "keys",
-		Short: "Generate, list and destroy a party's own keys for multi-key ciphertexts",
-		Args:  cobra.NoArgs,
-	}
+	cmd := cli.Command("keys", nil)
 	o.PartyFlag(cmd, "the party, by name or index")
-	cmd.AddCommand(mkKeysGenerateCommand(o), cli.Former(mkKeysGenerateCommand(o), "make --party PARTY"), mkKeysListCommand(o), mkKeysDestroyCommand(o))
+	cmd.AddCommand(mkKeysGenerateCommand(o, "generate"), cli.Former(mkKeysGenerateCommand(o, "make"), "mk keys generate"), mkKeysListCommand(o), mkKeysDestroyCommand(o))
 	return cmd
 }
 
 func printOwnKeys(cmd *cobra.Command, list []*mkclient.OwnKeys) error {
-	t := cli.NewTable(cmd.OutOrStdout())
-	fmt.Fprintln(t, "VERSION\tSTATE\tSET\tKEYS\tSIZE\tAGE\tREASON")
-	for _, k := range list {
+	return cli.PrintTable(cmd.OutOrStdout(), "", "VERSION\tSTATE\tSET\tKEYS\tSIZE\tAGE\tREASON", list, func(k *mkclient.OwnKeys) []any {
 		state := k.State
 		if k.State == "active" && !k.Pinned {
 			state = "of another context"
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%.16s\t%s\t%s\t%s\n", k.Version, state, k.Params, k.Name, cli.Size(float64(k.Bytes)),
-			time.Since(k.Created).Round(time.Second), cli.OrDash(cli.OneLine(k.Reason)))
-	}
-	return t.Flush()
+		return []any{k.Version, state, k.Params, fmt.Sprintf("%.16s", k.Name), cli.Size(float64(k.Bytes)),
+			time.Since(k.Created).Round(time.Second), k.Reason}
+	})
 }
 
-func mkKeysGenerateCommand(o *cli.Operator) *cobra.Command {
-	return &cobra.Command{
-		Use:   "generate --party PARTY",
-		Short: "Generate the next version of a party's keys; needs the permission operate",
-		Long: "Generate keys of a party, with the set and the common reference string that the roster pins. No other party takes part.\n" +
-			"The secret stays in the party's store, and the public keys are published. Earlier versions stay in use.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withOwner(o, cmd, func(ctx context.Context, c *mkclient.Client, party int) error {
-				k, err := c.MakeKeys(ctx, party)
-				if err != nil {
-					return err
-				}
-				return cli.Write(cmd, o.JSON, k, func(w io.Writer) error { return printOwnKeys(cmd, []*mkclient.OwnKeys{k}) })
-			})
-		},
-	}
+func mkKeysGenerateCommand(o *cli.Operator, name string) *cobra.Command {
+	return cli.Command(name, func(cmd *cobra.Command, _ []string) error {
+		return withOwner(o, cmd, func(ctx context.Context, c *mkclient.Client, party int) error {
+			k, err := c.MakeKeys(ctx, party)
+			if err != nil {
+				return err
+			}
+			return cli.Write(cmd, k, func(w io.Writer) error { return printOwnKeys(cmd, []*mkclient.OwnKeys{k}) })
+		})
+	})
 }
 
 func mkKeysListCommand(o *cli.Operator) *cobra.Command {
-	return &cobra.Command{
-		Use:   "list --party PARTY",
-		Short: "List a party's own keys, retired ones included",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withOwner(o, cmd, func(ctx context.Context, c *mkclient.Client, party int) error {
-				list, err := c.ListKeys(ctx, party)
-				if err != nil {
+	return cli.Command("list", func(cmd *cobra.Command, _ []string) error {
+		return withOwner(o, cmd, func(ctx context.Context, c *mkclient.Client, party int) error {
+			list, err := c.ListKeys(ctx, party)
+			if err != nil {
+				return err
+			}
+			return cli.Write(cmd, struct {
+				Keys []*mkclient.OwnKeys `json:"keys"`
+			}{append([]*mkclient.OwnKeys{}, list...)}, func(w io.Writer) error {
+				if len(list) == 0 {
+					_, err := fmt.Fprintln(w, "no keys")
 					return err
 				}
-				return cli.Write(cmd, o.JSON, struct {
-					Keys []*mkclient.OwnKeys `json:"keys"`
-				}{append([]*mkclient.OwnKeys{}, list...)}, func(w io.Writer) error {
-					if len(list) == 0 {
-						_, err := fmt.Fprintln(w, "no keys")
-						return err
-					}
-					return printOwnKeys(cmd, list)
-				})
+				return printOwnKeys(cmd, list)
 			})
-		},
-	}
+		})
+	})
 }
 
 func mkKeysDestroyCommand(o *cli.Operator) *cobra.Command {
 	var sure cli.Confirmation
 	var reason string
-	cmd := &cobra.Command{
-		Use:   "destroy VERSION --party PARTY",
-		Short: "Erase a version of a party's own keys; needs the permission retire",
-		Long: "Erase the secret of a version of a party's own keys. Ciphertexts under them can no longer be decrypted, even if they are\n" +
-			"also under other parties' keys.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			version, err := strconv.ParseUint(args[0], 10, 64)
-			if err != nil || version == 0 {
-				return cli.Invalid("`lodge mk keys list` lists the versions", "version %q", args[0])
+	cmd := cli.Command("destroy", func(cmd *cobra.Command, args []string) error {
+		version, err := strconv.ParseUint(args[0], 10, 64)
+		if err != nil || version == 0 {
+			return cli.Invalid("`lodge mk keys list` lists the versions", "version %q", args[0])
+		}
+		return withOwner(o, cmd, func(ctx context.Context, c *mkclient.Client, party int) error {
+			list, err := c.ListKeys(ctx, party)
+			if err != nil {
+				return err
 			}
-			return withOwner(o, cmd, func(ctx context.Context, c *mkclient.Client, party int) error {
-				list, err := c.ListKeys(ctx, party)
-				if err != nil {
-					return err
+			var found []*mkclient.OwnKeys
+			for _, k := range list {
+				if k.Version == version {
+					found = append(found, k)
 				}
-				var found []*mkclient.OwnKeys
-				for _, k := range list {
-					if k.Version == version {
-						found = append(found, k)
-					}
-				}
-				if len(found) == 0 {
-					return rpc.Errorf(rpc.NotFound, "`lodge mk keys list` lists the versions", "party %s has no version %d of its own keys", o.Party, version)
-				}
-				if goOn, err := sure.Before(func() error { return printOwnKeys(cmd, found) }); err != nil || !goOn {
-					return err
-				}
-				k, err := c.DestroyKeys(ctx, party, version, reason)
-				if err != nil {
-					return err
-				}
-				return cli.Write(cmd, o.JSON, k, func(w io.Writer) error { return printOwnKeys(cmd, []*mkclient.OwnKeys{k}) })
-			})
-		},
-	}
+			}
+			if len(found) == 0 {
+				return rpc.Errorf(rpc.NotFound, "`lodge mk keys list` lists the versions", "party %s has no version %d of its own keys", o.Party, version)
+			}
+			if goOn, err := sure.Before(func() error { return printOwnKeys(cmd, found) }); err != nil || !goOn {
+				return err
+			}
+			k, err := c.DestroyKeys(ctx, party, version, reason)
+			if err != nil {
+				return err
+			}
+			return cli.Write(cmd, k, func(w io.Writer) error { return printOwnKeys(cmd, []*mkclient.OwnKeys{k}) })
+		})
+	})
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, for the party's records")
 	sure.Flags(cmd)
 	return cmd

@@ -1,8 +1,6 @@
 package multikey
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	mkclient "github.com/lodge-mpc/lodge/clients/go/multikey"
@@ -12,13 +10,7 @@ import (
 
 // mkCommand returns `lodge mk`.
 func mkCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "mk",
-		Short: "Compute on bits that parties have encrypted under their own keys",
-		Long: "Each party generates its own keys, and publishes the public keys that are needed for computing on bits. Any party can\n" +
-			"compute a netlist on bits under several parties' keys; these parties decrypt the result together.\n" +
-			"docs/guides/multikey.md describes the security.",
-	}
+	cmd := cli.Command("mk", nil)
 	cmd.AddCommand(mkNetlistCommand(), mkDecryptCommand(), mkAttestCommand(), mkSeedCommand())
 	for _, sub := range []func(*cli.Operator) *cobra.Command{
 		mkKeysCommand, mkEncryptCommand, mkRegistryCommand, mkEvaluateCommand, mkJobsCommand,
@@ -26,11 +18,6 @@ func mkCommand() *cobra.Command {
 		o := &cli.Operator{}
 		c := sub(o)
 		o.Flags(c)
-		for _, d := range append(c.Commands(), c) {
-			if !d.HasSubCommands() {
-				d.Long = strings.TrimSpace(d.Long + "\n\n" + cli.Connecting)
-			}
-		}
 		cmd.AddCommand(c)
 	}
 	return cmd

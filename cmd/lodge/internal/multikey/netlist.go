@@ -27,69 +27,51 @@ type netlistRecord struct {
 
 // mkNetlistCommand returns `lodge mk netlist`.
 func mkNetlistCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "netlist", Short: "Check netlists, and write example netlists"}
-	var asJSON bool
-	check := &cobra.Command{
-		Use:   "check FILE",
-		Short: "Check a netlist in Bristol Fashion, and show its cost",
-		Long: "Read a netlist in Bristol Fashion with Lodge's additional gates, which docs/guides/multikey.md describes, and show how many\n" +
-			"gates must be computed, and how many bootstraps that needs: one for a gate, and two for a multiplexer.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := readNetlist(args[0])
-			if err != nil {
-				return err
-			}
-			p, err := n.Compile()
-			if err != nil {
-				return err
-			}
-			digest := n.Digest()
-			r := netlistRecord{args[0], fmt.Sprintf("%x", digest), n.Inputs, n.Outputs, len(n.Gates), p.Gates(), p.Depth(), p.Bootstraps()}
-			return cli.Write(cmd, asJSON, r, func(w io.Writer) error {
-				_, err = fmt.Fprintf(w, "%s: inputs of %v bits, outputs of %v; of %d gates %d are computed, in %d levels, with %d bootstraps\ndigest %s\n",
-					r.File, r.Inputs, r.Outputs, r.Written, r.Gates, r.Levels, r.Bootstraps, r.Digest)
-				return err
-			})
-		},
-	}
-	check.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd := cli.Command("netlist", nil)
+	check := cli.Command("check", func(cmd *cobra.Command, args []string) error {
+		n, err := readNetlist(args[0])
+		if err != nil {
+			return err
+		}
+		p, err := n.Compile()
+		if err != nil {
+			return err
+		}
+		digest := n.Digest()
+		r := netlistRecord{args[0], fmt.Sprintf("%x", digest), n.Inputs, n.Outputs, len(n.Gates), p.Gates(), p.Depth(), p.Bootstraps()}
+		return cli.Print(cmd, r, "%s: inputs of %v bits, outputs of %v; of %d gates %d are computed, in %d levels, with %d bootstraps\ndigest %s\n",
+			r.File, r.Inputs, r.Outputs, r.Written, r.Gates, r.Levels, r.Bootstraps, r.Digest)
+	})
+	check.Flags().Bool("json", false, "write JSON")
 	var usage []string
 	for _, e := range circuit.Examples() {
 		usage = append(usage, "  "+e.Name+" "+strings.ToUpper(strings.Join(e.Arguments, " ")))
 	}
 	var out string
-	example := &cobra.Command{
-		Use:   "example NAME NUMBER... --out FILE",
-		Short: "Write an example netlist: an adder, a comparator, an auction, or the size of an intersection",
-		Long: "Write a netlist into a new file. The examples are:\n" +
-			"\n" + strings.Join(usage, "\n"),
-		Args: cobra.MinimumNArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() (names []string) {
-			for _, e := range circuit.Examples() {
-				names = append(names, e.Name)
-			}
-			return names
-		}),
-		RunE: func(_ *cobra.Command, args []string) error {
-			var numbers []int
-			for _, a := range args[1:] {
-				x, err := strconv.Atoi(a)
-				if err != nil {
-					return cli.Invalid("", "%q is not a number", a)
-				}
-				numbers = append(numbers, x)
-			}
-			n, err := circuit.MakeExample(args[0], numbers...)
+	example := cli.Command("example", func(_ *cobra.Command, args []string) error {
+		var numbers []int
+		for _, a := range args[1:] {
+			x, err := strconv.Atoi(a)
 			if err != nil {
-				return cli.Invalid("`lodge mk netlist example --help` lists them", "%v", err)
+				return cli.Invalid("", "%q is not a number", a)
 			}
-			return cli.WriteNewFile(out, 0o644, func(w io.Writer) error {
-				_, err := w.Write(n.Append(nil))
-				return err
-			})
-		},
-	}
+			numbers = append(numbers, x)
+		}
+		n, err := circuit.MakeExample(args[0], numbers...)
+		if err != nil {
+			return cli.Invalid("`lodge mk netlist example --help` lists them", "%v", err)
+		}
+		return cli.WriteNewFile(out, 0o644, func(w io.Writer) error {
+			_, err := w.Write(n.Append(nil))
+			return err
+		})
+	}, func() (names []string) {
+		for _, e := range circuit.Examples() {
+			names = append(names, e.Name)
+		}
+		return names
+	})
+	example.Long = strings.Join(usage, "\n")
 	example.Flags().StringVar(&out, "out", "", "file to create")
 	_ = example.MarkFlagRequired("out")
 	cmd.AddCommand(check, example)

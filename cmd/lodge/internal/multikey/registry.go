@@ -30,18 +30,8 @@ type publishedList struct {
 }
 
 func mkRegistryCommand(o *cli.Operator) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "registry",
-		Short: "List and download the public keys for multi-key ciphertexts that a party has",
-	}
-	list := &cobra.Command{
-		Use:   "list",
-		Short: "List the versions of all parties' keys that a party knows",
-		Long: "List the versions of all parties' public keys that a party knows. Computing is possible with current versions whose keys\n" +
-			"the party has downloaded.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return mkRegistryList(o, cmd) },
-	}
+	cmd := cli.Command("registry", nil)
+	list := cli.Command("list", func(cmd *cobra.Command, _ []string) error { return mkRegistryList(o, cmd) })
 	o.PartyFlag(cmd, "the party, by name or index")
 	cmd.AddCommand(list, mkRegistryFetchCommand(o))
 	return cmd
@@ -49,14 +39,7 @@ func mkRegistryCommand(o *cli.Operator) *cobra.Command {
 
 func mkRegistryFetchCommand(o *cli.Operator) *cobra.Command {
 	var out string
-	cmd := &cobra.Command{
-		Use:   "fetch KEY --out FILE",
-		Short: "Write public keys from a party to a file, verified against their digest",
-		Long: "Download the public keys with a digest, which `lodge mk registry list` shows, verify every chunk, and write the header,\n" +
-			"the digests of the chunks, and the chunks to a new file.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return mkRegistryFetch(o, cmd, args[0], out) },
-	}
+	cmd := cli.Command("fetch", func(cmd *cobra.Command, args []string) error { return mkRegistryFetch(o, cmd, args[0], out) })
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
@@ -75,7 +58,7 @@ func mkRegistryFetch(o *cli.Operator, cmd *cobra.Command, name, out string) erro
 		return err
 	}
 	defer c.Conn.Close()
-	progress := cli.ProgressOf(cmd, o.JSON)
+	progress := cli.ProgressOf(cmd)
 	defer progress.Done()
 	k, err := p.Keys(cmd.Context(), multikey.KeyID(id), func(chunks, of int) { progress.Show(fmt.Sprintf("%d of %d chunks", chunks, of), false) })
 	progress.Done()
@@ -97,10 +80,7 @@ func mkRegistryFetch(o *cli.Operator, cmd *cobra.Command, name, out string) erro
 	if err != nil {
 		return err
 	}
-	return cli.Write(cmd, o.JSON, map[string]string{"file": out, "key": name}, func(w io.Writer) error {
-		_, err = fmt.Fprintf(w, "%s: keys %s\n", out, name)
-		return err
-	})
+	return cli.Print(cmd, map[string]string{"file": out, "key": name}, "%s: keys %s\n", out, name)
 }
 
 func mkRegistryList(o *cli.Operator, cmd *cobra.Command) error {
@@ -120,21 +100,15 @@ func mkRegistryList(o *cli.Operator, cmd *cobra.Command) error {
 	for _, k := range keys {
 		out.Keys = append(out.Keys, publishedRecord{k.GetName(), k.GetVersion(), hex.EncodeToString(k.GetKey()), k.GetState(), k.GetPresent(), k.GetWeakOwner()})
 	}
-	return cli.Write(cmd, o.JSON, out, func(w io.Writer) error {
-		t := cli.NewTable(w)
-		fmt.Fprintln(t, "OWNER\tVERSION\tSTATE\tHERE\tKEY")
-		for _, k := range out.Keys {
-			here := "no"
-			if k.Present {
-				here = "yes"
-			}
+	return cli.Write(cmd, out, func(w io.Writer) error {
+		err := cli.PrintTable(w, "", "OWNER\tVERSION\tSTATE\tHERE\tKEY", out.Keys, func(k publishedRecord) []any {
 			key := k.Key
 			if k.Weak {
 				key += "  weak owner"
 			}
-			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\n", k.Owner, k.Version, k.State, here, key)
-		}
-		if err := t.Flush(); err != nil {
+			return []any{k.Owner, k.Version, k.State, k.Present, key}
+		})
+		if err != nil {
 			return err
 		}
 		if slices.ContainsFunc(out.Keys, func(k publishedRecord) bool { return k.Weak && k.State == "current" }) {

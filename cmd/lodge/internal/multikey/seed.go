@@ -33,61 +33,47 @@ type seedRecord struct {
 
 // mkSeedCommand returns `lodge mk seed`.
 func mkSeedCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "seed",
-		Short: "Toss a coin for the seed of the common reference string, before there is a roster",
-		Long: "Parties that do not trust each other toss a coin for the seed that all multi-key keys depend on. Each founder writes a\n" +
-			"commitment and hands it out. With the commitments of all founders, each reveals its value. From the revealed values\n" +
-			"anyone makes the transcript, which everyone verifies. The files are signed with the keys that `lodge enrol` made.",
-	}
+	cmd := cli.Command("seed", nil)
 	cmd.AddCommand(seedCommitCommand(), seedRevealCommand(), seedCombineCommand(), seedVerifyCommand())
 	return cmd
 }
 
 func seedCommitCommand() *cobra.Command {
 	var label, set, dir, out string
-	cmd := &cobra.Command{
-		Use:   "commit ENTRY...",
-		Short: "Draw a value for a toss, and write the commitment to it",
-		Long: "Draw this founder's value, which is stored with its keys until it is revealed, and write the commitment to hand out. The\n" +
-			"entries are those that `lodge enrol` wrote for all founders, including this one. All founders use the same label, which\n" +
-			"no earlier toss has used.",
-		Args: cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			founders, err := entriesOf(args)
-			if err != nil {
-				return err
-			}
-			key, err := pki.LoadSigningKey(filepath.Join(dir, enrol.SigningFile))
-			if err != nil {
-				return cli.Misconfigured(err)
-			}
-			if err := cli.RefuseLegacy(set); err != nil {
-				return err
-			}
-			c, err := toss.New(label, set, founders)
-			if err != nil {
-				return cli.Tossed(err)
-			}
-			s, m, err := c.Commit(key)
-			if err != nil {
-				return cli.Tossed(err)
-			}
-			defer s.Wipe()
-			if err := cli.CheckNewFile(out); err != nil {
-				return err
-			}
-			secret := secretPath(dir, label)
-			if err := writeBytes(secret, 0o600, s.Bytes()); err != nil {
-				return err
-			}
-			if err := writeBytes(out, 0o644, m.Bytes()); err != nil {
-				return errors.Join(err, os.Remove(secret))
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s, to hand out; keep %s\n", out, secret)
+	cmd := cli.Command("commit", func(cmd *cobra.Command, args []string) error {
+		founders, err := entriesOf(args)
+		if err != nil {
 			return err
-		},
-	}
+		}
+		key, err := pki.LoadSigningKey(filepath.Join(dir, enrol.SigningFile))
+		if err != nil {
+			return cli.Misconfigured(err)
+		}
+		if err := cli.RefuseLegacy(set); err != nil {
+			return err
+		}
+		c, err := toss.New(label, set, founders)
+		if err != nil {
+			return cli.Tossed(err)
+		}
+		s, m, err := c.Commit(key)
+		if err != nil {
+			return cli.Tossed(err)
+		}
+		defer s.Wipe()
+		if err := cli.CheckNewFile(out); err != nil {
+			return err
+		}
+		secret := secretPath(dir, label)
+		if err := writeBytes(secret, 0o600, s.Bytes()); err != nil {
+			return err
+		}
+		if err := writeBytes(out, 0o644, m.Bytes()); err != nil {
+			return errors.Join(err, os.Remove(secret))
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s, to hand out; keep %s\n", out, secret)
+		return err
+	})
 	f := cmd.Flags()
 	f.StringVar(&label, "label", "", "name of this toss, the same for all founders")
 	f.StringVar(&set, "set", multikey.Default, "parameter set that the seed is for")
@@ -106,108 +92,85 @@ func seedFiles(cmd *cobra.Command, dir, out *string) {
 
 func seedRevealCommand() *cobra.Command {
 	var dir, out string
-	cmd := &cobra.Command{
-		Use:   "reveal COMMITMENT...",
-		Short: "Verify the commitments of all founders, and reveal this founder's value",
-		Long: "Verify the commitments of all founders, and write this founder's value, signed together with them, to hand out. A founder\n" +
-			"reveals once: its stored value is then erased, because a value that others know must not be revealed for another list.",
-		Args: cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var list []*toss.Commitment
-			for _, path := range args {
-				m, err := cli.ReadToss(path, toss.ParseCommitment)
-				if err != nil {
-					return err
-				}
-				list = append(list, m)
-			}
-			key, err := pki.LoadSigningKey(filepath.Join(dir, enrol.SigningFile))
-			if err != nil {
-				return cli.Misconfigured(err)
-			}
-			secret := secretPath(dir, list[0].Label)
-			s, err := readSecret(secret)
+	cmd := cli.Command("reveal", func(cmd *cobra.Command, args []string) error {
+		var list []*toss.Commitment
+		for _, path := range args {
+			m, err := cli.ReadToss(path, toss.ParseCommitment)
 			if err != nil {
 				return err
 			}
-			defer s.Wipe()
-			m, err := s.Reveal(key, list)
-			if err != nil {
-				return cli.Tossed(err)
-			}
-			if err := writeBytes(out, 0o644, m.Bytes()); err != nil {
-				return err
-			}
-			if err := os.WriteFile(secret, []byte(revealedLine), 0o600); err != nil {
-				return errors.Join(err, os.Remove(out))
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s, to hand out\n", out)
+			list = append(list, m)
+		}
+		key, err := pki.LoadSigningKey(filepath.Join(dir, enrol.SigningFile))
+		if err != nil {
+			return cli.Misconfigured(err)
+		}
+		secret := secretPath(dir, list[0].Label)
+		s, err := readSecret(secret)
+		if err != nil {
 			return err
-		},
-	}
+		}
+		defer s.Wipe()
+		m, err := s.Reveal(key, list)
+		if err != nil {
+			return cli.Tossed(err)
+		}
+		if err := writeBytes(out, 0o644, m.Bytes()); err != nil {
+			return err
+		}
+		if err := os.WriteFile(secret, []byte(revealedLine), 0o600); err != nil {
+			return errors.Join(err, os.Remove(out))
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "wrote %s, to hand out\n", out)
+		return err
+	})
 	seedFiles(cmd, &dir, &out)
 	return cmd
 }
 
 func seedCombineCommand() *cobra.Command {
 	var out string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "combine REVEAL...",
-		Short: "Make the transcript of a toss from the revealed values, and show the seed",
-		Long: "Verify the revealed values of all founders, and write the transcript. The command names a founder that revealed nothing,\n" +
-			"revealed another value than it was committed to, or committed twice. The founders then toss again, with another label.",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var list []*toss.Reveal
-			for _, path := range args {
-				m, err := cli.ReadToss(path, toss.ParseReveal)
-				if err != nil {
-					return err
-				}
-				list = append(list, m)
-			}
-			t, err := toss.Combine(list)
+	cmd := cli.Command("combine", func(cmd *cobra.Command, args []string) error {
+		var list []*toss.Reveal
+		for _, path := range args {
+			m, err := cli.ReadToss(path, toss.ParseReveal)
 			if err != nil {
-				return cli.Tossed(err)
-			}
-			if err := writeBytes(out, 0o644, t.Bytes()); err != nil {
 				return err
 			}
-			return printSeed(cmd.OutOrStdout(), newSeedRecord(t), asJSON)
-		},
-	}
+			list = append(list, m)
+		}
+		t, err := toss.Combine(list)
+		if err != nil {
+			return cli.Tossed(err)
+		}
+		if err := writeBytes(out, 0o644, t.Bytes()); err != nil {
+			return err
+		}
+		return printSeed(cmd, newSeedRecord(t))
+	})
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.Flags().Bool("json", false, "write JSON")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
 }
 
 func seedVerifyCommand() *cobra.Command {
 	var roster string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "verify TRANSCRIPT",
-		Short: "Verify a toss, and that a roster contains its seed",
-		Long: "Verify the transcript of a toss, and show the seed and the founders. With a roster, check that it contains this seed, and\n" +
-			"show which of its parties took no part.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := cli.ReadTranscript(args[0])
-			if err != nil {
+	cmd := cli.Command("verify", func(cmd *cobra.Command, args []string) error {
+		t, err := cli.ReadTranscript(args[0])
+		if err != nil {
+			return err
+		}
+		r := newSeedRecord(t)
+		if roster != "" {
+			if r.Joined, err = cli.SeedOf(t, roster); err != nil {
 				return err
 			}
-			r := newSeedRecord(t)
-			if roster != "" {
-				if r.Joined, err = cli.SeedOf(t, roster); err != nil {
-					return err
-				}
-			}
-			return printSeed(cmd.OutOrStdout(), r, asJSON)
-		},
-	}
+		}
+		return printSeed(cmd, r)
+	})
 	cmd.Flags().StringVar(&roster, "roster", "", "roster that contains the seed")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.Flags().Bool("json", false, "write JSON")
 	return cmd
 }
 
@@ -219,18 +182,17 @@ func newSeedRecord(t *toss.Transcript) seedRecord {
 	return r
 }
 
-func printSeed(w io.Writer, r seedRecord, asJSON bool) error {
-	if asJSON {
-		return cli.WriteJSON(w, r)
-	}
-	for _, f := range r.Founders {
-		fmt.Fprintln(w, "founder", f)
-	}
-	if len(r.Joined) > 0 {
-		fmt.Fprintln(w, "took no part:", strings.Join(r.Joined, ", "))
-	}
-	_, err := fmt.Fprintf(w, "toss %s; in the roster of all:\nmultikey:\n  set: %s\n  seed: %s\n", r.Label, r.Set, r.Seed)
-	return err
+func printSeed(cmd *cobra.Command, r seedRecord) error {
+	return cli.Write(cmd, r, func(w io.Writer) error {
+		for _, f := range r.Founders {
+			fmt.Fprintln(w, "founder", f)
+		}
+		if len(r.Joined) > 0 {
+			fmt.Fprintln(w, "took no part:", strings.Join(r.Joined, ", "))
+		}
+		_, err := fmt.Fprintf(w, "toss %s; in the roster of all:\nmultikey:\n  set: %s\n  seed: %s\n", r.Label, r.Set, r.Seed)
+		return err
+	})
 }
 
 // entriesOf returns the founders of entry files.

@@ -27,96 +27,73 @@ type auditReport struct {
 // auditCommand returns `lodge audit`, which reads a party's audit log. It works while the party
 // runs.
 func auditCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "audit",
-		Short: "Verify and show a party's audit log",
-		Long: "Verify and show the log of downloads and administrative acts at a party. PATH is the directory of the log, or one of its\n" +
-			"files. The log can be read while the party runs.",
-	}
+	cmd := cli.Command("audit", nil)
 	cmd.AddCommand(auditVerifyCommand(), auditShowCommand())
 	return cmd
 }
 
 func auditVerifyCommand() *cobra.Command {
-	var asJSON bool
 	var heads []string
-	cmd := &cobra.Command{
-		Use:   "verify PATH",
-		Short: "Verify that no entry of an audit log was changed, removed, added or swapped",
-		Long: "Follow the chain of hashes of an audit log and read every entry. The command names the first bad line.\n" +
-			"\n" +
-			"A log whose end was cut off, or that was rewritten, has a valid chain. To detect that, keep the hash that this\n" +
-			"command prints in another place, and pass it with --head later.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var known []audit.Hash
-			for _, text := range heads {
-				h, err := audit.ParseHash(text)
-				if err != nil {
-					return rpc.Errorf(rpc.Invalid, "write 64 hexadecimal digits, as `lodge audit verify` prints them", "--head %q", text)
-				}
-				known = append(known, h)
-			}
-			sum, err := audit.Verify(args[0], known...)
-			w := cmd.OutOrStdout()
-			if err != nil && !errors.As(err, new(*fs.PathError)) {
-				err = rpc.Errorf(cli.CheckFailed, "keep this log unchanged, and compare it with a backup", "%v", err)
-			}
-			if cli.Hold(cmd); asJSON {
-				r := auditReport{Summary: sum, OK: err == nil}
-				if werr := cli.WriteJSON(w, r); werr != nil {
-					return werr
-				}
-				return err
-			}
+	cmd := cli.Command("verify", func(cmd *cobra.Command, args []string) error {
+		var known []audit.Hash
+		for _, text := range heads {
+			h, err := audit.ParseHash(text)
 			if err != nil {
-				return err
+				return rpc.Errorf(rpc.Invalid, "write 64 hexadecimal digits, as `lodge audit verify` prints them", "--head %q", text)
 			}
-			_, err = fmt.Fprintf(w, "%d entries in %d files are unbroken; the last is %d with the hash %s\n", sum.Entries, sum.Files, sum.Head.Seq, sum.Head.Hash)
+			known = append(known, h)
+		}
+		sum, err := audit.Verify(args[0], known...)
+		w := cmd.OutOrStdout()
+		if err != nil && !errors.As(err, new(*fs.PathError)) {
+			err = rpc.Errorf(cli.CheckFailed, "keep this log unchanged, and compare it with a backup", "%v", err)
+		}
+		if cli.Hold(cmd); cli.JSON(cmd) {
+			r := auditReport{Summary: sum, OK: err == nil}
+			if werr := cli.WriteJSON(w, r); werr != nil {
+				return werr
+			}
 			return err
-		},
-	}
+		}
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w, "%d entries in %d files are unbroken; the last is %d with the hash %s\n", sum.Entries, sum.Files, sum.Head.Seq, sum.Head.Hash)
+		return err
+	})
 	cmd.Flags().StringSliceVar(&heads, "head", nil, "hash of an entry that must be in the log; may be repeated")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write the result as JSON")
+	cmd.Flags().Bool("json", false, "write the result as JSON")
 	return cmd
 }
 
 func auditShowCommand() *cobra.Command {
-	var asJSON bool
 	var tail int
-	cmd := &cobra.Command{
-		Use:   "show PATH",
-		Short: "Show the last entries of an audit log",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if tail < 1 || tail > maxTail {
-				return rpc.Errorf(rpc.Invalid, fmt.Sprintf("write 1 to %d", maxTail), "--tail %d", tail)
-			}
-			entries, err := audit.Tail(args[0], tail)
-			if err != nil {
+	cmd := cli.Command("show", func(cmd *cobra.Command, args []string) error {
+		if tail < 1 || tail > maxTail {
+			return rpc.Errorf(rpc.Invalid, fmt.Sprintf("write 1 to %d", maxTail), "--tail %d", tail)
+		}
+		entries, err := audit.Tail(args[0], tail)
+		if err != nil {
+			return err
+		}
+		if !cli.JSON(cmd) {
+			return printEntries(cmd.OutOrStdout(), entries)
+		}
+		for _, e := range entries {
+			if err := cli.WriteJSONLine(cmd.OutOrStdout(), e); err != nil {
 				return err
 			}
-			if !asJSON {
-				return printEntries(cmd.OutOrStdout(), entries)
-			}
-			for _, e := range entries {
-				if err := cli.WriteJSONLine(cmd.OutOrStdout(), e); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
+		}
+		return nil
+	})
 	cmd.Flags().IntVar(&tail, "tail", 20, "how many")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write every entry as one line of JSON")
+	cmd.Flags().Bool("json", false, "write every entry as one line of JSON")
 	return cmd
 }
 
 // printEntries writes entries as a table.
 func printEntries(w io.Writer, entries []audit.Entry) error {
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "SEQ\tTIME\tEVENT\tACTOR\tTENANT\tCOUNT\tOBJECTS\tNOTE")
-	for _, e := range entries {
+	return cli.PrintTable(w, "", "SEQ\tTIME\tEVENT\tACTOR\tTENANT\tCOUNT\tOBJECTS\tNOTE", entries, func(e audit.Entry) []any {
 		actor, count := cli.OrDash(e.Actor), "-"
 		if e.Auth != "" {
 			actor += " (" + string(e.Auth) + ")"
@@ -124,8 +101,6 @@ func printEntries(w io.Writer, entries []audit.Entry) error {
 		if e.Count > 0 {
 			count = fmt.Sprint(e.Count)
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Seq, e.Time.Format(time.RFC3339), e.Event, actor, cli.OrDash(e.Tenant), count,
-			cli.OrDash(strings.Join(e.Objects, " ")), cli.OrDash(e.Note))
-	}
-	return t.Flush()
+		return []any{e.Seq, e.Time.Format(time.RFC3339), e.Event, actor, e.Tenant, count, strings.Join(e.Objects, " "), e.Note}
+	})
 }

@@ -24,24 +24,17 @@ const composePort = 7100
 func composeCommand() *cobra.Command {
 	var parties, port int
 	var out string
-	cmd := &cobra.Command{
-		Use:   "compose",
-		Short: "Write a cluster of n parties for Docker Compose",
-		Long: "Write a file with which `docker compose up` runs a coordinator and n parties on this machine. The file in the repository\n" +
-			"is for three parties; docs/guides/compose.md describes its use.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := devnet.Compose(parties, port)
-			if err != nil {
-				return cli.Invalid("see `lodge compose --help`", "%v", err)
-			}
-			if out != "" {
-				return os.WriteFile(out, text, 0o644)
-			}
-			_, err = cmd.OutOrStdout().Write(text)
-			return err
-		},
-	}
+	cmd := cli.Command("compose", func(cmd *cobra.Command, _ []string) error {
+		text, err := devnet.Compose(parties, port)
+		if err != nil {
+			return cli.Invalid("see `lodge compose --help`", "%v", err)
+		}
+		if out != "" {
+			return os.WriteFile(out, text, 0o644)
+		}
+		_, err = cmd.OutOrStdout().Write(text)
+		return err
+	})
 	f := cmd.Flags()
 	f.IntVar(&parties, "parties", 3, "number of parties")
 	f.IntVar(&port, "port", composePort, "port of the coordinator on this machine; party i has this port + 1 + i, and the consoles the ports after these")
@@ -57,39 +50,30 @@ const imageUser = 65532
 func composeInitCommand() *cobra.Command {
 	o := devnet.Options{Console: true}
 	user := imageUser
-	cmd := &cobra.Command{
-		Use:   "init DIR",
-		Short: "Create a cluster in the volumes of containers, if they are empty",
-		Long: "Write certificates, keys, a roster and configurations into directories under DIR that are mounted volumes: one for each\n" +
-			"process, with its own secrets only, `clients` with the files of clients, and a copy of `clients` in `host`. If the\n" +
-			"volumes contain a cluster, only that copy is renewed. The service `init` of docker-compose.yml runs this command. If\n" +
-			"the environment's COMPOSE_PROFILES contains postgres, --postgres is set.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			profiles := strings.Split(os.Getenv("COMPOSE_PROFILES"), ",")
-			o.Postgres = o.Postgres || slices.Contains(profiles, "postgres") || slices.Contains(profiles, "*")
-			if err := cli.RefuseLegacy(o.Params...); err != nil { // an existing cluster keeps its sets
-				return err
-			}
-			made, err := devnet.Install(args[0], o, user)
-			switch {
-			case errors.Is(err, devnet.ErrOtherStore):
-				return rpc.Errorf(rpc.Conflict, "stores cannot be moved: set or unset postgres in COMPOSE_PROFILES as when the cluster was made, or remove the cluster with `docker compose down --volumes`", "%v", err)
-			case errors.Is(err, devnet.ErrInstalled):
-				return rpc.Errorf(rpc.Conflict, "restore the volumes that belong together, or remove all of them with their data by `docker compose down --volumes`", "%v", err)
-			case errors.Is(err, fs.ErrNotExist):
-				return rpc.Errorf(rpc.NotFound, "mount a volume there: this command is for the containers of docker-compose.yml", "%v", err)
-			case err != nil:
-				return err
-			}
-			says := "a cluster of %d parties exists"
-			if made {
-				says = "wrote a cluster of %d parties"
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), says+"; clients find it in %s\n", o.Parties, filepath.Join(args[0], "host"))
+	cmd := cli.Command("init", func(cmd *cobra.Command, args []string) error {
+		profiles := strings.Split(os.Getenv("COMPOSE_PROFILES"), ",")
+		o.Postgres = o.Postgres || slices.Contains(profiles, "postgres") || slices.Contains(profiles, "*")
+		if err := cli.RefuseLegacy(o.Params...); err != nil { // an existing cluster keeps its sets
 			return err
-		},
-	}
+		}
+		made, err := devnet.Install(args[0], o, user)
+		switch {
+		case errors.Is(err, devnet.ErrOtherStore):
+			return rpc.Errorf(rpc.Conflict, "stores cannot be moved: set or unset postgres in COMPOSE_PROFILES as when the cluster was made, or remove the cluster with `docker compose down --volumes`", "%v", err)
+		case errors.Is(err, devnet.ErrInstalled):
+			return rpc.Errorf(rpc.Conflict, "restore the volumes that belong together, or remove all of them with their data by `docker compose down --volumes`", "%v", err)
+		case errors.Is(err, fs.ErrNotExist):
+			return rpc.Errorf(rpc.NotFound, "mount a volume there: this command is for the containers of docker-compose.yml", "%v", err)
+		case err != nil:
+			return err
+		}
+		says := "a cluster of %d parties exists"
+		if made {
+			says = "wrote a cluster of %d parties"
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), says+"; clients find it in %s\n", o.Parties, filepath.Join(args[0], "host"))
+		return err
+	})
 	f := cmd.Flags()
 	f.IntVar(&o.Parties, "parties", 3, "number of parties")
 	f.StringVar(&o.Host, "host", "127.0.0.1", "address at which clients reach all processes")

@@ -18,12 +18,7 @@ import (
 
 // configCommand returns `lodge config`.
 func configCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Check configurations, and list their keys",
-		Long: "The value of a configuration key comes from the file, from an environment variable that begins with " + config.EnvPrefix + ",\n" +
-			"or from --set of `lodge party`, `lodge coordinator` and `lodge evaluator`; later sources override earlier ones.",
-	}
+	cmd := cli.Command("config", nil)
 	cmd.AddCommand(configCheckCommand(), configKeysCommand())
 	return cmd
 }
@@ -48,46 +43,38 @@ type settingReport struct {
 }
 
 func configCheckCommand() *cobra.Command {
-	var asJSON bool
 	var set []string
-	cmd := &cobra.Command{
-		Use:   "check FILE...",
-		Short: "Check configurations of parties, coordinators and evaluators, and rosters",
-		Long: "Read each file as its process would, with the environment's settings, and report all errors. `lodge doctor --config`\n" +
-			"also checks the files that it refers to: certificates, keys, disk and peers.",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			list, bad, absent := []configReport{}, 0, 0
-			for _, path := range args {
-				r, err := checkConfig(path, set)
-				if err != nil {
-					bad++
-					r.Error = err.Error()
-				}
-				if errors.Is(err, fs.ErrNotExist) {
-					absent++
-				}
-				list = append(list, r)
+	cmd := cli.Command("check", func(cmd *cobra.Command, args []string) error {
+		list, bad, absent := []configReport{}, 0, 0
+		for _, path := range args {
+			r, err := checkConfig(path, set)
+			if err != nil {
+				bad++
+				r.Error = err.Error()
 			}
-			w := cmd.OutOrStdout()
-			if asJSON {
-				if err := cli.WriteJSON(w, map[string]any{"files": list}); err != nil {
-					return err
-				}
-			} else {
-				printConfigs(w, list)
+			if errors.Is(err, fs.ErrNotExist) {
+				absent++
 			}
-			switch {
-			case bad == 0:
-				return nil
-			case absent == bad:
-				return rpc.Errorf(rpc.NotFound, "name existing files, such as CLUSTER/p0/party.yaml", "%d of %d files are missing, or files that they refer to", bad, len(args))
-			default:
-				return cli.Invalid("correct them as docs/operations/operate.md describes", "%d of %d files are invalid", bad, len(args))
+			list = append(list, r)
+		}
+		w := cmd.OutOrStdout()
+		if cli.JSON(cmd) {
+			if err := cli.WriteJSON(w, map[string]any{"files": list}); err != nil {
+				return err
 			}
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+		} else {
+			printConfigs(w, list)
+		}
+		switch {
+		case bad == 0:
+			return nil
+		case absent == bad:
+			return rpc.Errorf(rpc.NotFound, "name existing files, such as CLUSTER/p0/party.yaml", "%d of %d files are missing, or files that they refer to", bad, len(args))
+		default:
+			return cli.Invalid("correct them as docs/operations/operate.md describes", "%d of %d files are invalid", bad, len(args))
+		}
+	})
+	cmd.Flags().Bool("json", false, "write JSON")
 	cli.SetFlag(cmd, &set)
 	return cmd
 }
@@ -195,32 +182,18 @@ func printWarnings(w io.Writer, r configReport) {
 }
 
 func configKeysCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:       "keys party|coordinator|evaluator",
-		Short:     "List the keys of a configuration with their environment variables",
-		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: []string{"party", "coordinator", "evaluator"},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			keys := config.Keys(new(config.PartyFile))
-			switch args[0] {
-			case "coordinator":
-				keys = config.Keys(new(config.CoordinatorFile))
-			case "evaluator":
-				keys = config.Keys(new(config.EvaluatorFile))
-			}
-			w := cmd.OutOrStdout()
-			if asJSON {
-				return cli.WriteJSON(w, map[string]any{"keys": keys})
-			}
-			t := cli.NewTable(w)
-			fmt.Fprintln(t, "KEY\tTYPE\tVARIABLE")
-			for _, k := range keys {
-				fmt.Fprintf(t, "%s\t%s\t%s\n", k.Name, k.Type, k.Variable)
-			}
-			return t.Flush()
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	cmd := cli.Command("keys", func(cmd *cobra.Command, args []string) error {
+		keys := config.Keys(new(config.PartyFile))
+		switch args[0] {
+		case "coordinator":
+			keys = config.Keys(new(config.CoordinatorFile))
+		case "evaluator":
+			keys = config.Keys(new(config.EvaluatorFile))
+		}
+		return cli.Write(cmd, map[string]any{"keys": keys}, func(w io.Writer) error {
+			return cli.PrintTable(w, "", "KEY\tTYPE\tVARIABLE", keys, func(k config.Key) []any { return []any{k.Name, k.Type, k.Variable} })
+		})
+	})
+	cmd.Flags().Bool("json", false, "write JSON")
 	return cmd
 }

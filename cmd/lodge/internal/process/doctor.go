@@ -26,31 +26,16 @@ func doctorCommand() *cobra.Command {
 	var file string
 	var probe uint64
 	var offline, quiet bool
-	cmd := &cobra.Command{
-		Use:   "doctor",
-		Short: "Check files, certificates, clocks, versions, parameters, disks and the network of a cluster",
-		Long: "Look for faults that keep a cluster from working. The command writes one line for each check (ok, warn or fail) with the\n" +
-			"next step, and fails if a check fails.\n" +
-			"\n" +
-			"With --config it checks the files of one process, and calls the other processes with its certificate: use this on the\n" +
-			"machine of a party. An evaluator calls no other process, so that only its files are checked. With --cluster it checks\n" +
-			"all files of a development cluster. Otherwise, with --roster, --identity and --ca, or with --client, it calls the\n" +
-			"processes as a client, which needs the permission status at each. A client's configuration has no digest of the\n" +
-			"roster: without --roster the command compares the processes with each other.\n" +
-			"\n" +
-			"Parties measure the round trip and the bandwidth between them: --probe-bytes are sent over each link.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if probe > 16<<20 {
-				return rpc.Errorf(rpc.Invalid, "write at most 16777216", "--probe-bytes %d", probe)
-			}
-			d := doctor.Options{Version: cli.Version(), ProbeBytes: probe}
-			if err := examined(o, &d, file, offline); err != nil {
-				return err
-			}
-			return diagnose(o, cmd, d, quiet)
-		},
-	}
+	cmd := cli.Command("doctor", func(cmd *cobra.Command, _ []string) error {
+		if probe > 16<<20 {
+			return rpc.Errorf(rpc.Invalid, "write at most 16777216", "--probe-bytes %d", probe)
+		}
+		d := doctor.Options{Version: cli.Version(), ProbeBytes: probe}
+		if err := examined(o, &d, file, offline); err != nil {
+			return err
+		}
+		return diagnose(o, cmd, d, quiet)
+	})
 	o.Flags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&file, "config", "", "configuration of a party, of the coordinator or of an evaluator on this machine")
@@ -97,7 +82,7 @@ func diagnose(o *cli.Operator, cmd *cobra.Command, d doctor.Options, quiet bool)
 	d.Found = func(f doctor.Finding) {
 		f.What, f.Next = cli.OneLine(f.What), cli.OneLine(f.Next)
 		r.add(f)
-		if o.JSON || quiet && f.Status == doctor.OK {
+		if cli.JSON(cmd) || quiet && f.Status == doctor.OK {
 			return
 		}
 		text := f.What
@@ -107,7 +92,7 @@ func diagnose(o *cli.Operator, cmd *cobra.Command, d doctor.Options, quiet bool)
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.Status, f.Subject, f.Check, text)
 	}
 	doctor.Examine(cmd.Context(), d)
-	if cli.Hold(cmd); o.JSON {
+	if cli.Hold(cmd); cli.JSON(cmd) {
 		if err := cli.WriteJSON(cmd.OutOrStdout(), r); err != nil {
 			return err
 		}

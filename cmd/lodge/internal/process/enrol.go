@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -28,87 +29,62 @@ type enrolReport struct {
 // enrolCommand returns `lodge enrol`.
 func enrolCommand() *cobra.Command {
 	o := enrol.Options{}
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "enrol DIR",
-		Short: "Make the keys of a party, coordinator, client or evaluator on its own machine",
-		Long: "Make the keys of one process, a request for its certificate, and its entry for the roster. Keep the keys on the machine\n" +
-			"where they are made. Give the others the request, for signing, and the entry, from which `lodge roster join` makes\n" +
-			"the roster.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(enrol.Roles, o.Role) {
-				return cli.Invalid("write one of "+strings.Join(enrol.Roles, ", "), "--role %q", o.Role)
-			}
-			secrets, err := enrol.Write(args[0], o)
-			if err != nil {
-				return cli.Invalid("see `lodge enrol --help`", "%v", err)
-			}
-			r := enrolReport{Dir: args[0], Secrets: secrets, Public: []string{enrol.RequestFile}}
-			if o.Role == enrol.Party || o.Role == enrol.Coordinator {
-				r.Public = append(r.Public, enrol.EntryFile)
-			}
-			w := cmd.OutOrStdout()
-			if asJSON {
-				return cli.WriteJSON(w, r)
-			}
-			_, err = fmt.Fprintf(w, "wrote to %s\n"+
-				"  to keep: %s\n"+
-				"  to hand out: %s\n", r.Dir, strings.Join(r.Secrets, ", "), strings.Join(r.Public, ", "))
-			return err
-		},
-	}
+	cmd := cli.Command("enrol", func(cmd *cobra.Command, args []string) error {
+		if !slices.Contains(enrol.Roles, o.Role) {
+			return cli.Invalid("write one of "+strings.Join(enrol.Roles, ", "), "--role %q", o.Role)
+		}
+		secrets, err := enrol.Write(args[0], o)
+		if err != nil {
+			return cli.Invalid("see `lodge enrol --help`", "%v", err)
+		}
+		r := enrolReport{Dir: args[0], Secrets: secrets, Public: []string{enrol.RequestFile}}
+		if o.Role == enrol.Party || o.Role == enrol.Coordinator {
+			r.Public = append(r.Public, enrol.EntryFile)
+		}
+		return cli.Print(cmd, r, "wrote to %s\n  to keep: %s\n  to hand out: %s\n", r.Dir, strings.Join(r.Secrets, ", "), strings.Join(r.Public, ", "))
+	})
 	f := cmd.Flags()
 	f.StringVar(&o.Role, "role", enrol.Party, strings.Join(enrol.Roles, ", "))
 	f.StringVar(&o.Name, "name", "", "name of the party, client or evaluator")
 	f.StringVar(&o.Address, "address", "", "host:port at which other processes reach the party or the coordinator")
 	f.StringVar(&o.Identity, "identity", "", "URI or DNS name in its certificate (default spiffe://lodge/ROLE/NAME)")
 	f.StringSliceVar(&o.Hosts, "host", nil, "further host names and addresses in its certificate")
-	f.BoolVar(&asJSON, "json", false, "write the result as JSON")
+	f.Bool("json", false, "write the result as JSON")
 	return cmd
 }
 
 // rosterCommand returns `lodge roster`.
 func rosterCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "roster", Short: "Make a roster from the parties' entries, and show a roster"}
+	cmd := cli.Command("roster", nil)
 	cmd.AddCommand(rosterJoinCommand(), rosterShowCommand())
 	return cmd
 }
 
 func rosterJoinCommand() *cobra.Command {
 	var out, transcript string
-	cmd := &cobra.Command{
-		Use:   "join ENTRY...",
-		Short: "Make a roster from the entries that `lodge enrol` wrote",
-		Long: "Make a roster from the entries that `lodge enrol` wrote: one for each party, in the order of the parties, and one for\n" +
-			"the coordinator. A roster contains no secrets. All processes need the same roster: compare the output of\n" +
-			"`lodge roster show`. With the transcript of `lodge mk seed combine` the roster contains the set and the seed of\n" +
-			"multi-key keys, and all its parties must have taken part in the toss.",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := config.Join(args)
-			if errors.Is(err, fs.ErrNotExist) {
-				return rpc.Errorf(rpc.NotFound, "name the entry.yaml files that `lodge enrol` wrote", "%v", err)
-			}
-			if err != nil {
-				return cli.Invalid("name the entries of at least two parties and of the coordinator", "%v", err)
-			}
-			if transcript != "" {
-				if err := cli.AddToss(r, transcript); err != nil {
-					return err
-				}
-			}
-			text, err := r.Text()
-			if err != nil {
+	cmd := cli.Command("join", func(cmd *cobra.Command, args []string) error {
+		r, err := config.Join(args)
+		if errors.Is(err, fs.ErrNotExist) {
+			return rpc.Errorf(rpc.NotFound, "name the entry.yaml files that `lodge enrol` wrote", "%v", err)
+		}
+		if err != nil {
+			return cli.Invalid("name the entries of at least two parties and of the coordinator", "%v", err)
+		}
+		if transcript != "" {
+			if err := cli.AddToss(r, transcript); err != nil {
 				return err
 			}
-			if out != "" {
-				return os.WriteFile(out, text, 0o644)
-			}
-			_, err = cmd.OutOrStdout().Write(text)
+		}
+		text, err := r.Text()
+		if err != nil {
 			return err
-		},
-	}
+		}
+		if out != "" {
+			return os.WriteFile(out, text, 0o644)
+		}
+		_, err = cmd.OutOrStdout().Write(text)
+		return err
+	})
 	cmd.Flags().StringVar(&out, "out", "", "write to this file instead of standard output")
 	cmd.Flags().StringVar(&transcript, "toss", "", "transcript of the toss for the seed of multi-key keys")
 	return cmd
@@ -129,37 +105,26 @@ type rosterMember struct {
 }
 
 func rosterShowCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "show FILE",
-		Short: "Show the members and the digest of a roster, which must be the same everywhere",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			roster, err := config.LoadRoster(filepath.Clean(args[0]))
-			if err != nil {
-				return cli.Misconfigured(err)
-			}
-			hash := roster.Hash()
-			r := rosterReport{Digest: hex.EncodeToString(hash[:]),
-				Coordinator: rosterMember{Name: config.CoordinatorName, Address: roster.Coordinator.Address, Identity: roster.Coordinator.Identity}}
-			for _, m := range roster.Parties {
-				r.Parties = append(r.Parties, rosterMember{Name: m.Name, Address: m.Address, Identity: m.Identity, SigningKey: m.SigningKey})
-			}
-			w := cmd.OutOrStdout()
-			if asJSON {
-				return cli.WriteJSON(w, r)
-			}
+	cmd := cli.Command("show", func(cmd *cobra.Command, args []string) error {
+		roster, err := config.LoadRoster(filepath.Clean(args[0]))
+		if err != nil {
+			return cli.Misconfigured(err)
+		}
+		hash := roster.Hash()
+		r := rosterReport{Digest: hex.EncodeToString(hash[:]),
+			Coordinator: rosterMember{Name: config.CoordinatorName, Address: roster.Coordinator.Address, Identity: roster.Coordinator.Identity}}
+		for _, m := range roster.Parties {
+			r.Parties = append(r.Parties, rosterMember{Name: m.Name, Address: m.Address, Identity: m.Identity, SigningKey: m.SigningKey})
+		}
+		return cli.Write(cmd, r, func(w io.Writer) error {
 			t := cli.NewTable(w)
 			for _, m := range append(r.Parties, r.Coordinator) {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", m.Name, m.Address, m.Identity, m.SigningKey)
 			}
-			if err := t.Flush(); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(w, "digest %s\n", r.Digest)
-			return err
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+			fmt.Fprintf(t, "digest %s\n", r.Digest)
+			return t.Flush()
+		})
+	})
+	cmd.Flags().Bool("json", false, "write JSON")
 	return cmd
 }

@@ -29,15 +29,7 @@ type healthOptions struct {
 // healthCommand returns `lodge health`.
 func healthCommand() *cobra.Command {
 	o := &healthOptions{}
-	cmd := &cobra.Command{
-		Use:   "health",
-		Short: "Ask a process on this machine whether it is ready",
-		Long: "Ask a party or the coordinator whether it is ready: its store is open and not in quarantine, and it is not stopping.\n" +
-			"The command fails if it is not. It calls the health_listen address of the process's configuration in plaintext, like\n" +
-			"supervisors that have no certificate; `lodge status` uses TLS and shows more.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
-	}
+	cmd := cli.Command("health", func(cmd *cobra.Command, _ []string) error { return o.run(cmd) })
 	f := cmd.Flags()
 	f.StringVar(&o.address, "address", config.HealthAddress, "address of the process")
 	f.StringVar(&o.config, "config", "", "configuration of the process, whose health_listen is called instead of --address")

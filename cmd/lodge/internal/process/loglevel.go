@@ -3,9 +3,8 @@ package process
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,25 +31,16 @@ func logLevelCommand() *cobra.Command {
 	o := &cli.Operator{}
 	var at []string
 	var span time.Duration
-	cmd := &cobra.Command{
-		Use:   "log-level [LEVEL]",
-		Short: "Show or change the log level of running processes",
-		Long: "Show or change the log level of processes. This needs the permission operate. The level is " +
-			strings.Join(logs.Levels, ",\n") + "; debug logs every round. No level logs secrets.\n" +
-			"\n" + cli.Connecting,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return logs.Levels }),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var q *statusv1.SetLogLevelRequest
-			if len(args) == 1 {
-				if _, err := logs.ParseLevel(args[0]); err != nil {
-					return cli.Invalid("", "the level %v", err)
-				}
-				q = &statusv1.SetLogLevelRequest{Level: args[0], Span: durationpb.New(span)}
+	cmd := cli.Command("log-level", func(cmd *cobra.Command, args []string) error {
+		var q *statusv1.SetLogLevelRequest
+		if len(args) == 1 {
+			if _, err := logs.ParseLevel(args[0]); err != nil {
+				return cli.Invalid("", "the level %v", err)
 			}
-			return logLevel(o, cmd, at, q)
-		},
-	}
+			q = &statusv1.SetLogLevelRequest{Level: args[0], Span: durationpb.New(span)}
+		}
+		return logLevel(o, cmd, at, q)
+	}, func() []string { return logs.Levels })
 	o.Flags(cmd)
 	cmd.Flags().StringSliceVar(&at, "at", nil, "processes: \"coordinator\" or names of parties (default all)")
 	cmd.Flags().DurationVar(&span, "for", 10*time.Minute, "time after which the configured level is restored; 0: when the process restarts")
@@ -87,22 +77,10 @@ func logLevel(o *cli.Operator, cmd *cobra.Command, at []string, q *statusv1.SetL
 		}
 		list = append(list, r)
 	}
-	if o.JSON {
-		err = cli.WriteJSON(cmd.OutOrStdout(), struct {
-			Processes []levelRecord `json:"processes"`
-		}{list})
-	} else {
-		t := cli.NewTable(cmd.OutOrStdout())
-		fmt.Fprintln(t, "PROCESS\tLEVEL\tUNTIL\tNOTE")
-		for _, r := range list {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.Process, cmp.Or(r.Level, "-"), cmp.Or(r.Until, "-"), cli.OneLine(r.Error))
-		}
-		err = t.Flush()
-	}
-	if failed != nil {
-		return failed
-	}
-	return err
+	err = cli.Write(cmd, map[string]any{"processes": list}, func(w io.Writer) error {
+		return cli.PrintTable(w, "", "PROCESS\tLEVEL\tUNTIL\tNOTE", list, func(r levelRecord) []any { return []any{r.Process, r.Level, r.Until, r.Error} })
+	})
+	return cmp.Or(failed, err)
 }
 
 // levelAt returns the level of one process, after changing it if q is not nil.

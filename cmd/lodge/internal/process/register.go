@@ -10,7 +10,8 @@ import (
 
 // Register adds the commands of this room to root.
 func Register(root *cobra.Command) {
-	cli.AddCommands(root, cli.GroupRun, initCommand(), coordinatorCommand(), partyCommand(), evaluatorCommand(), composeCommand(), enrolCommand(), rosterCommand(), configCommand(), storeCommand(), auditCommand(), healthCommand(),
-		statusCommand(), doctorCommand(), logLevelCommand())
+	cli.AddCommands(root, cli.GroupRun, initCommand(), processCommand("coordinator", runCoordinator), processCommand("party", runParty),
+		processCommand("evaluator", runEvaluator), composeCommand(), enrolCommand(), rosterCommand(), configCommand(), storeCommand(),
+		auditCommand(), healthCommand(), statusCommand(), doctorCommand(), logLevelCommand())
 	cli.AddCommands(root, cli.GroupFurther, versionCommand())
 }

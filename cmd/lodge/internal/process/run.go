@@ -1,9 +1,9 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -31,42 +31,34 @@ type InitReport struct {
 // initCommand returns `lodge init`.
 func initCommand() *cobra.Command {
 	o := devnet.Options{}
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "init DIR",
-		Short: "Write the files of a development cluster",
-		Long: "Write a roster, a certificate authority, certificates, keys and configurations for n parties, a coordinator and their\n" +
-			"clients. One directory contains all secrets of all parties: this is for development only.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.RefuseLegacy(append([]string{o.Multikey}, o.Params...)...); err != nil {
-				return err
+	cmd := cli.Command("init", func(cmd *cobra.Command, args []string) error {
+		if err := cli.RefuseLegacy(append([]string{o.Multikey}, o.Params...)...); err != nil {
+			return err
+		}
+		c, err := devnet.Write(args[0], o)
+		if err != nil {
+			return err
+		}
+		w := cmd.OutOrStdout()
+		if cli.JSON(cmd) {
+			return cli.WriteJSON(w, InitReport{Dir: c.Dir, Coordinator: c.Coordinator, Parties: c.Parties, Clients: c.Clients})
+		}
+		fmt.Fprintf(w, "wrote %d parties and a coordinator to %s; start them with\n", o.Parties, c.Dir)
+		fmt.Fprintf(w, "  lodge coordinator --config %s\n", c.Coordinator)
+		for _, p := range c.Parties {
+			fmt.Fprintf(w, "  lodge party --config %s\n", p)
+		}
+		fmt.Fprintf(w, "Programs find the cluster by the clients' configurations, such as %s.\n", c.Clients[0])
+		for _, name := range o.Params {
+			if set, err := plan.Lookup(name); !o.Dev && err == nil && set.Threshold {
+				fmt.Fprintf(w, "The parties reject threshold keys such as those of %s, which are secure only against parties that follow the protocol: --dev accepts them.\n", name)
 			}
-			c, err := devnet.Write(args[0], o)
-			if err != nil {
-				return err
+			if set, err := params.Lookup(name); !o.Dev && err == nil && set.Keys != params.KeysProved {
+				fmt.Fprintf(w, "The parties refuse to make keys with %s, whose parameters do not allow proofs of key shares: --dev accepts it.\n", name)
 			}
-			w := cmd.OutOrStdout()
-			if asJSON {
-				return cli.WriteJSON(w, InitReport{Dir: c.Dir, Coordinator: c.Coordinator, Parties: c.Parties, Clients: c.Clients})
-			}
-			fmt.Fprintf(w, "wrote %d parties and a coordinator to %s; start them with\n", o.Parties, c.Dir)
-			fmt.Fprintf(w, "  lodge coordinator --config %s\n", c.Coordinator)
-			for _, p := range c.Parties {
-				fmt.Fprintf(w, "  lodge party --config %s\n", p)
-			}
-			fmt.Fprintf(w, "Programs find the cluster by the clients' configurations, such as %s.\n", c.Clients[0])
-			for _, name := range o.Params {
-				if set, err := plan.Lookup(name); !o.Dev && err == nil && set.Threshold {
-					fmt.Fprintf(w, "The parties reject threshold keys such as those of %s, which are secure only against parties that follow the protocol: --dev accepts them.\n", name)
-				}
-				if set, err := params.Lookup(name); !o.Dev && err == nil && set.Keys != params.KeysProved {
-					fmt.Fprintf(w, "The parties refuse to make keys with %s, whose parameters do not allow proofs of key shares: --dev accepts it.\n", name)
-				}
-			}
-			return nil
-		},
-	}
+		}
+		return nil
+	})
 	f := cmd.Flags()
 	f.IntVar(&o.Parties, "parties", 3, "number of parties")
 	f.StringVar(&o.Host, "host", "127.0.0.1", "address that all processes listen on")
@@ -76,89 +68,52 @@ func initCommand() *cobra.Command {
 	f.BoolVar(&o.Console, "console", false, "serve a console at every process, at the ports after the last party's")
 	f.BoolVar(&o.Dev, "dev", false, "accept key generation that is only passively secure, including threshold keys")
 	f.BoolVar(&o.Insecure, "allow-insecure-params", false, "accept parameter sets for tests")
-	f.BoolVar(&asJSON, "json", false, "write the result as JSON")
+	f.Bool("json", false, "write the result as JSON")
 	cli.Complete(cmd, "params", cli.AllSetWords)
 	return cmd
 }
 
-// partyCommand returns `lodge party`.
-func partyCommand() *cobra.Command {
+// processCommand returns a command that runs a process with a configuration until a signal ends it.
+func processCommand(name string, run func(ctx context.Context, log *slog.Logger, file string, set []string) error) *cobra.Command {
 	var file string
 	var set []string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "party",
-		Short: "Run one party",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			log := logs.New(cmd.ErrOrStderr(), asJSON)
-			coredump.OffOrWarn(log) // before it has a secret
-			f, err := config.LoadParty(file, set...)
-			if err != nil {
-				return cli.Misconfigured(err)
-			}
-			setUp(log, f.LogLevel, f.Settings)
-			return party.Run(cmd.Context(), f, cli.Version(), log)
-		},
-	}
-	cmd.Flags().StringVar(&file, "config", "party.yaml", "configuration of the party")
+	var logJSON bool
+	cmd := cli.Command(name, func(cmd *cobra.Command, _ []string) error {
+		log := logs.New(cmd.ErrOrStderr(), logJSON)
+		coredump.OffOrWarn(log) // before it has a secret
+		return run(cmd.Context(), log, file, set)
+	})
+	cmd.Flags().StringVar(&file, "config", name+".yaml", "configuration of the "+name)
 	cli.SetFlag(cmd, &set)
-	cmd.Flags().BoolVar(&asJSON, "log-json", false, "log as JSON")
+	cmd.Flags().BoolVar(&logJSON, "log-json", false, "log as JSON")
 	return cmd
 }
 
-// coordinatorCommand returns `lodge coordinator`.
-func coordinatorCommand() *cobra.Command {
-	file := filepath.Join("coordinator.yaml")
-	var set []string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "coordinator",
-		Short: "Run the coordinator",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			log := logs.New(cmd.ErrOrStderr(), asJSON)
-			coredump.OffOrWarn(log) // before it has a secret
-			f, err := config.LoadCoordinator(file, set...)
-			if err != nil {
-				return cli.Misconfigured(err)
-			}
-			setUp(log, f.LogLevel, f.Settings)
-			return coordinator.Run(cmd.Context(), f, cli.Version(), log)
-		},
+func runParty(ctx context.Context, log *slog.Logger, file string, set []string) error {
+	f, err := config.LoadParty(file, set...)
+	if err != nil {
+		return cli.Misconfigured(err)
 	}
-	cmd.Flags().StringVar(&file, "config", file, "configuration of the coordinator")
-	cli.SetFlag(cmd, &set)
-	cmd.Flags().BoolVar(&asJSON, "log-json", false, "log as JSON")
-	return cmd
+	setUp(log, f.LogLevel, f.Settings)
+	return party.Run(ctx, f, cli.Version(), log)
 }
 
-// evaluatorCommand returns `lodge evaluator`.
-func evaluatorCommand() *cobra.Command {
-	var file string
-	var set []string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "evaluator",
-		Short: "Run an evaluator, which computes products for one party",
-		Long: "Compute products under encryption for the one party that the configuration names. An evaluator holds no secrets of the\n" +
-			"party; docs/guides/evaluators.md describes when a party uses its results.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			log := logs.New(cmd.ErrOrStderr(), asJSON)
-			coredump.OffOrWarn(log) // it has a TLS key
-			f, err := config.LoadEvaluator(file, set...)
-			if err != nil {
-				return cli.Misconfigured(err)
-			}
-			setUp(log, f.LogLevel, f.Settings)
-			return evaluator.Run(cmd.Context(), f, cli.Version(), log)
-		},
+func runCoordinator(ctx context.Context, log *slog.Logger, file string, set []string) error {
+	f, err := config.LoadCoordinator(file, set...)
+	if err != nil {
+		return cli.Misconfigured(err)
 	}
-	cmd.Flags().StringVar(&file, "config", "evaluator.yaml", "configuration of the evaluator")
-	cli.SetFlag(cmd, &set)
-	cmd.Flags().BoolVar(&asJSON, "log-json", false, "log as JSON")
-	return cmd
+	setUp(log, f.LogLevel, f.Settings)
+	return coordinator.Run(ctx, f, cli.Version(), log)
+}
+
+func runEvaluator(ctx context.Context, log *slog.Logger, file string, set []string) error {
+	f, err := config.LoadEvaluator(file, set...)
+	if err != nil {
+		return cli.Misconfigured(err)
+	}
+	setUp(log, f.LogLevel, f.Settings)
+	return evaluator.Run(ctx, f, cli.Version(), log)
 }
 
 // setUp sets the log level of a process, and logs the settings that do not come from the file.

@@ -22,15 +22,7 @@ import (
 // statusCommand returns `lodge status`.
 func statusCommand() *cobra.Command {
 	o := &cli.Operator{}
-	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Show every process of a cluster: availability, version, pins, certificate, links and store",
-		Long: "Request the status of the coordinator and every party, and the jobs that have not ended. A client without the permission\n" +
-			"status at a process sees less of it. `lodge doctor` looks for faults and says how to fix them.\n" +
-			"\n" + cli.Connecting,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return fetchStatus(o, cmd) },
-	}
+	cmd := cli.Command("status", func(cmd *cobra.Command, _ []string) error { return fetchStatus(o, cmd) })
 	o.Flags(cmd)
 	return cmd
 }
@@ -54,7 +46,7 @@ func fetchStatus(o *cli.Operator, cmd *cobra.Command) error {
 		return rpc.Errorf(rpc.Unavailable, "check that they run; `lodge doctor` prints details", "no process of the cluster responds")
 	}
 	jobs, err := waiting(cmd.Context(), answers[0])
-	return cli.Write(cmd, o.JSON, statusJSON(answers, jobs), func(w io.Writer) error {
+	return cli.Write(cmd, statusJSON(answers, jobs), func(w io.Writer) error {
 		now := time.Now()
 		if werr := printStatus(w, answers, now); werr != nil {
 			return werr
@@ -265,14 +257,7 @@ type volumeRecord struct {
 }
 
 func statusJSON(answers []*doctor.Answer, jobs []*coordinatorv1.Job) statusReport {
-	r := statusReport{Jobs: []cli.JobRecord{}}
-	for _, a := range answers {
-		r.Processes = append(r.Processes, processJSON(a))
-	}
-	for _, j := range jobs {
-		r.Jobs = append(r.Jobs, cli.JobJSON(j))
-	}
-	return r
+	return statusReport{cli.Each(answers, processJSON), cli.Each(jobs, cli.JobJSON)}
 }
 
 func processJSON(a *doctor.Answer) processRecord {
@@ -295,7 +280,7 @@ func processJSON(a *doctor.Answer) processRecord {
 	if len(s.GetLinks()) > 0 {
 		x.Links = map[string]string{}
 		for _, l := range s.GetLinks() {
-			x.Links[l.GetName()] = strings.ToLower(strings.TrimPrefix(l.GetState().String(), "LINK_STATE_"))
+			x.Links[l.GetName()] = cli.Word(l.GetState())
 		}
 	}
 	if st := s.GetStore(); st != nil {

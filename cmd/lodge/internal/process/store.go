@@ -30,7 +30,6 @@ const lookAgain = 200 * time.Millisecond
 type storeFlags struct {
 	config   string
 	auditDir string // of the party, after its configuration was loaded
-	json     bool
 	dry      bool
 	wait     time.Duration // timeout for the party to stop
 }
@@ -38,15 +37,10 @@ type storeFlags struct {
 // storeCommand returns `lodge store`, which works on the vault of a stopped party.
 func storeCommand() *cobra.Command {
 	o := &storeFlags{}
-	cmd := &cobra.Command{
-		Use:   "store",
-		Short: "Check, count, back up and restore the store of a stopped party",
-		Long: "Work on the store of a party: its keys, its shares of tuples and its ledgers. The configuration of the party names the\n" +
-			"store and the key that encrypts it. The party must be stopped.",
-	}
+	cmd := cli.Command("store", nil)
 	f := cmd.PersistentFlags()
 	f.StringVar(&o.config, "config", "party.yaml", "configuration of the party")
-	f.BoolVar(&o.json, "json", false, "write JSON")
+	f.Bool("json", false, "write JSON")
 	f.DurationVar(&o.wait, "wait", 0, "wait this long for the party to stop")
 	cmd.AddCommand(o.checkCommand(), o.statsCommand(), o.backupCommand(), o.restoreCommand(), o.rotateCommand(), o.quarantineCommand())
 	return cmd
@@ -152,62 +146,49 @@ func (r *checkReport) checkAudit(v *vault.Vault, dir string) error {
 
 func (o *storeFlags) checkCommand() *cobra.Command {
 	r := checkReport{List: []upkeep.Finding{}}
-	cmd := &cobra.Command{
-		Use:   "check",
-		Short: "Check that all records of the store are readable, complete and consistent",
-		Long: "Open every record, check that batches, reservations and blobs agree with each other, and verify the chain of the audit\n" +
-			"log. With --deep, also read and authenticate all stored data, and check that erased data is gone. The command changes\n" +
-			"nothing: it reports operations that a crash interrupted, which the party completes when it starts.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			v, _, err := o.examine(cmd)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, v.Close()) }()
-			p := cli.ProgressOf(cmd, o.json)
-			show := func(done, total int) { p.Show(fmt.Sprintf("read %d of %d", done, total), false) }
-			r.Checked, err = v.Check(r.Deep, show, func(f upkeep.Finding) { r.List = append(r.List, f) })
-			p.Done()
-			if err == nil {
-				err = r.checkAudit(v, o.auditDir)
-			}
-			if err != nil {
-				return err
-			}
-			r.OK = r.Findings == 0
-			cli.Hold(cmd)
-			if err := writeStore(o, cmd, r, printCheck); err != nil {
-				return err
-			}
-			if !r.OK {
-				return fmt.Errorf("%w: %d findings", errUnsound, r.Findings)
-			}
-			return nil
-		},
-	}
+	cmd := cli.Command("check", func(cmd *cobra.Command, _ []string) (err error) {
+		v, _, err := o.examine(cmd)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, v.Close()) }()
+		p := cli.ProgressOf(cmd)
+		show := func(done, total int) { p.Show(fmt.Sprintf("read %d of %d", done, total), false) }
+		r.Checked, err = v.Check(r.Deep, show, func(f upkeep.Finding) { r.List = append(r.List, f) })
+		p.Done()
+		if err == nil {
+			err = r.checkAudit(v, o.auditDir)
+		}
+		if err != nil {
+			return err
+		}
+		r.OK = r.Findings == 0
+		cli.Hold(cmd)
+		if err := writeStore(o, cmd, r, printCheck); err != nil {
+			return err
+		}
+		if !r.OK {
+			return fmt.Errorf("%w: %d findings", errUnsound, r.Findings)
+		}
+		return nil
+	})
 	cmd.Flags().BoolVar(&r.Deep, "deep", false, "read all data")
 	return cmd
 }
 
 func (o *storeFlags) statsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "stats",
-		Short: "Count the contents of the store",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			v, _, err := o.examine(cmd)
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, v.Close()) }()
-			s, err := v.Stats()
-			if err != nil {
-				return err
-			}
-			return writeStore(o, cmd, s, printStats)
-		},
-	}
+	return cli.Command("stats", func(cmd *cobra.Command, _ []string) (err error) {
+		v, _, err := o.examine(cmd)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, v.Close()) }()
+		s, err := v.Stats()
+		if err != nil {
+			return err
+		}
+		return writeStore(o, cmd, s, printStats)
+	})
 }
 
 // rotateReport is the JSON outcome of `lodge store rotate-key`.
@@ -219,22 +200,13 @@ type rotateReport struct {
 
 func (o *storeFlags) rotateCommand() *cobra.Command {
 	var file string
-	cmd := &cobra.Command{
-		Use:   "rotate-key",
-		Short: "Encrypt the store under another key",
-		Long: "Encrypt the root key of the store under the key in --new-key-file, which is created if it does not exist. The key in the\n" +
-			"party's configuration no longer opens the store: name the new one there, and start the party.\n" +
-			"\n" +
-			"A holder of the old key and of an old copy of the store can still read that copy, and learns the root key.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := rotateReport{KeyFile: file, DryRun: o.dry}
-			if err := o.rotate(cmd, &r); err != nil {
-				return err
-			}
-			return writeStore(o, cmd, r, printRotate(o.config))
-		},
-	}
+	cmd := cli.Command("rotate-key", func(cmd *cobra.Command, _ []string) error {
+		r := rotateReport{KeyFile: file, DryRun: o.dry}
+		if err := o.rotate(cmd, &r); err != nil {
+			return err
+		}
+		return writeStore(o, cmd, r, printRotate(o.config))
+	})
 	cmd.Flags().StringVar(&file, "new-key-file", "", "file of the new key: 64 hexadecimal digits, readable by its owner only")
 	_ = cmd.MarkFlagRequired("new-key-file")
 	o.dryRun(cmd, "check that both keys work, and change nothing")
@@ -273,32 +245,24 @@ type quarantineReport struct {
 
 func (o *storeFlags) quarantineCommand() *cobra.Command {
 	var leave bool
-	cmd := &cobra.Command{
-		Use:   "quarantine",
-		Short: "Show why the store is in quarantine, or end the quarantine",
-		Long: "A store that was rolled back, failed over or restored is in quarantine: its tuples are revoked, its MAC keys burnt, and\n" +
-			"the party takes part in no session about tuples or decryption. --leave ends the quarantine; the revoked data stays\n" +
-			"revoked. Find the cause first.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			v, _, err := o.examine(cmd)
-			if err != nil {
+	cmd := cli.Command("quarantine", func(cmd *cobra.Command, _ []string) (err error) {
+		v, _, err := o.examine(cmd)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, v.Close()) }()
+		r := quarantineReport{DryRun: o.dry}
+		if r.Reason, err = v.Quarantined(); err != nil {
+			return err
+		}
+		if leave && !o.dry && r.Reason != "" {
+			if err := v.LeaveQuarantine(); err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, v.Close()) }()
-			r := quarantineReport{DryRun: o.dry}
-			if r.Reason, err = v.Quarantined(); err != nil {
-				return err
-			}
-			if leave && !o.dry && r.Reason != "" {
-				if err := v.LeaveQuarantine(); err != nil {
-					return err
-				}
-				r.Left = true
-			}
-			return writeStore(o, cmd, r, printQuarantine(leave))
-		},
-	}
+			r.Left = true
+		}
+		return writeStore(o, cmd, r, printQuarantine(leave))
+	})
 	cmd.Flags().BoolVar(&leave, "leave", false, "go on")
 	o.dryRun(cmd, "with --leave: show the effect and change nothing")
 	return cmd

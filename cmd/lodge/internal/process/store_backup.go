@@ -33,21 +33,13 @@ type restoreReport struct {
 
 func (o *storeFlags) backupCommand() *cobra.Command {
 	var file string
-	cmd := &cobra.Command{
-		Use:   "backup",
-		Short: "Back up everything except the shares of tuples and of MAC keys",
-		Long: "Write a backup and read it back. It contains the party's shares of epochs, the ledger of decryptions with its answers, and\n" +
-			"all records. It contains no tuples and no MAC keys, so that none of them can be used twice. It is encrypted under the\n" +
-			"key of the store: keep that key, in another place than the backup.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := backupReport{File: file}
-			if err := o.backup(cmd, &r); err != nil {
-				return err
-			}
-			return writeStore(o, cmd, r, printBackup)
-		},
-	}
+	cmd := cli.Command("backup", func(cmd *cobra.Command, _ []string) error {
+		r := backupReport{File: file}
+		if err := o.backup(cmd, &r); err != nil {
+			return err
+		}
+		return writeStore(o, cmd, r, printBackup)
+	})
 	cmd.Flags().StringVar(&file, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
@@ -92,7 +84,7 @@ func (o *storeFlags) backup(cmd *cobra.Command, r *backupReport) (err error) {
 			_ = os.Remove(part)
 		}
 	}()
-	p := cli.ProgressOf(cmd, o.json)
+	p := cli.ProgressOf(cmd)
 	defer p.Done()
 	written := newCounted(p, "written")
 	if _, err := v.Backup(io.MultiWriter(f, written)); err != nil {
@@ -112,27 +104,13 @@ func (o *storeFlags) backup(cmd *cobra.Command, r *backupReport) (err error) {
 func (o *storeFlags) restoreCommand() *cobra.Command {
 	var file string
 	var keep, newLog bool
-	cmd := &cobra.Command{
-		Use:   "restore",
-		Short: "Restore a backup into an empty store",
-		Long: "Restore a backup into the store of the party's configuration, which must be empty, with the key that encrypted the backup.\n" +
-			"The restored store has a new identity, and is in quarantine until `lodge store quarantine --leave`. No tuple comes back,\n" +
-			"because a backup has no shares: every batch is revoked and every MAC key burnt.\n" +
-			"\n" +
-			"All epochs are retired. With --keep-decryption, epochs for decryption drain with half of their remaining decryptions,\n" +
-			"and threshold keys with none by flooding. The restored store does not know the answers that were given after the\n" +
-			"backup: the party would answer the same ciphertext again with fresh noise, and two such answers leak information about\n" +
-			"the key. Use it only if no client can still retry a request made after the backup. An epoch that was destroyed after\n" +
-			"the backup is restored too: destroy it again.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := restoreReport{KeepDecryption: keep, NewAuditLog: newLog, DryRun: o.dry}
-			if err := o.restore(cmd, file, &r); err != nil {
-				return err
-			}
-			return writeStore(o, cmd, r, printRestore)
-		},
-	}
+	cmd := cli.Command("restore", func(cmd *cobra.Command, _ []string) error {
+		r := restoreReport{KeepDecryption: keep, NewAuditLog: newLog, DryRun: o.dry}
+		if err := o.restore(cmd, file, &r); err != nil {
+			return err
+		}
+		return writeStore(o, cmd, r, printRestore)
+	})
 	cmd.Flags().StringVar(&file, "in", "", "backup to restore")
 	cmd.Flags().BoolVar(&newLog, "new-audit-log", false, "the audit log is lost too: the party starts a new one")
 	cmd.Flags().BoolVar(&keep, "keep-decryption", false, "keep the epochs for decryption; see the risk above")
@@ -151,7 +129,7 @@ func (o *storeFlags) restore(cmd *cobra.Command, file string, r *restoreReport) 
 		return err
 	}
 	defer in.Close()
-	p := cli.ProgressOf(cmd, o.json)
+	p := cli.ProgressOf(cmd)
 	defer p.Done()
 	stream := io.TeeReader(in, newCounted(p, "read"))
 	opt := upkeep.RestoreOptions{KeepDecryption: r.KeepDecryption, NewAuditLog: r.NewAuditLog, Check: o.dry}

@@ -19,7 +19,7 @@ import (
 
 // writeStore writes a report as JSON or as text.
 func writeStore[R any](o *storeFlags, cmd *cobra.Command, r R, print func(io.Writer, R)) error {
-	return cli.Write(cmd, o.json, r, func(w io.Writer) error {
+	return cli.Write(cmd, r, func(w io.Writer) error {
 		t := cli.NewTable(w)
 		print(t, r)
 		return t.Flush()

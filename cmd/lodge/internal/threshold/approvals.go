@@ -31,30 +31,23 @@ type approvalsReport struct {
 }
 
 func (o *decrypter) approvalsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "approvals",
-		Short: "List requests for decryption that need or have approval",
-		Long: "List each party's requests for decryption that its rules require others to approve. This needs the permission approve.\n" +
-			"Parties count approvals separately: parties with different counts are on separate lines.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.do(func(c *threshold.Client) error {
-				ctx, cancel := context.WithTimeout(cmd.Context(), cli.CallTime)
-				defer cancel()
-				lists, errs := c.Approvals(ctx)
-				r, err := approvalsOf(c.Parties(), lists, errs)
-				if err != nil {
-					return err
+	return cli.Command("approvals", func(cmd *cobra.Command, _ []string) error {
+		return o.do(func(c *threshold.Client) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), cli.CallTime)
+			defer cancel()
+			lists, errs := c.Approvals(ctx)
+			r, err := approvalsOf(c.Parties(), lists, errs)
+			if err != nil {
+				return err
+			}
+			return cli.Write(cmd, r, func(w io.Writer) error {
+				for name, why := range r.Away {
+					fmt.Fprintf(cmd.ErrOrStderr(), "unavailable: %s: %s\n", name, cli.OneLine(why))
 				}
-				return cli.Write(cmd, o.json, r, func(w io.Writer) error {
-					for name, why := range r.Away {
-						fmt.Fprintf(cmd.ErrOrStderr(), "unavailable: %s: %s\n", name, cli.OneLine(why))
-					}
-					return printApprovals(w, r.Approvals)
-				})
+				return printApprovals(w, r.Approvals)
 			})
-		},
-	}
+		})
+	})
 }
 
 // approvalsOf merges the parties' reports: equal reports become one record. It returns an error if
@@ -89,13 +82,7 @@ func approvalsOf(names []string, lists [][]threshold.Approval, errs []error) (*a
 }
 
 func printApprovals(w io.Writer, list []approvalRecord) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no requests wait for approval")
-		return err
-	}
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "REQUEST\tCLIENT\tEPOCH\tMESSAGES\tCIRCUIT\tAPPROVALS\tEXPIRES\tAT")
-	for _, a := range list {
+	return cli.PrintTable(w, "no requests wait for approval", "REQUEST\tCLIENT\tEPOCH\tMESSAGES\tCIRCUIT\tAPPROVALS\tEXPIRES\tAT", list, func(a approvalRecord) []any {
 		state := fmt.Sprintf("%d of %d", len(a.ApprovedBy), a.Needed)
 		if len(a.ApprovedBy) > 0 {
 			state += " (" + strings.Join(a.ApprovedBy, ", ") + ")"
@@ -103,10 +90,9 @@ func printApprovals(w io.Writer, list []approvalRecord) error {
 		if a.Used {
 			state += ", used"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", a.Request, cli.OneLine(a.Client), a.Epoch, a.Messages, cli.OrDash(cli.OneLine(a.Circuit)), cli.OneLine(state),
-			a.Expires.UTC().Format(time.RFC3339), strings.Join(a.Parties, " "))
-	}
-	return t.Flush()
+		return []any{a.Request, a.Client, a.Epoch, a.Messages, a.Circuit, state, a.Expires.UTC().Format(time.RFC3339),
+			strings.Join(a.Parties, " ")}
+	})
 }
 
 // approvedReport is the JSON outcome of `lodge decrypt approve`.
@@ -119,50 +105,42 @@ type approvedReport struct {
 }
 
 func (o *decrypter) approveCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "approve DIGEST",
-		Short: "Approve another client's request for decryption at every party that has it",
-		Long: "Approve a request, which its digest names: `lodge decrypt approvals` prints the digest, and so does the error\n" +
-			"approval_needed at the requesting client. The digest covers client, keys, ciphertexts, circuit, recipient and form.\n" +
-			"This needs the permission approve, and no client can approve its own request.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			request, err := hex.DecodeString(args[0])
-			if err != nil || len(request) != 32 {
-				return cli.Invalid("`lodge decrypt approvals` lists the requests", "%.80q is not 64 hexadecimal digits", args[0])
+	return cli.Command("approve", func(cmd *cobra.Command, args []string) error {
+		request, err := hex.DecodeString(args[0])
+		if err != nil || len(request) != 32 {
+			return cli.Invalid("`lodge decrypt approvals` lists the requests", "%.80q is not 64 hexadecimal digits", args[0])
+		}
+		return o.do(func(c *threshold.Client) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), cli.CallTime)
+			defer cancel()
+			at, errs := c.Approve(ctx, request)
+			r := approvedReport{Request: args[0], Parties: []string{}, Others: map[string]string{}}
+			var failed error
+			for i, name := range c.Parties() {
+				if errs[i] == nil {
+					r.Parties, r.Count, r.Needed = append(r.Parties, name), append(r.Count, len(at[i].ApprovedBy)), append(r.Needed, at[i].Needed)
+					continue
+				}
+				r.Others[name] = lodge.FromError(errs[i]).What
+				// a party without the request did not receive it, or is not in the quorum
+				if failed == nil || lodge.FromError(failed).Code == lodge.NotFound {
+					failed = errs[i]
+				}
 			}
-			return o.do(func(c *threshold.Client) error {
-				ctx, cancel := context.WithTimeout(cmd.Context(), cli.CallTime)
-				defer cancel()
-				at, errs := c.Approve(ctx, request)
-				r := approvedReport{Request: args[0], Parties: []string{}, Others: map[string]string{}}
-				var failed error
-				for i, name := range c.Parties() {
-					if errs[i] == nil {
-						r.Parties, r.Count, r.Needed = append(r.Parties, name), append(r.Count, len(at[i].ApprovedBy)), append(r.Needed, at[i].Needed)
-						continue
-					}
-					r.Others[name] = lodge.FromError(errs[i]).What
-					// a party without the request did not receive it, or is not in the quorum
-					if failed == nil || lodge.FromError(failed).Code == lodge.NotFound {
-						failed = errs[i]
+			if len(r.Parties) == 0 {
+				return failed
+			}
+			return cli.Write(cmd, r, func(w io.Writer) error {
+				for i, name := range r.Parties {
+					if _, err := fmt.Fprintf(w, "party %s: approved, %d of %d\n", name, r.Count[i], r.Needed[i]); err != nil {
+						return err
 					}
 				}
-				if len(r.Parties) == 0 {
-					return failed
+				if e := (*lodge.Error)(nil); errors.As(failed, &e) && e.Code != lodge.NotFound {
+					return rpc.Errorf(rpc.Code(e.Code), cmp.Or(e.Next, "run the command again: completed steps are not repeated"), "%s", e.What)
 				}
-				return cli.Write(cmd, o.json, r, func(w io.Writer) error {
-					for i, name := range r.Parties {
-						if _, err := fmt.Fprintf(w, "party %s: approved, %d of %d\n", name, r.Count[i], r.Needed[i]); err != nil {
-							return err
-						}
-					}
-					if e := (*lodge.Error)(nil); errors.As(failed, &e) && e.Code != lodge.NotFound {
-						return rpc.Errorf(rpc.Code(e.Code), cmp.Or(e.Next, "run the command again: completed steps are not repeated"), "%s", e.What)
-					}
-					return nil
-				})
+				return nil
 			})
-		},
-	}
+		})
+	})
 }

@@ -5,9 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
-	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -23,34 +21,24 @@ type attesterReport struct {
 
 func (o *decrypter) attesterCommand() *cobra.Command {
 	var out string
-	cmd := &cobra.Command{
-		Use:   "attester --out FILE",
-		Short: "Make the key of an attester, which signs the provenance of ciphertexts",
-		Long: "Make an Ed25519 key, in a file that only its owner can read, and print its public key for threshold.attesters in the\n" +
-			"parties' configurations. `lodge decrypt attest` signs with it, or with a key of `openssl genpkey`.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			public, private, err := ed25519.GenerateKey(nil)
-			if err != nil {
-				return err
-			}
-			defer clear(private)
-			der, err := x509.MarshalPKCS8PrivateKey(private)
-			if err != nil {
-				return err
-			}
-			defer clear(der)
-			err = cli.WriteNewFile(out, 0o600, func(w io.Writer) error { return pem.Encode(w, &pem.Block{Type: "PRIVATE KEY", Bytes: der}) })
-			if err != nil {
-				return err
-			}
-			r := attesterReport{out, hex.EncodeToString(public)}
-			return cli.Write(cmd, o.json, r, func(w io.Writer) error {
-				_, err = fmt.Fprintf(w, "%s: the private key; for the parties' configurations:\nkey: %s\n", r.Private, r.Key)
-				return err
-			})
-		},
-	}
+	cmd := cli.Command("attester", func(cmd *cobra.Command, _ []string) error {
+		public, private, err := ed25519.GenerateKey(nil)
+		if err != nil {
+			return err
+		}
+		defer clear(private)
+		der, err := x509.MarshalPKCS8PrivateKey(private)
+		if err != nil {
+			return err
+		}
+		defer clear(der)
+		err = cli.WriteNewFile(out, 0o600, func(w io.Writer) error { return pem.Encode(w, &pem.Block{Type: "PRIVATE KEY", Bytes: der}) })
+		if err != nil {
+			return err
+		}
+		r := attesterReport{out, hex.EncodeToString(public)}
+		return cli.Print(cmd, r, "%s: the private key; for the parties' configurations:\nkey: %s\n", r.Private, r.Key)
+	})
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd
@@ -61,40 +49,29 @@ func (o *decrypter) attestCommand() *cobra.Command {
 	var epoch uint64
 	var batch int
 	var flooding bool
-	cmd := &cobra.Command{
-		Use:   "attest FILE --key KEY --attester NAME --circuit TEXT --out WORD",
-		Short: "Sign the provenance of a file of ciphertexts, for `lodge decrypt --provenance`",
-		Long: "Sign, as an attester that the parties' policies name, that a circuit made the ciphertexts of a file and that they may be\n" +
-			"decrypted under an epoch, with as many coefficients of each as the file says. No party is called. The signature is\n" +
-			"valid for this file only, and parties record the attester and the circuit in their audit logs.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			private, err := cli.ReadAttester(key)
-			if err != nil {
-				return err
-			}
-			defer clear(private)
-			x, err := readCiphertexts(args[0])
-			if err != nil {
-				return err
-			}
-			if epoch == 0 {
-				epoch = x.Epoch
-			}
-			x.Flooding = flooding
-			word, err := x.Attest(epoch, batch, attester, circuit, private)
-			if err != nil {
-				return cli.FromClient(err)
-			}
-			if err := cli.WriteNewFile(out, 0o644, func(w io.Writer) error { _, err := word.WriteTo(w); return err }); err != nil {
-				return cli.FromClient(err)
-			}
-			return cli.Write(cmd, o.json, word, func(w io.Writer) error {
-				_, err = fmt.Fprintf(w, "%s: signature of %s that %q made %s, under epoch %d\n", out, attester, circuit, args[0], epoch)
-				return err
-			})
-		},
-	}
+	cmd := cli.Command("attest", func(cmd *cobra.Command, args []string) error {
+		private, err := cli.ReadAttester(key)
+		if err != nil {
+			return err
+		}
+		defer clear(private)
+		x, err := cli.Read(args[0], threshold.ReadFile)
+		if err != nil {
+			return err
+		}
+		if epoch == 0 {
+			epoch = x.Epoch
+		}
+		x.Flooding = flooding
+		word, err := x.Attest(epoch, batch, attester, circuit, private)
+		if err != nil {
+			return cli.FromClient(err)
+		}
+		if err := cli.WriteNewFile(out, 0o644, func(w io.Writer) error { _, err := word.WriteTo(w); return err }); err != nil {
+			return cli.FromClient(err)
+		}
+		return cli.Print(cmd, word, "%s: signature of %s that %q made %s, under epoch %d\n", out, attester, circuit, args[0], epoch)
+	})
 	f := cmd.Flags()
 	f.StringVar(&key, "key", "", "file with the attester's private key, PEM")
 	f.StringVar(&attester, "attester", "", "name of the attester in the parties' configurations")
@@ -109,20 +86,6 @@ func (o *decrypter) attestCommand() *cobra.Command {
 	return cmd
 }
 
-// readCiphertexts reads a file of ciphertexts.
-func readCiphertexts(file string) (*threshold.File, error) {
-	in, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	x, err := threshold.ReadFile(in)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, cli.FromClient(err))
-	}
-	return x, nil
-}
-
 // attested returns the requests of a file with an attester's signature, if one is given. The
 // signature then determines the requests.
 func (o *decrypter) attested(cmd *cobra.Command, x *threshold.File) ([]*threshold.Request, error) {
@@ -130,14 +93,9 @@ func (o *decrypter) attested(cmd *cobra.Command, x *threshold.File) ([]*threshol
 		list, err := x.Requests(o.batch)
 		return list, cli.FromClient(err)
 	}
-	in, err := os.Open(o.provenance)
+	word, err := cli.Read(o.provenance, threshold.ReadProvenance)
 	if err != nil {
 		return nil, err
-	}
-	defer in.Close()
-	word, err := threshold.ReadProvenance(in)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.provenance, cli.FromClient(err))
 	}
 	if cmd.Flags().Changed("epoch") && o.epoch != word.Epoch || cmd.Flags().Changed("batch") && o.batch != word.Batch {
 		return nil, cli.Invalid("remove --epoch and --batch, or have the file signed again", "%s is for epoch %d and %d messages per request", o.provenance, word.Epoch, word.Batch)

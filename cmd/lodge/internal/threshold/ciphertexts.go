@@ -2,12 +2,9 @@ package threshold
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/big"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,56 +14,24 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // sealer holds the connection flags of the commands about ciphertexts, which call all parties as
 // one client.
-type sealer struct {
-	cluster, client string
-	json            bool
-}
+type sealer struct{ cli.ClientFlags }
 
 // ciphertextsCommand returns `lodge ciphertexts`.
 func ciphertextsCommand() *cobra.Command {
 	o := &sealer{}
-	cmd := &cobra.Command{
-		Use:   "ciphertexts",
-		Short: "Encrypt values under the parties' joint key with a proof, and decrypt them at all parties together",
-		Long: "Encrypt values under the public key of an epoch for decryption, with a proof that the client knows them, into a file;\n" +
-			"verify such a file; and decrypt it at all parties together. A party decrypts each ciphertext once, for the client that\n" +
-			"proved it, and repeats the same answer to that client.\n" +
-			"\n" +
-			"All parties are called as one client, which must have the same name at each of them, with the permissions status and\n" +
-			"decrypt, and prove if a party does the work. --client names the client's configuration.",
-	}
-	f := cmd.PersistentFlags()
-	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
-	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
-	f.BoolVar(&o.json, "json", false, "write JSON")
+	cmd := cli.Command("ciphertexts", nil)
+	o.Flags(cmd.PersistentFlags())
 	cmd.AddCommand(o.encryptCommand(), o.verifyCommand(), o.decryptCommand(), o.showCommand())
 	return cmd
 }
 
 // do connects to all parties and calls f.
 func (o *sealer) do(f func(*ciphertext.Client, lodge.Config) error) error {
-	path := o.client
-	if path == "" {
-		path = filepath.Join(cli.ClusterDir(o.cluster), "clients", devnet.App+".yaml")
-	}
-	config, err := lodge.Load(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return rpc.Errorf(rpc.NotFound, "name a directory that `lodge init` wrote with --cluster or $"+cli.ClusterVariable+", or a client's configuration with --client", "%v", err)
-	}
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	c, err := ciphertext.Dial(config)
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	defer c.Close()
-	return cli.FromClient(f(c, config))
+	return cli.As(&o.ClientFlags, ciphertext.Dial, f)
 }
 
 // at returns the index of a party with a name or index.
@@ -81,16 +46,6 @@ func (o *sealer) at(config lodge.Config, party string) (int, error) {
 	return 0, rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(names, ", "), "--at %q", party)
 }
 
-func (o *sealer) completeParties() (names []string) {
-	_ = o.do(func(_ *ciphertext.Client, config lodge.Config) error {
-		for _, p := range config.Parties {
-			names = append(names, p.Name)
-		}
-		return nil
-	})
-	return names
-}
-
 // ciphertextReport is the JSON form of a file.
 type ciphertextReport struct {
 	File string `json:"file"`
@@ -103,62 +58,52 @@ type ciphertextReport struct {
 func (o *sealer) encryptCommand() *cobra.Command {
 	var in, out, bound, at, fieldName string
 	var epoch uint64
-	cmd := &cobra.Command{
-		Use:   "encrypt [VALUE...] --field FIELD --out FILE",
-		Short: "Encrypt values into a new file, with a proof that this client knows them",
-		Long: "Encrypt values, given as arguments or one a line in a file. Values are decimal, or hexadecimal with 0x, and below the\n" +
-			"field's modulus. This machine encrypts, with the public key from all parties; with --at a party encrypts, which then\n" +
-			"knows the values.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			values, err := cli.ReadValues(cmd, args, in)
+	cmd := cli.Command("encrypt", func(cmd *cobra.Command, args []string) error {
+		values, err := cli.ReadValues(cmd, args, in)
+		if err != nil {
+			return err
+		}
+		if err := cli.CheckNewFile(out); err != nil {
+			return err
+		}
+		return o.do(func(c *ciphertext.Client, config lodge.Config) error {
+			ctx, p := cmd.Context(), cli.ProgressOf(cmd)
+			defer p.Done()
+			if epoch == 0 {
+				if epoch, err = c.NewestEpoch(ctx); err != nil {
+					return err
+				}
+			}
+			p.Show(fmt.Sprintf("downloading the public key of epoch %d from %d parties", epoch, len(config.Parties)), false)
+			k, err := c.Key(ctx, epoch, fieldName)
 			if err != nil {
 				return err
 			}
-			if err := cli.CheckNewFile(out); err != nil {
+			begun := time.Now()
+			p.Show(fmt.Sprintf("encrypting and proving %d values", len(values)), false)
+			encrypt := c.Encrypt
+			if at != "" {
+				party, err := o.at(config, at)
+				if err != nil {
+					return err
+				}
+				encrypt = func(ctx context.Context, k *ciphertext.Key, values []*big.Int, bound []byte) (*ciphertext.Ciphertext, error) {
+					return c.EncryptAt(ctx, party, k, values, bound)
+				}
+			}
+			x, err := encrypt(ctx, k, values, []byte(bound))
+			if err != nil {
 				return err
 			}
-			return o.do(func(c *ciphertext.Client, config lodge.Config) error {
-				ctx, p := cmd.Context(), cli.ProgressOf(cmd, o.json)
-				defer p.Done()
-				if epoch == 0 {
-					if epoch, err = c.NewestEpoch(ctx); err != nil {
-						return err
-					}
-				}
-				p.Show(fmt.Sprintf("downloading the public key of epoch %d from %d parties", epoch, len(config.Parties)), false)
-				k, err := c.Key(ctx, epoch, fieldName)
-				if err != nil {
-					return err
-				}
-				begun := time.Now()
-				p.Show(fmt.Sprintf("encrypting and proving %d values", len(values)), false)
-				encrypt := c.Encrypt
-				if at != "" {
-					party, err := o.at(config, at)
-					if err != nil {
-						return err
-					}
-					encrypt = func(ctx context.Context, k *ciphertext.Key, values []*big.Int, bound []byte) (*ciphertext.Ciphertext, error) {
-						return c.EncryptAt(ctx, party, k, values, bound)
-					}
-				}
-				x, err := encrypt(ctx, k, values, []byte(bound))
-				if err != nil {
-					return err
-				}
-				seconds := time.Since(begun).Seconds()
-				if err := cli.WriteNewFile(out, 0o644, func(w io.Writer) error { _, err := x.WriteTo(w); return err }); err != nil {
-					return err
-				}
-				r := ciphertextReport{File: out, Ciphertext: x, Bytes: len(x.Bytes) + len(x.ProofBytes), Seconds: seconds}
-				return cli.Write(cmd, o.json, r, func(w io.Writer) error {
-					_, err = fmt.Fprintf(w, "%s: %d values over %s under epoch %d, %s with the proof, in %.1f s\n",
-						out, x.Values, x.Field, x.Epoch, cli.Size(float64(r.Bytes)), seconds)
-					return err
-				})
-			})
-		},
-	}
+			seconds := time.Since(begun).Seconds()
+			if err := cli.WriteNewFile(out, 0o644, func(w io.Writer) error { _, err := x.WriteTo(w); return err }); err != nil {
+				return err
+			}
+			r := ciphertextReport{File: out, Ciphertext: x, Bytes: len(x.Bytes) + len(x.ProofBytes), Seconds: seconds}
+			return cli.Print(cmd, r, "%s: %d values over %s under epoch %d, %s with the proof, in %.1f s\n",
+				out, x.Values, x.Field, x.Epoch, cli.Size(float64(r.Bytes)), seconds)
+		})
+	})
 	f := cmd.Flags()
 	f.StringVar(&in, "in", "", "file with one value a line; - for standard input")
 	f.StringVar(&out, "out", "", "file to create")
@@ -168,20 +113,15 @@ func (o *sealer) encryptCommand() *cobra.Command {
 	f.StringVar(&at, "at", "", "party that encrypts and proves, by name or index (default: this machine)")
 	_ = cmd.MarkFlagRequired("out")
 	cli.Complete(cmd, "field", cli.FieldWords)
-	cli.Complete(cmd, "at", o.completeParties)
+	cli.Complete(cmd, "at", o.CompleteParties)
 	return cmd
 }
 
 // opened reads a file and downloads the key that it is encrypted under.
 func (o *sealer) opened(ctx context.Context, file string, f func(*ciphertext.Client, lodge.Config, *ciphertext.Key, *ciphertext.Ciphertext) error) error {
-	b, err := os.Open(file)
+	x, err := cli.Read(file, ciphertext.Read)
 	if err != nil {
 		return err
-	}
-	x, err := ciphertext.Read(b)
-	b.Close()
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, cli.FromClient(err))
 	}
 	return o.do(func(c *ciphertext.Client, config lodge.Config) error {
 		k, err := c.Key(ctx, x.Epoch, x.Field)
@@ -194,40 +134,30 @@ func (o *sealer) opened(ctx context.Context, file string, f func(*ciphertext.Cli
 
 func (o *sealer) verifyCommand() *cobra.Command {
 	var at string
-	cmd := &cobra.Command{
-		Use:   "verify FILE",
-		Short: "Verify the proof of a ciphertext",
-		Long: "Verify on this machine, with the public key from all parties, that the client that a file names knew the values when it\n" +
-			"encrypted them. With --at a party verifies the proof, for a file of this client.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.opened(cmd.Context(), args[0], func(c *ciphertext.Client, config lodge.Config, k *ciphertext.Key, x *ciphertext.Ciphertext) error {
-				begun, where := time.Now(), "on this machine"
-				if at == "" {
-					if err := c.Verify(cmd.Context(), k, x); err != nil {
-						return fmt.Errorf("%s: %w", args[0], err)
-					}
-				} else {
-					party, err := o.at(config, at)
-					if err != nil {
-						return err
-					}
-					where = "by party " + config.Parties[party].Name
-					if err := c.VerifyAt(cmd.Context(), party, x); err != nil {
-						return fmt.Errorf("%s: %w", args[0], err)
-					}
+	cmd := cli.Command("verify", func(cmd *cobra.Command, args []string) error {
+		return o.opened(cmd.Context(), args[0], func(c *ciphertext.Client, config lodge.Config, k *ciphertext.Key, x *ciphertext.Ciphertext) error {
+			begun, where := time.Now(), "on this machine"
+			if at == "" {
+				if err := c.Verify(cmd.Context(), k, x); err != nil {
+					return fmt.Errorf("%s: %w", args[0], err)
 				}
-				r := ciphertextReport{File: args[0], Ciphertext: x, Bytes: len(x.Bytes) + len(x.ProofBytes), Seconds: time.Since(begun).Seconds()}
-				return cli.Write(cmd, o.json, r, func(w io.Writer) error {
-					_, err := fmt.Fprintf(w, "%s: the proof of %d values over %s by client %s under epoch %d is valid, verified %s in %.1f s\n",
-						args[0], x.Values, x.Field, x.Prover, x.Epoch, where, r.Seconds)
+			} else {
+				party, err := o.at(config, at)
+				if err != nil {
 					return err
-				})
-			})
-		},
-	}
+				}
+				where = "by party " + config.Parties[party].Name
+				if err := c.VerifyAt(cmd.Context(), party, x); err != nil {
+					return fmt.Errorf("%s: %w", args[0], err)
+				}
+			}
+			r := ciphertextReport{File: args[0], Ciphertext: x, Bytes: len(x.Bytes) + len(x.ProofBytes), Seconds: time.Since(begun).Seconds()}
+			return cli.Print(cmd, r, "%s: the proof of %d values over %s by client %s under epoch %d is valid, verified %s in %.1f s\n",
+				args[0], x.Values, x.Field, x.Prover, x.Epoch, where, r.Seconds)
+		})
+	})
 	cmd.Flags().StringVar(&at, "at", "", "party that verifies, by name or index (default: this machine)")
-	cli.Complete(cmd, "at", o.completeParties)
+	cli.Complete(cmd, "at", o.CompleteParties)
 	return cmd
 }
 
@@ -243,66 +173,52 @@ type valuesReport struct {
 
 func (o *sealer) decryptCommand() *cobra.Command {
 	var out string
-	cmd := &cobra.Command{
-		Use:   "decrypt FILE",
-		Short: "Decrypt a ciphertext of this client at all parties, and write its values",
-		Long: "Send a ciphertext with its proof to all parties, combine their answers, and write the values in decimal, one a line. Every\n" +
-			"party must respond. Each party records the decryption before it responds; repeated requests get the same answers.",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if out != "" {
-				if err := cli.CheckNewFile(out); err != nil {
-					return err
-				}
+	cmd := cli.Command("decrypt", func(cmd *cobra.Command, args []string) error {
+		if err := cli.CheckNewFile(out); err != nil {
+			return err
+		}
+		return o.opened(cmd.Context(), args[0], func(c *ciphertext.Client, config lodge.Config, k *ciphertext.Key, x *ciphertext.Ciphertext) error {
+			begun, p := time.Now(), cli.ProgressOf(cmd)
+			defer p.Done()
+			p.Show(fmt.Sprintf("requesting %d parties to decrypt %d values", len(config.Parties), x.Values), false)
+			d, err := c.Decrypt(cmd.Context(), k, x)
+			if err != nil {
+				return err
 			}
-			return o.opened(cmd.Context(), args[0], func(c *ciphertext.Client, config lodge.Config, k *ciphertext.Key, x *ciphertext.Ciphertext) error {
-				begun, p := time.Now(), cli.ProgressOf(cmd, o.json)
-				defer p.Done()
-				p.Show(fmt.Sprintf("requesting %d parties to decrypt %d values", len(config.Parties), x.Values), false)
-				d, err := c.Decrypt(cmd.Context(), k, x)
-				if err != nil {
-					return err
+			r := valuesReport{File: args[0], Epoch: x.Epoch, Field: x.Field, Values: []string{}, Bytes: len(d.Answers[0]), Seconds: time.Since(begun).Seconds()}
+			for _, v := range d.Values {
+				r.Values = append(r.Values, v.String())
+			}
+			p.Done()
+			write := func(w io.Writer) error {
+				if cli.JSON(cmd) {
+					return cli.WriteJSON(w, r)
 				}
-				r := valuesReport{File: args[0], Epoch: x.Epoch, Field: x.Field, Values: []string{}, Bytes: len(d.Answers[0]), Seconds: time.Since(begun).Seconds()}
-				for _, v := range d.Values {
-					r.Values = append(r.Values, v.String())
-				}
-				p.Done()
-				write := func(w io.Writer) error {
-					if o.json {
-						return cli.WriteJSON(w, r)
-					}
-					_, err := fmt.Fprintln(w, strings.Join(r.Values, "\n"))
-					return err
-				}
-				if out == "" {
-					return write(cmd.OutOrStdout())
-				}
-				return cli.WriteNewFile(out, 0o600, write)
-			})
-		},
-	}
+				_, err := fmt.Fprintln(w, strings.Join(r.Values, "\n"))
+				return err
+			}
+			if out == "" {
+				return write(cmd.OutOrStdout())
+			}
+			return cli.WriteNewFile(out, 0o600, write)
+		})
+	})
 	cmd.Flags().StringVar(&out, "out", "", "file to create (default: standard output)")
 	return cmd
 }
 
 func (o *sealer) showCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "show FILE",
-		Short: "Show the header of a ciphertext, and which parties have decrypted it",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.opened(cmd.Context(), args[0], func(c *ciphertext.Client, _ lodge.Config, k *ciphertext.Key, x *ciphertext.Ciphertext) error {
-				begun := time.Now()
-				answers, err := c.Answers(cmd.Context(), k, x)
-				if err != nil {
-					return err
-				}
-				r := ciphertextReport{File: args[0], Ciphertext: x, Bytes: len(x.Bytes) + len(x.ProofBytes), Parties: answers, Seconds: time.Since(begun).Seconds()}
-				return cli.Write(cmd, o.json, r, func(w io.Writer) error { return printCiphertext(w, &r) })
-			})
-		},
-	}
+	return cli.Command("show", func(cmd *cobra.Command, args []string) error {
+		return o.opened(cmd.Context(), args[0], func(c *ciphertext.Client, _ lodge.Config, k *ciphertext.Key, x *ciphertext.Ciphertext) error {
+			begun := time.Now()
+			answers, err := c.Answers(cmd.Context(), k, x)
+			if err != nil {
+				return err
+			}
+			r := ciphertextReport{File: args[0], Ciphertext: x, Bytes: len(x.Bytes) + len(x.ProofBytes), Parties: answers, Seconds: time.Since(begun).Seconds()}
+			return cli.Write(cmd, r, func(w io.Writer) error { return printCiphertext(w, &r) })
+		})
+	})
 }
 
 func printCiphertext(w io.Writer, r *ciphertextReport) error {

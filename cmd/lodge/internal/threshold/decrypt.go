@@ -2,11 +2,9 @@ package threshold
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,13 +13,11 @@ import (
 	"github.com/lodge-mpc/lodge/clients/go/threshold"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
-	"github.com/lodge-mpc/lodge/services/ops/devnet"
 )
 
 // decrypter holds the flags of `lodge decrypt`, which calls all parties as one client.
 type decrypter struct {
-	cluster, client string
-	json            bool
+	cli.ClientFlags
 
 	out, recipient string
 	provenance     string
@@ -38,27 +34,10 @@ const defaultBatch = 1 << 16
 // decryptCommand returns `lodge decrypt`.
 func decryptCommand() *cobra.Command {
 	o := &decrypter{}
-	cmd := &cobra.Command{
-		Use:   "decrypt FILE",
-		Short: "Decrypt ciphertexts at T+1 of the holders of threshold keys",
-		Long: cli.PassiveText +
-			"Send a file of ciphertexts to a quorum, T+1 of the holders of threshold keys, and write the values, in decimal, one a\n" +
-			"line. Without --quorum the command chooses the available quorum with the most masks, and another if a party fails. Each\n" +
-			"party checks the request against its own rules, and records its answer before it sends it: a repeated request gets the\n" +
-			"same answer. With --recipient the answers are sealed to the recipient's public key, into a file that\n" +
-			"`lodge decrypt open` reads.\n" +
-			"\n" +
-			"All parties are called as one client, which must have the same name and the permission decrypt at each of them.\n" +
-			"--client names the client's configuration.",
-		Args:        cobra.ExactArgs(1),
-		Annotations: map[string]string{cli.TakesArguments: "yes"},
-		RunE:        func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
-	}
-	f := cmd.PersistentFlags()
-	f.StringVar(&o.cluster, "cluster", "", cli.ClusterUsage)
-	f.StringVar(&o.client, "client", "", "configuration of the client (default CLUSTER/clients/"+devnet.App+".yaml)")
-	f.BoolVar(&o.json, "json", false, "write JSON")
-	f = cmd.Flags()
+	cmd := cli.Command("decrypt", func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) })
+	cmd.Annotations = map[string]string{cli.TakesArguments: "yes"}
+	o.ClientFlags.Flags(cmd.PersistentFlags())
+	f := cmd.Flags()
 	f.StringSliceVar(&o.parties, "quorum", nil, "T+1 of the holders, by name or index (default: any that are available)")
 	f.BoolVar(&o.paper, "paper", false, "use masks of the paper's form, which may fail, if the parties' rules allow it")
 	f.BoolVar(&o.flooding, "flooding", false, "for BGV ciphertexts: decrypt all slots, with flooding noise instead of masks, if the parties' rules allow it")
@@ -67,44 +46,25 @@ func decryptCommand() *cobra.Command {
 	f.Uint64Var(&o.epoch, "epoch", 0, "epoch with the same keys whose holders decrypt (default: the file's, or the newest active one)")
 	f.IntVar(&o.batch, "batch", defaultBatch, "messages per request")
 	f.StringVar(&o.provenance, "provenance", "", "`file` with the signature of an attester, from `lodge decrypt attest`")
-	cli.CompleteList(cmd, "quorum", func() []string { return (&cli.Operator{Cluster: o.cluster, Client: o.client}).CompleteParties() })
+	cli.CompleteList(cmd, "quorum", o.CompleteParties)
 	cmd.AddCommand(o.openCommand(), o.recipientCommand(), o.attesterCommand(), o.attestCommand(), o.approvalsCommand(), o.approveCommand())
 	return cmd
 }
 
 // do connects to all parties and calls f.
 func (o *decrypter) do(f func(*threshold.Client) error) error {
-	path := o.client
-	if path == "" {
-		path = filepath.Join(cli.ClusterDir(o.cluster), "clients", devnet.App+".yaml")
-	}
-	config, err := lodge.Load(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return rpc.Errorf(rpc.NotFound,
-			"name a directory that `lodge init` wrote with --cluster or $"+cli.ClusterVariable+", or a client's configuration with --client", "%v", err)
-	}
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	c, err := threshold.Dial(config)
-	if err != nil {
-		return cli.FromClient(err)
-	}
-	defer c.Close()
-	return cli.FromClient(f(c))
+	return cli.As(&o.ClientFlags, threshold.Dial, func(c *threshold.Client, _ lodge.Config) error { return f(c) })
 }
 
 func (o *decrypter) run(cmd *cobra.Command, file string) error {
-	if o.out != "" {
-		if err := cli.CheckNewFile(o.out); err != nil {
-			return err
-		}
+	if err := cli.CheckNewFile(o.out); err != nil {
+		return err
 	}
 	to, err := cli.ReadRecipient(o.recipient, o.out)
 	if err != nil {
 		return err
 	}
-	x, err := readCiphertexts(file)
+	x, err := cli.Read(file, threshold.ReadFile)
 	if err != nil {
 		return err
 	}
@@ -114,7 +74,7 @@ func (o *decrypter) run(cmd *cobra.Command, file string) error {
 		return err
 	}
 	return o.do(func(c *threshold.Client) error {
-		begun, p := time.Now(), cli.ProgressOf(cmd, o.json)
+		begun, p := time.Now(), cli.ProgressOf(cmd)
 		defer p.Done()
 		k, err := o.key(cmd.Context(), c, x)
 		if err != nil {
@@ -147,7 +107,7 @@ func (o *decrypter) run(cmd *cobra.Command, file string) error {
 		p.Done()
 		r.Seconds = time.Since(begun).Seconds()
 		if to != nil {
-			return r.WriteSealed(cmd, answers, o.out, o.json)
+			return r.WriteSealed(cmd, answers, o.out)
 		}
 		if r.Values, err = x.Values(opened); err != nil {
 			return err
@@ -212,7 +172,7 @@ func (o *decrypter) quorumOf(c *threshold.Client, k *threshold.Key) ([]int, erro
 // write writes the values to standard output or to the output file.
 func (o *decrypter) write(cmd *cobra.Command, r *cli.OpenedReport) error {
 	text := func(w io.Writer) error {
-		if o.json {
+		if cli.JSON(cmd) {
 			return cli.WriteJSON(w, r)
 		}
 		for _, v := range r.Values {
@@ -230,56 +190,43 @@ func (o *decrypter) write(cmd *cobra.Command, r *cli.OpenedReport) error {
 
 func (o *decrypter) openCommand() *cobra.Command {
 	var key string
-	cmd := &cobra.Command{
-		Use:   "open ANSWERS --key FILE",
-		Short: "Open answers that are sealed to a recipient, with the recipient's private key",
-		Long:  "Open the answers in a file of `lodge decrypt --recipient`, and write the values. No party is called.",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.out != "" {
-				if err := cli.CheckNewFile(o.out); err != nil {
-					return err
-				}
+	cmd := cli.Command("open", func(cmd *cobra.Command, args []string) error {
+		if err := cli.CheckNewFile(o.out); err != nil {
+			return err
+		}
+		text, err := os.ReadFile(key)
+		if err != nil {
+			return err
+		}
+		defer clear(text)
+		to, err := threshold.ParseRecipientPEM(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, cli.FromClient(err))
+		}
+		begun := time.Now()
+		f, err := cli.Read(args[0], threshold.ReadAnswers)
+		if err != nil {
+			return err
+		}
+		first := f.Answers[0]
+		r := &cli.OpenedReport{File: args[0], Epoch: first.Epoch, Params: first.Params, Masks: "exact"}
+		switch {
+		case first.Question.Paper:
+			r.Masks = "paper"
+		case first.Question.Flooding:
+			r.Masks = "flooding"
+		}
+		for _, a := range f.Answers {
+			for _, part := range a.Parts {
+				r.Bytes += len(part)
 			}
-			text, err := os.ReadFile(key)
-			if err != nil {
-				return err
-			}
-			defer clear(text)
-			to, err := threshold.ParseRecipientPEM(text)
-			if err != nil {
-				return fmt.Errorf("%s: %w", key, cli.FromClient(err))
-			}
-			in, err := os.Open(args[0])
-			if err != nil {
-				return err
-			}
-			defer in.Close()
-			begun := time.Now()
-			f, err := threshold.ReadAnswers(in)
-			if err != nil {
-				return fmt.Errorf("%s: %w", args[0], cli.FromClient(err))
-			}
-			first := f.Answers[0]
-			r := &cli.OpenedReport{File: args[0], Epoch: first.Epoch, Params: first.Params, Masks: "exact"}
-			switch {
-			case first.Question.Paper:
-				r.Masks = "paper"
-			case first.Question.Flooding:
-				r.Masks = "flooding"
-			}
-			for _, a := range f.Answers {
-				for _, part := range a.Parts {
-					r.Bytes += len(part)
-				}
-			}
-			if r.Values, err = to.OpenFile(f); err != nil {
-				return cli.Invalid("open it with the private key that belongs to the recipient's public key", "%s: %v", args[0], cli.FromClient(err))
-			}
-			r.Seconds = time.Since(begun).Seconds()
-			return o.write(cmd, r)
-		},
-	}
+		}
+		if r.Values, err = to.OpenFile(f); err != nil {
+			return cli.Invalid("open it with the private key that belongs to the recipient's public key", "%s: %v", args[0], cli.FromClient(err))
+		}
+		r.Seconds = time.Since(begun).Seconds()
+		return o.write(cmd, r)
+	})
 	cmd.Flags().StringVar(&key, "key", "", "file with the recipient's private key")
 	cmd.Flags().StringVar(&o.out, "out", "", "file to create (default: standard output)")
 	_ = cmd.MarkFlagRequired("key")
@@ -294,41 +241,31 @@ type recipientReport struct {
 
 func (o *decrypter) recipientCommand() *cobra.Command {
 	var out string
-	cmd := &cobra.Command{
-		Use:   "recipient --out FILE",
-		Short: "Make a key pair for a recipient: FILE is the private key, FILE.pub the public key",
-		Long: "Make a key pair that parties seal their answers to, with ML-KEM-768 and X25519: the client that requests a decryption then\n" +
-			"learns nothing from it. Only the owner of FILE can read the private key; give FILE.pub to requesting clients.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := recipientReport{out, out + ".pub"}
-			for _, file := range []string{r.Private, r.Public} {
-				if err := cli.CheckNewFile(file); err != nil {
-					return err
-				}
-			}
-			key, err := threshold.NewRecipient()
-			if err != nil {
+	cmd := cli.Command("recipient", func(cmd *cobra.Command, _ []string) error {
+		r := recipientReport{out, out + ".pub"}
+		for _, file := range []string{r.Private, r.Public} {
+			if err := cli.CheckNewFile(file); err != nil {
 				return err
 			}
-			private, err := key.PEM()
-			if err != nil {
-				return err
-			}
-			defer clear(private)
-			if err := cli.WriteNewFile(r.Private, 0o600, func(w io.Writer) error { _, err := w.Write(private); return err }); err != nil {
-				return err
-			}
-			public := threshold.PublicPEM(key.Public())
-			if err := cli.WriteNewFile(r.Public, 0o644, func(w io.Writer) error { _, err := w.Write(public); return err }); err != nil {
-				return err
-			}
-			return cli.Write(cmd, o.json, r, func(w io.Writer) error {
-				_, err = fmt.Fprintf(w, "%s: the private key; %s: the public key, for requesting clients\n", r.Private, r.Public)
-				return err
-			})
-		},
-	}
+		}
+		key, err := threshold.NewRecipient()
+		if err != nil {
+			return err
+		}
+		private, err := key.PEM()
+		if err != nil {
+			return err
+		}
+		defer clear(private)
+		if err := cli.WriteNewFile(r.Private, 0o600, func(w io.Writer) error { _, err := w.Write(private); return err }); err != nil {
+			return err
+		}
+		public := threshold.PublicPEM(key.Public())
+		if err := cli.WriteNewFile(r.Public, 0o644, func(w io.Writer) error { _, err := w.Write(public); return err }); err != nil {
+			return err
+		}
+		return cli.Print(cmd, r, "%s: the private key; %s: the public key, for requesting clients\n", r.Private, r.Public)
+	})
 	cmd.Flags().StringVar(&out, "out", "", "file to create")
 	_ = cmd.MarkFlagRequired("out")
 	return cmd

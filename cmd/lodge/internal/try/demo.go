@@ -3,16 +3,14 @@ package try
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/clients/go/lodge"
 	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/demos"
 	"github.com/lodge-mpc/lodge/engine/params"
@@ -41,16 +39,7 @@ type demoOptions struct {
 
 func DemoCommand() *cobra.Command {
 	o := &demoOptions{}
-	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "Run a coordinator and n parties on this machine, make triples and check them",
-		Long: "Start a coordinator and n parties on loopback with mutual TLS, generate keys, make triples, draw each party's\n" +
-			"shares through the party's own API with a client certificate, and verify them with a checker that shares no\n" +
-			"protocol code. The checker pools every party's MAC-key share, so the key epoch is retired at the end.\n" +
-			"With --cluster, use a development cluster that already runs. It keeps running.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, o) },
-	}
+	cmd := cli.Command("demo", func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, o) })
 	f := cmd.Flags()
 	f.IntVar(&o.parties, "parties", 3, "number of parties")
 	f.StringVar(&o.kind, "kind", "scalar", demoKinds)
@@ -63,7 +52,7 @@ func DemoCommand() *cobra.Command {
 	f.StringVar(&o.out, "out", "", "keep every party's exported shares in this new directory")
 	f.StringVar(&o.export, "export", "", "write every party's files for an online engine to --out: mp-spdz; of every kind without --kind")
 	f.StringVar(&o.cluster, "cluster", "", "use the running cluster of this directory, which has the secrets of all clients, instead of a new one")
-	f.BoolVar(&o.json, "json", false, "write the result as JSON")
+	f.Bool("json", false, "write the result as JSON")
 	keepFlag(cmd, &o.keep)
 	cli.Complete(cmd, "kind", cli.Words(config.TupleKinds))
 	cli.Complete(cmd, "field", cli.FieldWords)
@@ -87,9 +76,7 @@ func (o *demoOptions) shape(changed func(string) bool) (*jobv1.Shape, uint32, er
 	return shape, cli.EnclosingBlock(shape), nil
 }
 
-func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
-	start := time.Now()
-	defer func() { err = Ended(cmd, err) }()
+func runDemo(cmd *cobra.Command, o *demoOptions) error {
 	if err := o.join(cmd.Flags().Changed); err != nil {
 		return err
 	}
@@ -100,31 +87,23 @@ func runDemo(cmd *cobra.Command, o *demoOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := o.begin(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.Stop()
-	options := demos.TriplesOptions{
-		Set: o.params, Field: o.field, Runs: o.runs(), Count: o.count, Shape: shape, Block: block, NoSacrifice: o.noSacrifice, Shares: o.out,
-	}
-	if o.out == "" || o.export != "" {
-		options.Shares = filepath.Join(c.Dir, "shares")
-	}
-	if o.export != "" {
-		options.Export = o.out
-	}
-	r, err := demos.Triples(cmd.Context(), c, options)
-	if err != nil {
-		return err
-	}
-	o.describe(r, shape)
-	r.TotalSeconds = time.Since(start).Seconds()
-	var failure error
-	if r.Verified != r.Tuples {
-		failure = fmt.Errorf("%w: %d of %d triples are good", cli.ErrUnverified, r.Verified, r.Tuples)
-	}
-	return showDemo(cmd, c, o.json, r, failure)
+	start := func() (*cluster.Cluster, error) { return o.begin(cmd) }
+	return demonstrateOn(cmd, start, func(c *cluster.Cluster) (demos.Report, error) {
+		options := demos.TriplesOptions{
+			Set: o.params, Field: o.field, Runs: o.runs(), Count: o.count, Shape: shape, Block: block, NoSacrifice: o.noSacrifice, Shares: o.out,
+		}
+		if o.out == "" || o.export != "" {
+			options.Shares = filepath.Join(c.Dir, "shares")
+		}
+		if o.export != "" {
+			options.Export = o.out
+		}
+		r, err := demos.Triples(cmd.Context(), c, options)
+		if err == nil {
+			o.describe(r, shape)
+		}
+		return r, err
+	})
 }
 
 // describe adds the values of the flags to the report.
@@ -144,22 +123,6 @@ func (o *demoOptions) describe(r *demos.TriplesReport, shape *jobv1.Shape) {
 	if job.Owned(job.KindOf(o.kind)) {
 		r.InputParty = &o.inputParty
 	}
-}
-
-// showDemo writes the report of a demonstration and returns the failure that it shows, or nil.
-func showDemo(cmd *cobra.Command, c *cluster.Cluster, asJSON bool, report interface{ Print(io.Writer) error }, failure error) error {
-	c.Progress.Done()
-	cli.Hold(cmd)
-	var err error
-	if asJSON {
-		err = cli.WriteJSON(cmd.OutOrStdout(), report)
-	} else {
-		err = report.Print(cmd.OutOrStdout())
-	}
-	if err != nil {
-		return err
-	}
-	return failure
 }
 
 // join takes the number of parties and the set from a running cluster, and rejects flags that
@@ -183,7 +146,7 @@ func (o *demoOptions) join(given func(flag string) bool) error {
 
 // begin starts a cluster, or connects to the cluster of --cluster.
 func (o *demoOptions) begin(cmd *cobra.Command) (*cluster.Cluster, error) {
-	p := cli.ProgressOf(cmd, false)
+	p := terminal.NewProgress(cmd.ErrOrStderr())
 	if o.cluster == "" {
 		return cluster.Start(cmd.Context(), p, cluster.Options{Parties: o.parties, Set: o.params, Keep: o.keep, NoSacrifice: o.noSacrifice})
 	}

@@ -37,7 +37,6 @@ type devOptions struct {
 	parties, port      int
 	dim                uint32
 	stock              uint64
-	json               bool
 	given              func(flag string) bool
 }
 
@@ -54,19 +53,10 @@ type DevReport struct {
 
 func devCommand() *cobra.Command {
 	o := &devOptions{}
-	cmd := &cobra.Command{
-		Use:   "dev",
-		Short: "Run a coordinator and n parties on this machine, with stock, until Ctrl-C",
-		Long: "Write a development cluster to a directory, or take up the one that is there, start its coordinator and its\n" +
-			"parties, make keys, and keep a stock of scalar triples by a policy. Clients find it by the configurations in\n" +
-			"DIR/clients. A process that dies is started again, and what each writes is in DIR/NAME.log. All secrets of all\n" +
-			"parties are in the one directory: this is for development.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.given = cmd.Flags().Changed
-			return o.run(cmd)
-		},
-	}
+	cmd := cli.Command("dev", func(cmd *cobra.Command, _ []string) error {
+		o.given = cmd.Flags().Changed
+		return o.run(cmd)
+	})
 	f := cmd.Flags()
 	f.StringVar(&o.dir, "dir", cli.DevDir, "directory of the cluster")
 	f.IntVar(&o.parties, "parties", 3, "number of parties, of a new cluster")
@@ -75,7 +65,7 @@ func devCommand() *cobra.Command {
 	f.Uint32Var(&o.dim, "dim", 0, "largest block dimension of matrices that new keys serve, a power of two; 0: none")
 	f.StringVar(&o.field, "field", "p128", "field of the triples that are kept in stock")
 	f.Uint64Var(&o.stock, "stock", 8000, "triples to keep in stock; 0 sets no policy")
-	f.BoolVar(&o.json, "json", false, "say as JSON when the cluster can be used")
+	f.Bool("json", false, "say as JSON when the cluster can be used")
 	return cmd
 }
 
@@ -277,15 +267,11 @@ func stockUp(ctx context.Context, c *cluster.Cluster, p *stockv1.Policy) (availa
 }
 
 func (o *devOptions) print(cmd *cobra.Command, r *DevReport) error {
-	w := cmd.OutOrStdout()
-	if o.json {
-		return cli.WriteJSON(w, r)
-	}
 	at := " --cluster " + o.dir
 	if cli.ClusterDir("") == o.dir {
 		at = ""
 	}
-	_, err := fmt.Fprintf(w, `
+	return cli.Print(cmd, r, `
 A coordinator and %d parties run, with keys of epoch %d and %d triples over %s in stock. Ctrl-C stops them.
 
   what there is               lodge stock%[7]s
@@ -293,5 +279,4 @@ A coordinator and %d parties run, with keys of epoch %d and %d triples over %s i
   other kinds                 lodge jobs submit --help
   shares in Python and Go     docs/start/quickstart.md, with %[5]s/clients/%[6]s.yaml for party 0
 `, r.parties, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0), at)
-	return err
 }

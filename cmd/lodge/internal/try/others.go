@@ -7,12 +7,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
+	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/demos"
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/params"
-	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // demoDecryptOptions are the flags of `lodge demo decrypt`.
@@ -24,18 +24,7 @@ type demoDecryptOptions struct {
 
 func demoDecryptCommand() *cobra.Command {
 	o := &demoDecryptOptions{}
-	cmd := &cobra.Command{
-		Use:   "decrypt",
-		Short: "Make threshold keys, compute on ciphertexts, kill a party, and have the others decrypt",
-		Long: cli.PassiveText +
-			"Start a cluster as `lodge demo` does, make threshold keys and masks for every quorum, encrypt random values as a client,\n" +
-			"look each up in a table and compute gates with the public keys, sign the provenance of the results (parties decrypt\n" +
-			"nothing else), kill one party with SIGKILL, have T+1 of the others decrypt the results, and compare.\n\n" +
-			"With --all: generate keys that all parties decrypt with, encrypt a random vector with a proof that the client knows it,\n" +
-			"ask every party for its message of the decryption, combine them, and compare.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemoDecrypt(cmd, o) },
-	}
+	cmd := cli.Command("decrypt", func(cmd *cobra.Command, _ []string) error { return runDemoDecrypt(cmd, o) })
 	f := cmd.Flags()
 	f.IntVar(&o.parties, "parties", 3, "number of parties")
 	f.IntVar(&o.threshold, "threshold", 0, "T: any T+1 parties decrypt (default: the largest below half of the parties)")
@@ -43,44 +32,54 @@ func demoDecryptCommand() *cobra.Command {
 	f.BoolVar(&o.all, "all", false, "show decryption by all parties, of vectors over a field")
 	f.StringVar(&o.field, "field", "p128", "with --all: field, p64 to p4096")
 	f.StringVar(&o.params, "params", "", "parameter `set` (default "+lwe.Default+", and with --all that of `lodge demo`)")
-	f.BoolVar(&o.json, "json", false, "write the result as JSON")
+	f.Bool("json", false, "write the result as JSON")
 	keepFlag(cmd, &o.keep)
 	cli.Complete(cmd, "field", cli.FieldWords)
 	cli.Complete(cmd, "params", cli.AllSetWords)
 	return cmd
 }
 
-func runDemoDecrypt(cmd *cobra.Command, o *demoDecryptOptions) (err error) {
-	start := time.Now()
-	defer func() { err = Ended(cmd, err) }()
+func runDemoDecrypt(cmd *cobra.Command, o *demoDecryptOptions) error {
 	if err := o.check(cmd.Flags().Changed); err != nil {
 		return err
 	}
-	c, err := cluster.Start(cmd.Context(), cli.ProgressOf(cmd, false), cluster.Options{Parties: o.parties, Set: o.params, Keep: o.keep})
+	return demonstrate(cmd, cluster.Options{Parties: o.parties, Set: o.params, Keep: o.keep}, func(c *cluster.Cluster) (demos.Report, error) {
+		if o.all {
+			return demos.Ciphertexts(cmd.Context(), c, o.params, o.field)
+		}
+		return demos.Threshold(cmd.Context(), c, o.params, o.threshold, o.values)
+	})
+}
+
+// demonstrate runs a demonstration on a new cluster.
+func demonstrate(cmd *cobra.Command, o cluster.Options, run func(*cluster.Cluster) (demos.Report, error)) error {
+	start := func() (*cluster.Cluster, error) {
+		return cluster.Start(cmd.Context(), terminal.NewProgress(cmd.ErrOrStderr()), o)
+	}
+	return demonstrateOn(cmd, start, run)
+}
+
+// demonstrateOn runs a demonstration on a cluster, writes its report, and returns the failure that
+// the report shows.
+func demonstrateOn(cmd *cobra.Command, start func() (*cluster.Cluster, error), run func(*cluster.Cluster) (demos.Report, error)) (err error) {
+	began := time.Now()
+	defer func() { err = Ended(cmd, err) }()
+	c, err := start()
 	if err != nil {
 		return err
 	}
 	defer c.Stop()
-	var failure error
-	if o.all {
-		r, err := demos.Ciphertexts(cmd.Context(), c, o.params, o.field)
-		if err != nil {
-			return err
-		}
-		if r.Correct != r.Values || !r.Repeated {
-			failure = rpc.Errorf(cli.CheckFailed, "", "the decryption is wrong: %d of %d values are right", r.Correct, r.Values)
-		}
-		return showDemo(cmd, c, o.json, r, failure)
-	}
-	r, err := demos.Threshold(cmd.Context(), c, o.params, o.threshold, o.values)
+	r, err := run(c)
 	if err != nil {
 		return err
 	}
-	r.TotalSeconds = time.Since(start).Seconds()
-	if r.Correct != 2*r.Values {
-		failure = rpc.Errorf(cli.CheckFailed, "", "the decryption is wrong: %d of %d results are right", r.Correct, 2*r.Values)
+	r.Took(time.Since(began))
+	c.Progress.Done()
+	cli.Hold(cmd)
+	if err := cli.Write(cmd, r, r.Print); err != nil {
+		return err
 	}
-	return showDemo(cmd, c, o.json, r, failure)
+	return r.Wrong()
 }
 
 // maxDemoValues limits the computation: without vector instructions a value takes tenths of a
@@ -136,36 +135,13 @@ func (o *demoDecryptOptions) check(changed func(string) bool) error {
 }
 
 func demoLinearCommand() *cobra.Command {
-	var asJSON, keep bool
-	cmd := &cobra.Command{
-		Use:   "linear",
-		Short: "Compute the linear layers of a small convolutional network on shares, and an encrypted product",
-		Long: cli.LinearText + "Start a cluster as `lodge demo` does. One client shares an image. The other client has a convolution and the weights of a\n" +
-			"dense layer, and its party computes on what the first client encrypts. Both clients end with shares of the scores, which\n" +
-			"are compared with those of the same network in plaintext. The activations between layers are not linear and are left out.\n" +
-			"Then the party multiplies two encrypted matrices.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			start := time.Now()
-			defer func() { err = Ended(cmd, err) }()
-			c, err := cluster.Start(cmd.Context(), cli.ProgressOf(cmd, false), cluster.Options{Parties: 2, Set: params.Default, Keep: keep})
-			if err != nil {
-				return err
-			}
-			defer c.Stop()
-			r, err := demos.Linear(cmd.Context(), c)
-			if err != nil {
-				return err
-			}
-			r.TotalSeconds = time.Since(start).Seconds()
-			var failure error
-			if !r.Correct {
-				failure = rpc.Errorf(cli.CheckFailed, "", "the results differ from those in plaintext")
-			}
-			return showDemo(cmd, c, asJSON, r, failure)
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write the result as JSON")
+	var keep bool
+	cmd := cli.Command("linear", func(cmd *cobra.Command, _ []string) error {
+		return demonstrate(cmd, cluster.Options{Parties: 2, Set: params.Default, Keep: keep}, func(c *cluster.Cluster) (demos.Report, error) {
+			return demos.Linear(cmd.Context(), c)
+		})
+	})
+	cmd.Flags().Bool("json", false, "write the result as JSON")
 	keepFlag(cmd, &keep)
 	return cmd
 }
@@ -185,49 +161,24 @@ const (
 
 func demoMultikeyCommand() *cobra.Command {
 	o := &demoMultikeyOptions{}
-	cmd := &cobra.Command{
-		Use:   "multikey",
-		Short: "Hold a sealed-bid auction on bids under the parties' own keys, and kill a party",
-		Long: "Start a cluster as `lodge demo` does. Each party generates its own keys and encrypts a bid. One party computes the winner\n" +
-			"of a second-price auction and the price, on ciphertexts under all parties' keys, and the circuit that made the result is\n" +
-			"signed. All parties decrypt the result together, sealed to the auctioneer, and it is compared with the auction in\n" +
-			"plaintext. Then a party is killed with SIGKILL: ciphertexts under its keys cannot be decrypted any more, and the others\n" +
-			"hold the auction among themselves.\n" +
-			"Decryption is secure against parties that follow the protocol.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemoMultikey(cmd, o) },
-	}
+	cmd := cli.Command("multikey", func(cmd *cobra.Command, _ []string) error { return runDemoMultikey(cmd, o) })
 	f := cmd.Flags()
 	f.IntVar(&o.parties, "parties", 4, "number of parties, up to those of the set")
 	f.IntVar(&o.bits, "bits", 8, "of a bid")
 	f.StringVar(&o.params, "params", multikey.Default, "parameter set")
-	f.BoolVar(&o.json, "json", false, "write the result as JSON")
+	f.Bool("json", false, "write the result as JSON")
 	keepFlag(cmd, &o.keep)
 	cli.Complete(cmd, "params", cli.Words(multikey.Names()))
 	return cmd
 }
 
-func runDemoMultikey(cmd *cobra.Command, o *demoMultikeyOptions) (err error) {
-	start := time.Now()
-	defer func() { err = Ended(cmd, err) }()
+func runDemoMultikey(cmd *cobra.Command, o *demoMultikeyOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	c, err := cluster.Start(cmd.Context(), cli.ProgressOf(cmd, false), cluster.Options{Parties: o.parties, Set: o.params, Multikey: true, Keep: o.keep})
-	if err != nil {
-		return err
-	}
-	defer c.Stop()
-	r, err := demos.Multikey(cmd.Context(), c, o.params, o.bits)
-	if err != nil {
-		return err
-	}
-	r.TotalSeconds = time.Since(start).Seconds()
-	var failure error
-	if !r.All.Correct || !r.Others.Correct {
-		failure = rpc.Errorf(cli.CheckFailed, "", "an auction ended differently from the one in plaintext")
-	}
-	return showDemo(cmd, c, o.json, r, failure)
+	return demonstrate(cmd, cluster.Options{Parties: o.parties, Set: o.params, Multikey: true, Keep: o.keep}, func(c *cluster.Cluster) (demos.Report, error) {
+		return demos.Multikey(cmd.Context(), c, o.params, o.bits)
+	})
 }
 
 // check rejects demonstrations that cannot succeed, before any process starts.

@@ -18,12 +18,7 @@ import (
 // batchesCommand returns `lodge batches`.
 func batchesCommand() *cobra.Command {
 	o := &cli.Operator{}
-	cmd := &cobra.Command{
-		Use:   "batches",
-		Short: "List the batches of tuples at a party",
-		Long: "List the batches of a party; needs the permission status. `lodge revoke` erases batches.\n" +
-			"\n" + cli.Connecting,
-	}
+	cmd := cli.Command("batches", nil)
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "the party, by name or index")
 	cmd.AddCommand(batchesListCommand(o))
@@ -33,56 +28,34 @@ func batchesCommand() *cobra.Command {
 func batchesListCommand(o *cli.Operator) *cobra.Command {
 	q := &tuplesv1.ListBatchesRequest{}
 	var states []string
-	cmd := &cobra.Command{
-		Use:   "list --party PARTY",
-		Short: "List batches by id",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, name := range states {
-				s, ok := tuplesv1.BatchState_value["BATCH_STATE_"+strings.ToUpper(name)]
-				if !ok || s == 0 {
-					return rpc.Errorf(rpc.Invalid, "write one of "+strings.Join(batchStateNames(), ", "), "--state %q", name)
-				}
-				q.States = append(q.States, tuplesv1.BatchState(s))
+	cmd := cli.Command("list", func(cmd *cobra.Command, _ []string) error {
+		var err error
+		if q.States, err = cli.ParseEnum[tuplesv1.BatchState]("state", states); err != nil {
+			return err
+		}
+		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+			r, err := c.ListBatches(ctx, q)
+			if err != nil {
+				return err
 			}
-			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-				r, err := c.ListBatches(ctx, q)
-				if err != nil {
+			return cli.Write(cmd, batchesJSON(r), func(w io.Writer) error {
+				if err := printBatches(w, r.GetBatches(), time.Now()); err != nil {
 					return err
 				}
-				return cli.Write(cmd, o.JSON, batchesJSON(r), func(w io.Writer) error {
-					if err := printBatches(w, r.GetBatches(), time.Now()); err != nil {
-						return err
-					}
-					if r.GetNext() != "" {
-						fmt.Fprintf(cmd.ErrOrStderr(), "there are more: lodge batches list --after %s\n", r.GetNext())
-					}
-					return nil
-				})
+				if r.GetNext() != "" {
+					fmt.Fprintf(cmd.ErrOrStderr(), "there are more: lodge batches list --after %s\n", r.GetNext())
+				}
+				return nil
 			})
-		},
-	}
+		})
+	})
 	f := cmd.Flags()
 	f.Uint64Var(&q.Epoch, "epoch", 0, "only batches under this epoch of keys")
-	f.StringSliceVar(&states, "state", nil, "only batches in this state: "+strings.Join(batchStateNames(), ", "))
+	f.StringSliceVar(&states, "state", nil, "only batches in this state: "+strings.Join(cli.EnumWords[tuplesv1.BatchState](), ", "))
 	f.StringVar(&q.After, "after", "", "only ids after this one")
 	f.Uint32Var(&q.Limit, "limit", 100, "largest number of entries, up to 1000")
-	cli.Complete(cmd, "state", batchStateNames)
+	cli.Complete(cmd, "state", cli.EnumWords[tuplesv1.BatchState])
 	return cmd
-}
-
-// batchStateNames returns the states of batches in chronological order.
-func batchStateNames() (names []string) {
-	for n := range len(tuplesv1.BatchState_name) {
-		if n != 0 {
-			names = append(names, batchState(tuplesv1.BatchState(n)))
-		}
-	}
-	return names
-}
-
-func batchState(s tuplesv1.BatchState) string {
-	return strings.ToLower(strings.TrimPrefix(s.String(), "BATCH_STATE_"))
 }
 
 // free returns the number of tuples of a batch that were never reserved.
@@ -94,19 +67,12 @@ func free(b *tuplesv1.Batch) (n uint64) {
 }
 
 func printBatches(w io.Writer, list []*tuplesv1.Batch, now time.Time) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no batches")
-		return err
-	}
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "ID\tSTATE\tKIND\tFIELD\tPARAMS\tTENANT\tEPOCH\tCOUNT\tFREE\tERASED\tLOST\tSIZE\tAGE\tREASON")
-	for _, b := range list {
+	return cli.PrintTable(w, "no batches", "ID\tSTATE\tKIND\tFIELD\tPARAMS\tTENANT\tEPOCH\tCOUNT\tFREE\tERASED\tLOST\tSIZE\tAGE\tREASON", list, func(b *tuplesv1.Batch) []any {
 		c := b.GetClass()
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", b.GetId(), batchState(b.GetState()), cli.ClassText(c), cli.OrDash(c.GetField()), c.GetParams(),
-			cli.OrDash(c.GetTenant()), b.GetEpoch(), b.GetCount(), free(b), b.GetErased(), b.GetLost(), cli.Size(float64(b.GetCount()*b.GetTupleBytes())),
-			now.Sub(b.GetCreated().AsTime()).Round(time.Second), cli.OrDash(cli.OneLine(b.GetReason())))
-	}
-	return t.Flush()
+		return []any{b.GetId(), cli.Word(b.GetState()), cli.ClassText(c), c.GetField(), c.GetParams(), c.GetTenant(), b.GetEpoch(),
+			b.GetCount(), free(b), b.GetErased(), b.GetLost(), cli.Size(float64(b.GetCount() * b.GetTupleBytes())),
+			now.Sub(b.GetCreated().AsTime()).Round(time.Second), b.GetReason()}
+	})
 }
 
 type batchRecord struct {
@@ -137,19 +103,13 @@ type BatchList struct {
 }
 
 func batchesJSON(r *tuplesv1.ListBatchesResponse) BatchList {
-	list := BatchList{Batches: []batchRecord{}, Next: r.GetNext()}
-	for _, b := range r.GetBatches() {
-		x := batchRecord{
-			ID: b.GetId(), State: batchState(b.GetState()), ClassRecord: cli.ClassJSON(b.GetClass()), Epoch: b.GetEpoch(), MACKey: b.GetMacKeyId(), Dim: b.GetDim(),
-			Count: b.GetCount(), Free: []spanJSON{}, Erased: b.GetErased(), Lost: b.GetLost(), TupleBytes: b.GetTupleBytes(),
+	return BatchList{cli.Each(r.GetBatches(), func(b *tuplesv1.Batch) batchRecord {
+		return batchRecord{
+			ID: b.GetId(), State: cli.Word(b.GetState()), ClassRecord: cli.ClassJSON(b.GetClass()), Epoch: b.GetEpoch(), MACKey: b.GetMacKeyId(), Dim: b.GetDim(),
+			Count: b.GetCount(), Free: cli.Each(b.GetFree(), func(s *tuplesv1.Span) spanJSON { return spanJSON{s.GetFirst(), s.GetCount()} }), Erased: b.GetErased(), Lost: b.GetLost(), TupleBytes: b.GetTupleBytes(),
 			Digest: hex.EncodeToString(b.GetDigest()), Created: cli.Time(b.GetCreated()), Reason: b.GetReason(),
 		}
-		for _, s := range b.GetFree() {
-			x.Free = append(x.Free, spanJSON{s.GetFirst(), s.GetCount()})
-		}
-		list.Batches = append(list.Batches, x)
-	}
-	return list
+	}), r.GetNext()}
 }
 
 // revokeReport is the JSON outcome of `lodge revoke`.
@@ -166,37 +126,30 @@ type revokeReport struct {
 func revokeCommand() *cobra.Command {
 	o, ok := &cli.Operator{}, &cli.Confirmation{}
 	q := &tuplesv1.RevokeRequest{}
-	cmd := &cobra.Command{
-		Use:   "revoke (BATCH... | --mac-key ID) --party PARTY",
-		Short: "Erase batches, or everything under a MAC key, at a party",
-		Long: "Erase a party's shares of batches, or of everything under a MAC key. This needs the permission retire. Without one party's\n" +
-			"shares the tuples are useless at the other parties, and can no longer be reserved.\n" +
-			"\n" + cli.Connecting,
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return completeBatches(o), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if (len(args) > 0) == (q.GetMacKeyId() != "") {
-				return rpc.Errorf(rpc.Invalid, "name batches, or a MAC key with --mac-key", "neither or both of them")
+	cmd := cli.Command("revoke", func(cmd *cobra.Command, args []string) error {
+		if (len(args) > 0) == (q.GetMacKeyId() != "") {
+			return rpc.Errorf(rpc.Invalid, "name batches, or a MAC key with --mac-key", "neither or both of them")
+		}
+		q.BatchIds = args
+		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+			q.DryRun = true
+			r, err := c.Revoke(ctx, q)
+			if err != nil {
+				return err
 			}
-			q.BatchIds = args
-			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-				q.DryRun = true
-				r, err := c.Revoke(ctx, q)
-				if err != nil {
-					return err
-				}
-				report := revokeReport{o.Party, r.GetBatches(), r.GetTuples(), args, q.GetMacKeyId(), true}
-				if yes, err := ok.Before(func() error { return writeRevoked(o, cmd, report) }); !yes {
-					return err
-				}
-				q.DryRun, report.DryRun = false, false
-				if _, err := c.Revoke(ctx, q); err != nil {
-					return err
-				}
-				return writeRevoked(o, cmd, report)
-			})
-		},
+			report := revokeReport{o.Party, r.GetBatches(), r.GetTuples(), args, q.GetMacKeyId(), true}
+			if yes, err := ok.Before(func() error { return writeRevoked(o, cmd, report) }); !yes {
+				return err
+			}
+			q.DryRun, report.DryRun = false, false
+			if _, err := c.Revoke(ctx, q); err != nil {
+				return err
+			}
+			return writeRevoked(o, cmd, report)
+		})
+	})
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return completeBatches(o), cobra.ShellCompDirectiveNoFileComp
 	}
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "the party, by name or index")
@@ -208,7 +161,7 @@ func revokeCommand() *cobra.Command {
 }
 
 func writeRevoked(o *cli.Operator, cmd *cobra.Command, r revokeReport) error {
-	return cli.Write(cmd, o.JSON, r, func(w io.Writer) error {
+	return cli.Write(cmd, r, func(w io.Writer) error {
 		did, key := "erased", ""
 		if r.DryRun {
 			did = "would erase"
@@ -225,7 +178,7 @@ func completeBatches(o *cli.Operator) []string {
 	return o.PartyWords(func(ctx context.Context, c *cli.Party) (ids []string) {
 		r, _ := c.ListBatches(ctx, &tuplesv1.ListBatchesRequest{Limit: cli.MaxWords})
 		for _, b := range r.GetBatches() {
-			ids = append(ids, cobra.CompletionWithDesc(b.GetId(), cli.ClassText(b.GetClass())+", "+batchState(b.GetState())))
+			ids = append(ids, cobra.CompletionWithDesc(b.GetId(), cli.ClassText(b.GetClass())+", "+cli.Word(b.GetState())))
 		}
 		return ids
 	})

@@ -27,10 +27,7 @@ type exportReport struct {
 }
 
 func exportCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "export",
-		Short: "Write fetched shares in the formats of online engines",
-	}
+	cmd := cli.Command("export", nil)
 	cmd.AddCommand(exportMPSPDZCommand())
 	return cmd
 }
@@ -40,62 +37,43 @@ func exportMPSPDZCommand() *cobra.Command {
 	at := &cli.Operator{}
 	var from, reservations []string
 	var out string
-	cmd := &cobra.Command{
-		Use:   "mp-spdz (--from DIR... | --reservation ID... --party PARTY) --out DIR",
-		Short: "Write one party's shares as MP-SPDZ's Player-Data files",
-		Long: "Write the shares that one party fetched, in one or more directories with a manifest, to OUT/Player-Data, where an online\n" +
-			"phase of MP-SPDZ that is started with -F in OUT reads them. Batches of one kind go into one file, in the given order.\n" +
-			"All parties must export the same batches in the same order. Primes have 64 to 256 bits.\n" +
-			"\n" +
-			"Lodge recorded the shares as consumed when they were fetched. Exported shares are consumed: exporting the same\n" +
-			"directories again, or using them in another way, uses tuples twice, which reveals inputs. The export marks the\n" +
-			"directories with exported.json and rejects them afterwards without --force. Delete them.\n" +
-			"\n" +
-			"With --reservation the shares come directly from the party and are stored nowhere else. This needs the permissions\n" +
-			"status, fetch and mac_key. If it is interrupted, the same command with --force exports the same shares while the\n" +
-			"lease lasts.\n" +
-			"\n" +
-			"Random values have no file: MP-SPDZ makes them from input masks.\n" +
-			"\n" + cli.Connecting,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			from := append(from, args...)
-			if len(from)+len(reservations) == 0 || len(from) > 0 && len(reservations) > 0 {
-				return cli.Invalid("name directories of shares with --from, or reservations of a party with --reservation, but not both", "neither or both of --from and --reservation")
+	cmd := cli.Command("mp-spdz", func(cmd *cobra.Command, args []string) error {
+		from := append(from, args...)
+		if len(from)+len(reservations) == 0 || len(from) > 0 && len(reservations) > 0 {
+			return cli.Invalid("name directories of shares with --from, or reservations of a party with --reservation, but not both", "neither or both of --from and --reservation")
+		}
+		p, start := cli.ProgressOf(cmd), time.Now()
+		var t *terminal.Transfer
+		o.Progress = func(done, total int64) {
+			if t == nil {
+				t = terminal.NewTransfer(p, 0, total)
 			}
-			p, start := cli.ProgressOf(cmd, at.JSON), time.Now()
-			var t *terminal.Transfer
-			o.Progress = func(done, total int64) {
-				if t == nil {
-					t = terminal.NewTransfer(p, 0, total)
-				}
-				t.At(done)
-			}
-			export := func() (*mpspdz.Report, error) { return mpspdz.Export(cmd.Context(), from, out, o) }
+			t.At(done)
+		}
+		export := func() (*mpspdz.Report, error) { return mpspdz.Export(cmd.Context(), from, out, o) }
+		if len(reservations) > 0 {
+			export = func() (*mpspdz.Report, error) { return exportReservations(at, cmd, reservations, out, o) }
+		}
+		report, err := export()
+		p.Done()
+		if err != nil && cmd.Context().Err() != nil {
+			err = cli.ErrInterrupted
+		}
+		if report != nil {
+			warnTogether(cmd.ErrOrStderr(), report)
+		}
+		if cli.Hold(cmd); cli.JSON(cmd) && report != nil {
+			return errors.Join(err, cli.WriteJSON(cmd.OutOrStdout(), exportReport{Report: report, Seconds: time.Since(start).Seconds()}))
+		}
+		if report != nil {
+			consumed := "The exported tuples are consumed: do not use the source directories again."
 			if len(reservations) > 0 {
-				export = func() (*mpspdz.Report, error) { return exportReservations(at, cmd, reservations, out, o) }
+				consumed = "The exported tuples are consumed: use them once."
 			}
-			report, err := export()
-			p.Done()
-			if err != nil && cmd.Context().Err() != nil {
-				err = cli.ErrInterrupted
-			}
-			if report != nil {
-				warnTogether(cmd.ErrOrStderr(), report)
-			}
-			if cli.Hold(cmd); at.JSON && report != nil {
-				return errors.Join(err, cli.WriteJSON(cmd.OutOrStdout(), exportReport{Report: report, Seconds: time.Since(start).Seconds()}))
-			}
-			if report != nil {
-				consumed := "The exported tuples are consumed: do not use the source directories again."
-				if len(reservations) > 0 {
-					consumed = "The exported tuples are consumed: use them once."
-				}
-				err = errors.Join(err, printExport(cmd.OutOrStdout(), report, consumed))
-			}
-			return err
-		},
-	}
+			err = errors.Join(err, printExport(cmd.OutOrStdout(), report, consumed))
+		}
+		return err
+	})
 	at.Flags(cmd)
 	at.PartyFlag(cmd, "with --reservation: the party whose shares are fetched, by name or index")
 	f := cmd.Flags()

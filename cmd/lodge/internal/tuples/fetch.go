@@ -3,7 +3,6 @@ package tuples
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -41,40 +40,23 @@ func fetchCommand() *cobra.Command {
 	o := &cli.Operator{}
 	var out string
 	var withKey bool
-	cmd := &cobra.Command{
-		Use:   "fetch RESERVATION --party PARTY --out DIR",
-		Short: "Download one party's shares of a reservation into a directory",
-		Long: "Download a party's shares of a reservation to a new directory, in the format of docs/reference/export-format.md. This\n" +
-			"needs the permissions status and fetch. The party records the tuples as consumed by this client before it sends the\n" +
-			"first byte. The same command continues an interrupted download while the lease lasts.\n" +
-			"\n" +
-			"An online phase, and `lodge export`, also need the party's share of the MAC key: --with-mac-key adds it, with the\n" +
-			"permission mac_key. To check the tuples instead of using them, first fetch at every party, and then add the shares of\n" +
-			"the key with `lodge mac-keys draw --pool --into DIR`, which retires the epoch.\n" +
-			"\n" + cli.Connecting,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeReservations(o) }),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := o.DialParty()
-			if err != nil {
-				return err
-			}
-			defer c.Conn.Close()
-			start := time.Now()
-			r, err := fetch(c, cmd.Context(), args[0], out, withKey, cli.ProgressOf(cmd, o.JSON))
-			if err != nil {
-				return c.Explain(err)
-			}
-			r.Seconds = time.Since(start).Seconds()
-			if r.Again {
-				warnDrawn(cmd.ErrOrStderr(), c, r.held)
-			}
-			return cli.Write(cmd, o.JSON, r, func(w io.Writer) error {
-				_, err = fmt.Fprintf(w, "%d %s tuples, %s, of party %s in %s\n", r.Tuples, r.Kind, cli.Size(float64(r.Bytes)), o.Party, r.Dir)
-				return err
-			})
-		},
-	}
+	cmd := cli.Command("fetch", func(cmd *cobra.Command, args []string) error {
+		c, err := o.DialParty()
+		if err != nil {
+			return err
+		}
+		defer c.Conn.Close()
+		start := time.Now()
+		r, err := fetch(c, cmd.Context(), args[0], out, withKey, cli.ProgressOf(cmd))
+		if err != nil {
+			return c.Explain(err)
+		}
+		r.Seconds = time.Since(start).Seconds()
+		if r.Again {
+			warnDrawn(cmd.ErrOrStderr(), c, r.held)
+		}
+		return cli.Print(cmd, r, "%d %s tuples, %s, of party %s in %s\n", r.Tuples, r.Kind, cli.Size(float64(r.Bytes)), o.Party, r.Dir)
+	}, func() []string { return completeReservations(o) })
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "party whose shares are downloaded, by name or index")
 	f := cmd.Flags()

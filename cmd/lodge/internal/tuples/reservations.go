@@ -46,13 +46,7 @@ func reservationWord(r *tuplesv1.Reservation) string {
 // reservationsCommand returns `lodge reservations`.
 func reservationsCommand() *cobra.Command {
 	o := &cli.Operator{}
-	cmd := &cobra.Command{
-		Use:   "reservations",
-		Short: "List and show reservations, at the coordinator or at one party",
-		Long: "Show the reservations that the coordinator has or, with --party, that a party has recorded. `lodge reserve` makes\n" +
-			"reservations, `lodge release` ends them.\n" +
-			"\n" + cli.Connecting,
-	}
+	cmd := cli.Command("reservations", nil)
 	o.Flags(cmd)
 	o.PartyFlag(cmd, "request this party, by name or index")
 	cmd.AddCommand(reservationsListCommand(o), reservationsShowCommand(o))
@@ -62,33 +56,28 @@ func reservationsCommand() *cobra.Command {
 func reservationsListCommand(o *cli.Operator) *cobra.Command {
 	q := &stockv1.ListReservationsRequest{}
 	var after string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List reservations: at the coordinator newest first, at a party by id",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.Party != "" {
-				return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-					r := &tuplesv1.ListReservationsRequest{After: after, Limit: q.GetLimit()}
-					if q.GetOpen() {
-						r.States = []tuplesv1.ReservationState{tuplesv1.ReservationState_RESERVATION_STATE_RESERVED}
-					}
-					got, err := c.ListReservations(ctx, r)
-					if err != nil {
-						return err
-					}
-					return writeReservations(o, cmd, got.GetReservations(), got.GetNext(), "--after")
-				})
-			}
-			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
-				got, err := c.Stock.ListReservations(ctx, q)
+	cmd := cli.Command("list", func(cmd *cobra.Command, _ []string) error {
+		if o.Party != "" {
+			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+				r := &tuplesv1.ListReservationsRequest{After: after, Limit: q.GetLimit()}
+				if q.GetOpen() {
+					r.States = []tuplesv1.ReservationState{tuplesv1.ReservationState_RESERVATION_STATE_RESERVED}
+				}
+				got, err := c.ListReservations(ctx, r)
 				if err != nil {
 					return err
 				}
-				return writeReservations(o, cmd, got.GetReservations(), got.GetNext(), "--before")
+				return writeReservations(o, cmd, got.GetReservations(), got.GetNext(), "--after")
 			})
-		},
-	}
+		}
+		return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+			got, err := c.Stock.ListReservations(ctx, q)
+			if err != nil {
+				return err
+			}
+			return writeReservations(o, cmd, got.GetReservations(), got.GetNext(), "--before")
+		})
+	})
 	f := cmd.Flags()
 	f.BoolVar(&q.Open, "open", false, "only reservations that have not ended")
 	f.Uint32Var(&q.Limit, "limit", 20, "largest number of entries, up to 1000")
@@ -98,54 +87,40 @@ func reservationsListCommand(o *cli.Operator) *cobra.Command {
 }
 
 func writeReservations(o *cli.Operator, cmd *cobra.Command, list []*tuplesv1.Reservation, next, flag string) error {
-	if o.JSON {
-		out := struct {
-			Reservations []reservationRecord `json:"reservations"`
-			Next         string              `json:"next,omitempty"`
-		}{[]reservationRecord{}, next}
-		for _, r := range list {
-			out.Reservations = append(out.Reservations, reservationJSON(r))
+	return cli.Write(cmd, struct {
+		Reservations []reservationRecord `json:"reservations"`
+		Next         string              `json:"next,omitempty"`
+	}{cli.Each(list, reservationJSON), next}, func(w io.Writer) error {
+		if next != "" {
+			defer fmt.Fprintf(cmd.ErrOrStderr(), "there are more: %s %s %s\n", cmd.CommandPath(), flag, next)
 		}
-		return cli.WriteJSON(cmd.OutOrStdout(), out)
-	}
-	if err := printReservations(cmd.OutOrStdout(), list, time.Now()); err != nil {
-		return err
-	}
-	if next != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "there are more: %s %s %s\n", cmd.CommandPath(), flag, next)
-	}
-	return nil
+		return printReservations(w, list, time.Now())
+	})
 }
 
 func reservationsShowCommand(o *cli.Operator) *cobra.Command {
-	return &cobra.Command{
-		Use:               "show ID",
-		Short:             "Show the ranges of a reservation and its state at each party",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeReservations(o) }),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.Party != "" {
-				return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
-					got, err := c.GetReservation(ctx, &tuplesv1.GetReservationRequest{Id: args[0]})
-					if err != nil {
-						return err
-					}
-					return writeReservation(o, cmd, got.GetReservation(), nil)
-				})
-			}
-			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
-				got, err := c.Stock.GetReservation(ctx, &stockv1.GetReservationRequest{Id: args[0]})
+	return cli.Command("show", func(cmd *cobra.Command, args []string) error {
+		if o.Party != "" {
+			return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {
+				got, err := c.GetReservation(ctx, &tuplesv1.GetReservationRequest{Id: args[0]})
 				if err != nil {
 					return err
 				}
-				return writeReservation(o, cmd, got.GetReservation(), got.GetParties())
+				return writeReservation(o, cmd, got.GetReservation(), nil)
 			})
-		},
-	}
+		}
+		return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+			got, err := c.Stock.GetReservation(ctx, &stockv1.GetReservationRequest{Id: args[0]})
+			if err != nil {
+				return err
+			}
+			return writeReservation(o, cmd, got.GetReservation(), got.GetParties())
+		})
+	}, func() []string { return completeReservations(o) })
 }
 
 func writeReservation(o *cli.Operator, cmd *cobra.Command, r *tuplesv1.Reservation, parties []*stockv1.PartyReservation) error {
-	if !o.JSON {
+	if !cli.JSON(cmd) {
 		return printReservation(cmd.OutOrStdout(), r, parties, time.Now())
 	}
 	x := reservationJSON(r)
@@ -160,7 +135,7 @@ func reservationState(s tuplesv1.ReservationState) string {
 	if s == 0 {
 		return ""
 	}
-	return strings.ToLower(strings.TrimPrefix(s.String(), "RESERVATION_STATE_"))
+	return cli.Word(s)
 }
 
 // leaseText formats the remaining time of a lease.
@@ -176,17 +151,10 @@ func leaseText(r *tuplesv1.Reservation, now time.Time) string {
 }
 
 func printReservations(w io.Writer, list []*tuplesv1.Reservation, now time.Time) error {
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(w, "no reservations")
-		return err
-	}
-	t := cli.NewTable(w)
-	fmt.Fprintln(t, "ID\tSTATE\tKIND\tFIELD\tEPOCH\tCOUNT\tOWNER\tFOR\tLEASE\tFETCHED BY")
-	for _, r := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", r.GetId(), reservationState(r.GetState()), cli.ClassText(r.GetClass()), r.GetClass().GetField(),
-			r.GetEpoch(), r.GetCount(), cli.OrDash(r.GetOwner()), cli.OrDash(strings.Join(r.GetClients(), ",")), leaseText(r, now), cli.OrDash(r.GetClient()))
-	}
-	return t.Flush()
+	return cli.PrintTable(w, "no reservations", "ID\tSTATE\tKIND\tFIELD\tEPOCH\tCOUNT\tOWNER\tFOR\tLEASE\tFETCHED BY", list, func(r *tuplesv1.Reservation) []any {
+		return []any{r.GetId(), reservationState(r.GetState()), cli.ClassText(r.GetClass()), r.GetClass().GetField(), r.GetEpoch(),
+			r.GetCount(), r.GetOwner(), strings.Join(r.GetClients(), ","), leaseText(r, now), r.GetClient()}
+	})
 }
 
 // maxShownRanges is the largest number of ranges that are shown as text.
@@ -262,13 +230,10 @@ type partyReservation struct {
 }
 
 func reservationJSON(r *tuplesv1.Reservation) reservationRecord {
-	x := reservationRecord{
+	return reservationRecord{
 		ID: r.GetId(), State: reservationState(r.GetState()), ClassRecord: cli.ClassJSON(r.GetClass()), Epoch: r.GetEpoch(), MACKey: r.GetMacKeyId(),
 		Count: r.GetCount(), Owner: r.GetOwner(), Clients: r.GetClients(), Lease: cli.Time(r.GetLease()), Digest: hex.EncodeToString(r.GetDigest()),
-		Client: r.GetClient(), Delivered: cli.Time(r.GetDelivered()), Ranges: []rangeRecord{},
+		Client: r.GetClient(), Delivered: cli.Time(r.GetDelivered()),
+		Ranges: cli.Each(r.GetRanges(), func(y *tuplesv1.Range) rangeRecord { return rangeRecord{y.GetBatchId(), y.GetFirst(), y.GetCount()} }),
 	}
-	for _, y := range r.GetRanges() {
-		x.Ranges = append(x.Ranges, rangeRecord{y.GetBatchId(), y.GetFirst(), y.GetCount()})
-	}
-	return x
 }

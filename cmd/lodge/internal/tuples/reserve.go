@@ -42,32 +42,24 @@ const (
 func reserveCommand() *cobra.Command {
 	o, q, r := &cli.Operator{}, &cli.ClassFlags{}, &stockv1.ReserveRequest{}
 	var lease, timeout time.Duration
-	cmd := &cobra.Command{
-		Use:   "reserve",
-		Short: "Reserve tuples at all parties and print the id of the reservation",
-		Long: "Reserve tuples at all parties at once. While the lease lasts, each party's client then downloads its shares with\n" +
-			"`lodge fetch` or `lodge export mp-spdz`.\n" +
-			"\n" + cli.Connecting,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			class, err := q.Class(cmd.Flags())
-			switch {
-			case err != nil:
-				return err
-			case r.GetCount() == 0:
-				return rpc.Errorf(rpc.Invalid, "write the number of tuples", "--count 0")
-			case lease < 0:
-				return rpc.Errorf(rpc.Invalid, "write a duration such as 30m", "--lease %s", lease)
-			case timeout <= 0:
-				return rpc.Errorf(rpc.Invalid, "write a duration such as 10m", "--timeout %s", timeout)
-			}
-			r.Class = class
-			if lease > 0 {
-				r.Lease = durationpb.New(lease)
-			}
-			return reserve(o, cmd, r, timeout)
-		},
-	}
+	cmd := cli.Command("reserve", func(cmd *cobra.Command, _ []string) error {
+		class, err := q.Class(cmd.Flags())
+		switch {
+		case err != nil:
+			return err
+		case r.GetCount() == 0:
+			return rpc.Errorf(rpc.Invalid, "write the number of tuples", "--count 0")
+		case lease < 0:
+			return rpc.Errorf(rpc.Invalid, "write a duration such as 30m", "--lease %s", lease)
+		case timeout <= 0:
+			return rpc.Errorf(rpc.Invalid, "write a duration such as 10m", "--timeout %s", timeout)
+		}
+		r.Class = class
+		if lease > 0 {
+			r.Lease = durationpb.New(lease)
+		}
+		return reserve(o, cmd, r, timeout)
+	})
 	o.Flags(cmd)
 	q.Flags(cmd)
 	f := cmd.Flags()
@@ -75,8 +67,7 @@ func reserveCommand() *cobra.Command {
 	f.Uint64Var(&r.Epoch, "epoch", 0, "epoch of keys (default: the newest that has enough)")
 	f.DurationVar(&lease, "lease", 0, "how long the tuples are kept for the clients (default 10m)")
 	f.StringVar(&r.IdempotencyKey, "idempotency-key", "", "repeating a command with the same key returns the same reservation")
-	f.StringSliceVar(&r.Clients, "clients", nil, "clients that may fetch, by their names at the parties: one for all, or one for each\n"+
-		"(default: any client of the tenant; at each party the first that fetches)")
+	f.StringSliceVar(&r.Clients, "clients", nil, "clients that may fetch, by their names at the parties: one for all, or one for each (default: any client of the tenant; at each party the first that fetches)")
 	f.BoolVar(&r.Wait, "wait", false, "wait until there are enough tuples")
 	f.DurationVar(&timeout, "timeout", 10*time.Minute, "timeout of --wait")
 	_ = cmd.MarkFlagRequired("count")
@@ -95,7 +86,7 @@ func reserve(o *cli.Operator, cmd *cobra.Command, q *stockv1.ReserveRequest, tim
 	if !given {
 		q.IdempotencyKey = rand.Text()
 	}
-	p := cli.ProgressOf(cmd, o.JSON)
+	p := cli.ProgressOf(cmd)
 	defer p.Done()
 	until := time.Now().Add(timeout)
 	for {
@@ -137,52 +128,40 @@ func unknownOutcome(err error, given bool) error {
 }
 
 func reserved(o *cli.Operator, cmd *cobra.Command, r *tuplesv1.Reservation) error {
-	return cli.Write(cmd, o.JSON, reservationJSON(r), func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, r.GetId())
-		return err
-	})
+	return cli.Print(cmd, reservationJSON(r), "%s\n", r.GetId())
 }
 
 // releaseCommand returns `lodge release`.
 func releaseCommand() *cobra.Command {
 	o := &cli.Operator{}
 	var dryRun bool
-	cmd := &cobra.Command{
-		Use:   "release RESERVATION",
-		Short: "End a reservation: undelivered tuples return to the stock, others are erased",
-		Long: "End a reservation of this client. If no party has delivered it, its tuples return to the stock; otherwise every party\n" +
-			"erases its shares of them.\n" +
-			"\n" + cli.Connecting,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.FirstArgument(func() []string { return completeReservations(o) }),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
-				if dryRun {
-					got, err := c.Stock.GetReservation(ctx, &stockv1.GetReservationRequest{Id: args[0]})
-					if err != nil {
-						return err
-					}
-					fmt.Fprintln(cmd.ErrOrStderr(), wouldRelease(got))
-					return writeReservation(o, cmd, got.GetReservation(), got.GetParties())
-				}
-				got, err := c.Stock.Release(ctx, &stockv1.ReleaseRequest{Id: args[0]})
+	cmd := cli.Command("release", func(cmd *cobra.Command, args []string) error {
+		return o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+			if dryRun {
+				got, err := c.Stock.GetReservation(ctx, &stockv1.GetReservationRequest{Id: args[0]})
 				if err != nil {
 					return err
 				}
-				return cli.Write(cmd, o.JSON, struct {
-					reservationRecord
-					Returned bool `json:"returned"`
-				}{reservationJSON(got.GetReservation()), got.GetReturned()}, func(w io.Writer) error {
-					end := "is over; its shares are erased, or will be"
-					if got.GetReturned() {
-						end = fmt.Sprintf("is released; %d tuples are back in stock", got.GetReservation().GetCount())
-					}
-					_, err = fmt.Fprintf(w, "reservation %s %s\n", args[0], end)
-					return err
-				})
+				fmt.Fprintln(cmd.ErrOrStderr(), wouldRelease(got))
+				return writeReservation(o, cmd, got.GetReservation(), got.GetParties())
+			}
+			got, err := c.Stock.Release(ctx, &stockv1.ReleaseRequest{Id: args[0]})
+			if err != nil {
+				return err
+			}
+			return cli.Write(cmd, struct {
+				reservationRecord
+				Returned bool `json:"returned"`
+			}{reservationJSON(got.GetReservation()), got.GetReturned()}, func(w io.Writer) error {
+				end := "is over; its shares are erased, or will be"
+				if got.GetReturned() {
+					end = fmt.Sprintf("is released; %d tuples are back in stock", got.GetReservation().GetCount())
+				}
+				_, err = fmt.Fprintf(w, "reservation %s %s\n", args[0], end)
+				return err
 			})
-		},
-	}
+		})
+	}, func() []string { return completeReservations(o) })
 	o.Flags(cmd)
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show the reservation and what would happen to its tuples, without ending it")
 	return cmd

@@ -101,7 +101,7 @@ func TestRefusedAtOnce(t *testing.T) {
 	l.Refuses(rpc.Invalid, "lodge params list", "reserve", "--kind", "scalar", "--params", "S1", "--count", "1")
 	l.Refuses(rpc.Invalid, "--count 0", append(submit, "--kind", "bit", "--count", "0", "--epoch", "1")...)
 	l.Refuses(rpc.NotFound, "no epoch 9 at party p", append(submit, "--kind", "bit", "--epoch", "9")...)
-	l.Refuses(rpc.NotFound, "lodge jobs submit --kind keys", append(submit, "--kind", "bit", "--epoch", "9", "--idempotency-key", "k")...)
+	l.Refuses(rpc.NotFound, "lodge keys generate --purpose triples", append(submit, "--kind", "bit", "--epoch", "9", "--idempotency-key", "k")...)
 	l.Refuses(rpc.Invalid, "`lodge jobs submit --kind keys --dim 4` makes", append(submit, "--kind", "matrix", "--shape", "3", "--epoch", "1", "--dim", "4", "--dry-run")...)
 	l.Refuses(rpc.NotFound, "no policy of scalar for the newest epoch", append([]string{"stock", "policies", "delete"}, lodgetest.Class()...)...)
 	l.Refuses(rpc.NotFound, "`lodge batches list`", "revoke", "nope", "--party", "p0", "--dry-run")

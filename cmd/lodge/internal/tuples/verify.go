@@ -15,44 +15,31 @@ import (
 
 // verifyCommand returns `lodge verify`, the independent checker of exported shares.
 func verifyCommand() *cobra.Command {
-	var asJSON bool
 	var opt verify.Options
-	cmd := &cobra.Command{
-		Use:   "verify DIR...",
-		Short: "Check the exported shares of all parties against each other",
-		Long: "Check the exported shares of all parties of one batch: products, MACs, encodings and digests. A directory without a\n" +
-			"manifest stands for its subdirectories that have one.\n" +
-			"\n" +
-			"The checker adds up the shares of all parties, so that these tuples must not be used. It also adds up the shares of the\n" +
-			"MAC key, and a holder of the sum can forge MACs. It therefore needs shares of the key that were drawn for pooling,\n" +
-			"which retires their epoch: every party's client fetches first, then each adds its share of the key with\n" +
-			"`lodge mac-keys draw --pool --into DIR`.",
-		Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, dirs []string) error {
-			start := time.Now()
-			report, err := verify.Dirs(cmd.Context(), dirs, opt)
-			if err != nil {
-				return err
-			}
-			if cli.Hold(cmd); asJSON {
-				err = cli.WriteJSON(cmd.OutOrStdout(), struct {
-					*verify.Report
-					OK      bool    `json:"ok"`
-					Seconds float64 `json:"seconds"`
-				}{report, report.OK(), time.Since(start).Seconds()})
-			} else {
-				err = printReport(cmd.OutOrStdout(), report, time.Since(start))
-			}
-			if err != nil {
-				return err
-			}
-			if !report.OK() {
-				return fmt.Errorf("%w: %d of %d tuples are good", cli.ErrUnverified, report.Verified, report.Tuples)
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "write the report as JSON")
+	cmd := cli.Command("verify", func(cmd *cobra.Command, dirs []string) error {
+		start := time.Now()
+		report, err := verify.Dirs(cmd.Context(), dirs, opt)
+		if err != nil {
+			return err
+		}
+		if cli.Hold(cmd); cli.JSON(cmd) {
+			err = cli.WriteJSON(cmd.OutOrStdout(), struct {
+				*verify.Report
+				OK      bool    `json:"ok"`
+				Seconds float64 `json:"seconds"`
+			}{report, report.OK(), time.Since(start).Seconds()})
+		} else {
+			err = printReport(cmd.OutOrStdout(), report, time.Since(start))
+		}
+		if err != nil {
+			return err
+		}
+		if !report.OK() {
+			return fmt.Errorf("%w: %d of %d tuples are good", cli.ErrUnverified, report.Verified, report.Tuples)
+		}
+		return nil
+	})
+	cmd.Flags().Bool("json", false, "write the report as JSON")
 	cmd.Flags().BoolVar(&opt.Retired, "retired", false, "all parties have retired the epoch: accept shares of its MAC key that were drawn for use")
 	cmd.Flags().IntVar(&opt.MaxFailures, "max-failures", 100, "largest number of failures to list; all are counted")
 	return cmd

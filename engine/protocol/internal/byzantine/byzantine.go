@@ -1,5 +1,5 @@
-// Package byzantine lets tests make a party cheat from the inside: a protocol passes its own values
-// through named hooks before it commits to them or sends them, and a test replaces them there. The
+// Package byzantine lets tests make a party cheat from the inside: its messages, and some other
+// values before it commits to them, pass through named hooks, where a test replaces them. The
 // zero Hooks changes nothing, and packages outside engine/protocol can have no other Hooks.
 package byzantine
 
@@ -62,6 +62,17 @@ func Apply[T any](h Hooks, name string, v T) bool {
 	}
 	cheat(v)
 	return true
+}
+
+// Try runs the cheat of this name on v if there is one for this type, and reports whether it ran.
+func Try[T any](h Hooks, name string, v T) bool {
+	if h.set == nil {
+		return false
+	}
+	h.set.mu.Lock()
+	_, ok := h.set.hooks[name].(func(T))
+	h.set.mu.Unlock()
+	return ok && Apply(h, name, v)
 }
 
 // Skips reports whether this party omits the named check.

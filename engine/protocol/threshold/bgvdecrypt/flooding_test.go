@@ -11,10 +11,8 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/bgv"
 	"github.com/lodge-mpc/lodge/engine/bgv/bgvtest"
-	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
-	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
 // Every quorum decrypts whole ciphertexts that Lattigo evaluated, in both modes.
@@ -202,16 +200,7 @@ func TestAnswersAreFlooded(t *testing.T) {
 	var alone, sums []float64
 	seen := map[string]bool{}
 	for range 3 {
-		answers := make([][]ring.Poly, 3)
-		var options []roundtest.Option
-		for p := range round.Party(3) {
-			options = append(options, roundtest.Watch(p, byzantine.On(byzantine.New(), "test/answer", func(a []ring.Poly) {
-				for _, x := range a {
-					answers[p] = append(answers[p], x.Clone())
-				}
-			})))
-		}
-		w.flood(t, quorum, list, 1, options...).OK(t)
+		answers := answersOf(t, f, w.flood(t, quorum, list, Outside))
 		keys := w.additive(t, quorum, f.Primes())
 		phase := bgvtest.Phase(w.Scheme, low, w.secret)
 		for k := range list {

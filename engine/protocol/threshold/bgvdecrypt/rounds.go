@@ -225,7 +225,6 @@ func (r *flooding) answer(ctx context.Context) (round.Transition[*Result], error
 	if err != nil {
 		return round.Transition[*Result]{}, err
 	}
-	round.Expose(r.Session, r.name("answer"), r.answers)
 	if r.Recipient == r.Session.Self {
 		return round.Next(round.Round[*Result](&answers{r, f.basis.NewPoly()})), nil
 	}
@@ -239,8 +238,7 @@ func (r *flooding) answer(ctx context.Context) (round.Transition[*Result], error
 		return round.Done(&Result{Answers: frames}), nil
 	}
 	last := round.Local(func(context.Context) (round.Transition[*Result], error) { return round.Done(&Result{}), nil })
-	body := round.Frames(len(frames), func(k int) ([]byte, error) { return frames[k], nil })
-	return round.Next(last, round.Message{To: r.Recipient, Name: r.name("answer"), Body: body}), nil
+	return round.Next(last, round.Message{To: r.Recipient, Name: r.name("answer"), Body: round.FrameList(frames)}), nil
 }
 
 // answers is the round in which a recipient in the quorum receives the answers.

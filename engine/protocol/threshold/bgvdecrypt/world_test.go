@@ -8,6 +8,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/bgv"
 	"github.com/lodge-mpc/lodge/engine/bgv/bgvtest"
+	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/bgvkeys"
@@ -194,6 +195,23 @@ func (w *world) flood(
 			Source: source(label, s.Self), Workers: 2,
 		})
 	}, options...)
+}
+
+// answersOf returns every party's answers to a recipient outside the quorum.
+func answersOf(t testing.TB, f *Flooding, out *roundtest.Outcome[*Result]) (all [][]ring.Poly) {
+	t.Helper()
+	for _, r := range out.OK(t).Results {
+		var list []ring.Poly
+		for _, frame := range r.Answers {
+			x := f.basis.NewPoly()
+			if err := codec.DecodePoly(x.C, f.basis.Primes(), frame[len(round.Digest{}):]); err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, x)
+		}
+		all = append(all, list)
+	}
+	return all
 }
 
 // flooded returns the messages of a run's recipient.

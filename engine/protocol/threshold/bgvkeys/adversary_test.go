@@ -10,6 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
+	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
 // cheat adds one hook to a party.
@@ -201,18 +202,21 @@ func TestWrongShareOpened(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.t, " of ", c.n, " sample ", c.sample, c.prime), func(t *testing.T) {
 			p := testPlan(t, s, c.n, c.t)
-			out := run(s, c.n, c.t, cheat(culprit, "bgvkeys/open", func(o *Opened) {
-				if o.Sample == c.sample {
-					o.Shares[c.prime][5] = p.fields[c.prime].Add(o.Shares[c.prime][5], 1)
-				}
+			out := run(s, c.n, c.t, cheat(culprit, nameOpened, func(shares []ring.Poly) {
+				v := shares[c.sample].C[c.prime]
+				v[5] = p.fields[c.prime].Add(v[5], 1)
 			}))
 			judged(t, out, culprit, CheckOpened, c.of)
 		})
 	}
 	// With more cheating parties than the threshold no set explains the fault, and all other
 	// parties are suspects.
-	wrong := func(o *Opened) { o.Shares[0][5]++ }
-	out := run(s, 5, 1, cheat(1, "bgvkeys/open", wrong), cheat(2, "bgvkeys/open", wrong))
+	wrong := func(shares []ring.Poly) {
+		for _, x := range shares {
+			x.C[0][5]++
+		}
+	}
+	out := run(s, 5, 1, cheat(1, nameOpened, wrong), cheat(2, nameOpened, wrong))
 	var abort *round.Abort
 	seen := errors.As(out.Errors[0], &abort) && abort.Check == CheckOpened
 	if !seen || !slices.Equal(abort.Suspects, others(5, 0)) {
@@ -233,20 +237,14 @@ func TestAdditiveFaults(t *testing.T) {
 	// The fault is in coefficient 0 of the product, modulo the one prime of its digit: the same
 	// everywhere in evaluation form. Modulo all primes at once it is not a small number, so it is
 	// dealt instead.
-	out := run(s, n, threshold, cheat(culprit, "bgvkeys/drawn", func(d *Drawn) {
-		if d.Frame == 1+2 {
-			d.Values[0] = 100
-		}
-	})).OK(t)
+	out := run(s, n, threshold, cheat(culprit, "bgvkeys/drawn/3", func(e []int64) { e[0] = 100 })).OK(t)
 	after := noises(p, out.Results[0].Keys, secrets(out))
 	if d := new(big.Int).Sub(after[2][0], before[2][0]); d.CmpAbs(big.NewInt(70)) < 0 {
 		t.Errorf("a large error changes the sample by %v", d)
 	}
-	out = run(s, n, threshold, cheat(culprit, "bgvkeys/open", func(o *Opened) {
-		if o.Sample == 2 {
-			for i := range o.Shares[1] {
-				o.Shares[1][i] = p.fields[1].Add(o.Shares[1][i], delta)
-			}
+	out = run(s, n, threshold, cheat(culprit, nameOpened, func(shares []ring.Poly) {
+		for i, x := range shares[2].C[1] {
+			shares[2].C[1][i] = p.fields[1].Add(x, delta)
 		}
 	})).OK(t)
 	q := new(big.Int).SetUint64(p.primes[1])

@@ -8,6 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 	"github.com/lodge-mpc/lodge/engine/parallel"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/dealing"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/share"
@@ -164,8 +165,8 @@ func (p *party) fold(from, f int, r row, v, room []uint64) {
 // and those that it expands.
 func (p *party) foldKnown(ctx context.Context) error {
 	return parallel.Try(ctx, p.Workers, len(p.primes), func(k int) error {
-		b := p.dealer.bench()
-		defer b.wipe()
+		b := dealing.NewBench(p.n, p.width)
+		defer b.Wipe()
 		for f := range p.frames() {
 			for _, r := range p.rows(f) {
 				if r.prime == k {
@@ -178,18 +179,18 @@ func (p *party) foldKnown(ctx context.Context) error {
 }
 
 // foldRow is foldKnown for one row.
-func (p *party) foldRow(b *bench, f int, r row) {
+func (p *party) foldRow(b *dealing.Bench, f int, r row) {
 	weight, g := p.check.alpha[r.prime][f], group(r)
 	shares := p.dealer.make(b, f, r, p.self)
-	p.fold(p.self, f, r, shares[p.self], b.room)
-	p.add(p.own[0][g][r.prime], b.secrets, r.prime, weight, b.room)
+	p.fold(p.self, f, r, shares[p.self], b.Room)
+	p.add(p.own[0][g][r.prime], b.Secrets, r.prime, weight, b.Room)
 	for k, i := range p.dealer.dealing(r).Seeded() {
-		p.add(p.own[1+k][g][r.prime], shares[i], r.prime, weight, b.room)
+		p.add(p.own[1+k][g][r.prime], shares[i], r.prime, weight, b.Room)
 	}
 	for from := range p.n {
 		if d := p.distance(from, p.self); d > 0 && d <= p.degree(r) {
-			p.expand(b.secrets, p.given.Sources[from], f, r)
-			p.fold(from, f, r, b.secrets, b.room)
+			p.expand(b.Secrets, p.given.Sources[from], f, r)
+			p.fold(from, f, r, b.Secrets, b.Room)
 		}
 	}
 }

@@ -3,13 +3,13 @@ package bgvkeys
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/parallel"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
-	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/seeds"
-	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/dealing"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/share"
 )
@@ -20,7 +20,7 @@ type dealer struct {
 	*plan
 	self    int
 	source  *sample.Source
-	seeds   *seeds.Own
+	seeds   *dealing.Seeds
 	low     []*share.Dealing // by prime
 	high    []*share.Dealing
 	drawn   [][]int8 // by frame
@@ -44,7 +44,7 @@ func newDealer(ctx context.Context, c *Config, p *plan) (d *dealer, err error) {
 	for _, f := range p.fields {
 		d.low, d.high = append(d.low, f.Dealing(self, p.t)), append(d.high, f.Dealing(self, 2*p.t))
 	}
-	if d.seeds, err = seeds.Draw(d.source, p.n, self); err != nil {
+	if d.seeds, err = dealing.Draw(d.source, p.n, self); err != nil {
 		return nil, err
 	}
 	return d, d.draw(ctx, c)
@@ -59,12 +59,11 @@ func (d *dealer) draw(ctx context.Context, c *Config) error {
 	return parallel.Try(ctx, c.Workers, len(d.drawn), func(f int) error {
 		e, stream := make([]int64, d.width), d.source.Stream("drawn", uint64(f))
 		defer stream.Wipe()
+		from := errs.Sample
 		if f == 0 {
-			sample.Ternary(e, stream)
-		} else {
-			errs.Sample(e, stream)
+			from = sample.Ternary
 		}
-		round.Expose(d.session, "bgvkeys/drawn", &Drawn{f, e})
+		round.Draw(d.session, fmt.Sprint("bgvkeys/drawn/", f), from, e, stream)
 		d.drawn[f] = make([]int8, d.width)
 		for i, v := range e {
 			if d.drawn[f][i] = int8(v); int64(d.drawn[f][i]) != v {
@@ -76,13 +75,6 @@ func (d *dealer) draw(ctx context.Context, c *Config) error {
 	})
 }
 
-// Drawn is the argument of the test hook bgvkeys/drawn: a secret (frame 0) or the error of sample
-// Frame-1.
-type Drawn struct {
-	Frame  int
-	Values []int64
-}
-
 // Wipe erases the seeds, the secret and the errors.
 func (d *dealer) Wipe() {
 	d.source.Wipe()
@@ -90,23 +82,6 @@ func (d *dealer) Wipe() {
 		clear(e)
 	}
 	d.seeds.Wipe()
-}
-
-// bench is the workspace in which a dealer makes a row: the secrets, and the shares by party.
-type bench struct {
-	secrets, room []uint64
-	shares        [][]uint64
-}
-
-func (d *dealer) bench() *bench {
-	rows := table.New(d.n+2, d.width)
-	return &bench{rows[d.n], rows[d.n+1], rows[:d.n]}
-}
-
-func (b *bench) wipe() {
-	clear(b.secrets)
-	clear(b.room)
-	table.Wipe(b.shares)
 }
 
 // secrets sets dst to the secrets of a row.
@@ -147,19 +122,9 @@ func (p *plan) expand(dst []uint64, seed *sample.Source, f int, r row) {
 
 // make sets the secrets of a row and the shares of the parties that expand theirs, and computes
 // those of the parties in to. In the result only these shares and the expanded ones are valid.
-func (d *dealer) make(b *bench, f int, r row, to ...int) [][]uint64 {
-	dealing := d.dealing(r)
-	d.secrets(b.secrets, f, r)
-	shares := make([][]uint64, d.n)
-	for _, p := range dealing.Seeded() {
-		shares[p] = b.shares[p]
-		d.expand(shares[p], d.seeds.Sources[p], f, r)
-	}
-	for _, p := range to {
-		shares[p] = b.shares[p]
-	}
-	dealing.Deal(shares, b.secrets)
-	return shares
+func (d *dealer) make(b *dealing.Bench, f int, r row, to ...int) [][]uint64 {
+	d.secrets(b.Secrets, f, r)
+	return b.Deal(d.dealing(r), func(dst []uint64, p int) { d.expand(dst, d.seeds.Sources[p], f, r) }, to...)
 }
 
 // frame returns frame f of the shares for each of these parties, all of which are sent shares.
@@ -168,8 +133,8 @@ func (d *dealer) frame(f int, to ...int) [][]byte {
 	for i, p := range to {
 		frames[i] = make([]byte, 0, d.size(d.sent(f, d.self, p)))
 	}
-	b := d.bench()
-	defer b.wipe()
+	b := dealing.NewBench(d.n, d.width)
+	defer b.Wipe()
 	for _, r := range d.rows(f) {
 		var takers []int // the parties that are sent shares of this row
 		for _, p := range to {
@@ -181,6 +146,8 @@ func (d *dealer) frame(f int, to ...int) [][]byte {
 			continue
 		}
 		shares := d.make(b, f, r, takers...)
+		// The dealer computes a row several times, for the digests that bind it and for the
+		// messages.
 		round.Expose(d.session, "bgvkeys/deal", &Deal{f, r.prime, r.high, shares})
 		for i, p := range to {
 			if slices.Contains(takers, p) {
@@ -199,28 +166,10 @@ func (d *dealer) body(to int) round.Body {
 	return round.Frames(d.frames(), func(f int) ([]byte, error) { return d.frame(f, to)[0], nil })
 }
 
-// digests makes all frames once and hashes them, to bind the dealer to the frames that it will
-// send.
-func (d *dealer) digests(ctx context.Context, workers int) (sums []round.Digest, err error) {
+// digests binds the dealer to the frames that it will send.
+func (d *dealer) digests(ctx context.Context, workers int) ([]round.Digest, error) {
 	to := d.receivers()
-	each := make([][]round.Digest, d.frames())
-	err = parallel.Try(ctx, workers, len(each), func(f int) error {
-		for _, frame := range d.frame(f, to...) {
-			each[f] = append(each[f], round.FrameDigest(frame))
-			clear(frame)
-		}
-		return nil
+	return dealing.Digests(ctx, workers, d.frames(), d.n, nameShares, func(f int) ([]int, [][]byte) {
+		return to, d.frame(f, to...)
 	})
-	if err != nil {
-		return nil, err
-	}
-	sums = make([]round.Digest, d.n)
-	for i, p := range to {
-		h := round.NewHasher(nameShares)
-		for _, digests := range each {
-			h.FrameDigest(digests[i])
-		}
-		sums[p] = h.Sum()
-	}
-	return sums, nil
 }

@@ -25,25 +25,15 @@ func (p *party) open(ctx context.Context) (transition, error) {
 	defer squares.Zero()
 	err = parallel.Try(ctx, p.Workers, p.samples(), func(i int) error {
 		p.makeSample(i, s, squares)
-		round.Expose(p.Session, "bgvkeys/open", &Opened{i, p.shares[i].C})
 		return nil
 	})
 	if err != nil {
 		return transition{}, err
 	}
-	r := newOpened(p)
-	for i := range p.samples() {
-		r.take(p.self, i, p.shares[i].C)
-	}
-	body := round.Frames(p.samples(), func(i int) ([]byte, error) { return p.packSample(p.shares[i].C), nil })
-	return round.Next(round.Round[Result](r), round.Message{To: round.All, Name: nameOpened, Body: body}), nil
-}
-
-// Opened is the argument of the test hook bgvkeys/open: this party's shares of a sample, by prime,
-// in evaluation form.
-type Opened struct {
-	Sample int
-	Shares [][]uint64
+	body := round.FramesOf(p.shares, p.samples(), func(shares []ring.Poly, i int) ([]byte, error) {
+		return p.packSample(shares[i].C), nil
+	})
+	return round.Next(round.Round[Result](newOpened(p)), round.Message{To: round.All, Name: nameOpened, Body: body}), nil
 }
 
 // evaluations returns this party's shares of s and s^2; the latter have degree 2t.
@@ -169,6 +159,9 @@ func (r *opened) Frame(_ context.Context, from round.Party, _ string, index int,
 }
 
 func (r *opened) Step(context.Context, round.Inbox) (transition, error) {
+	for i := range r.samples() {
+		r.take(r.self, i, r.shares[i].C)
+	}
 	degree, faults := r.locate(r.sums, r.self)
 	//lodge:check bgvkeys/opened keys need not match what was dealt
 	if len(faults.Possible) > 0 && !r.Session.Omits(CheckOpened) {

@@ -7,7 +7,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/bgv"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/complaint"
-	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/seeds"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/dealing"
 	"github.com/lodge-mpc/lodge/engine/ring"
 )
 
@@ -29,10 +29,11 @@ type transition = round.Transition[Result]
 
 // Start begins a run.
 //
-// Hooks for tests: bgvkeys/drawn receives the sampled values (*Drawn); bgvkeys/deal receives the
+// Hooks for tests: bgvkeys/drawn/0 receives the secret and bgvkeys/drawn/I+1 the error of sample I
+// ([]int64), before they are dealt; bgvkeys/deal receives the
 // dealings, row by row, whenever one is made (*Deal); bgvkeys/polynomial receives a dealer's
 // announcement of its combinations ([][]uint64, by prime) and bgvkeys/complaints its complaints
-// ([]byte); bgvkeys/open receives the shares of a sample before they are opened (*Opened).
+// ([]byte); bgvkeys/opened receives the shares of the samples before they are opened ([]ring.Poly).
 func Start(c Config) (transition, error) {
 	if err := c.check(); err != nil {
 		return transition{}, err
@@ -57,7 +58,7 @@ type party struct {
 	self   int
 	seed   round.Digest // of the reference string
 	dealer *dealer
-	given  *seeds.Given
+	given  *dealing.Given
 	check  *weights
 	// received holds this party's combinations of its shares from each dealer. own holds those of
 	// its secrets, and of the shares that other parties expand.
@@ -75,7 +76,7 @@ func newParty(c *Config, seed round.Digest) (*party, error) {
 	}
 	p := &party{
 		Config: c, plan: plan, self: int(c.Session.Self), seed: seed,
-		given:    seeds.NewGiven(plan.n),
+		given:    dealing.NewGiven(plan.n),
 		received: plan.combinations(plan.n), own: plan.combinations(2*plan.t + 1), secret: ring.Poly{C: plan.table()},
 	}
 	for range plan.samples() {
@@ -106,9 +107,7 @@ func (p *party) deal(ctx context.Context, coin round.Digest) (transition, error)
 	if err := p.foldKnown(ctx); err != nil {
 		return transition{}, err
 	}
-	polynomial := p.announce()
-	round.Expose(p.Session, namePolynomial, polynomial)
-	send := []round.Message{round.Broadcast(namePolynomial, p.packAnnounced(polynomial))}
+	send := []round.Message{{To: round.All, Name: namePolynomial, Body: round.Encoded(p.announce(), p.packAnnounced)}}
 	for _, i := range p.dealer.receivers() {
 		send = append(send, round.Message{To: round.Party(i), Name: nameShares, Body: p.dealer.body(i)})
 	}
@@ -182,7 +181,6 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 	}
 	r.received.wipe()
 	r.own.wipe()
-	round.Expose(r.Session, nameComplaints, complaints)
 	//lodge:check bgvkeys/degree [swap=complaints=>make([]byte, r.n)] [run=Degree] a party that
 	//  received wrong shares does not complain
 	return complaint.Hear(complaint.Hearing{

@@ -184,10 +184,10 @@ func TestKingAndSender(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprint(c, " share of ", name, " for king ", king), func(t *testing.T) {
-					out := run(small(), c.n, c.t, cheat(culprit, "threshold/send", func(o *Opened) {
-						if o.Name == name && o.King == king && o.First == from {
-							o.Rows[0] = slices.Clone(o.Rows[0])
-							o.Rows[0][5] = p.Add(o.Rows[0][5], 1)
+					out := run(small(), c.n, c.t, cheat(culprit, "threshold/"+name+"/shares", func(x *part) {
+						if x.king == king {
+							x.rows[0] = slices.Clone(x.rows[0])
+							x.rows[0][5] = p.Add(x.rows[0][5], 1)
 						}
 					}))
 					judged(t, out, culprit, CheckOpened, between(culprit, round.Party(king)))
@@ -198,12 +198,8 @@ func TestKingAndSender(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprint(c, " value of ", name), func(t *testing.T) {
-				done := false // the message is made more than once
-				out := run(small(), c.n, c.t, cheat(culprit, "threshold/open", func(o *Opened) {
-					if o.Name == name && o.First == from && !done {
-						o.Rows[0][5] = p.Add(o.Rows[0][5], 1)
-						done = true
-					}
+				out := run(small(), c.n, c.t, cheat(culprit, "threshold/"+name+"/values", func(x *part) {
+					x.rows[0][5] = p.Add(x.rows[0][5], 1)
 				}))
 				last := p.senders(culprit, degree)[degree-1]
 				judged(t, out, culprit, CheckOpened, between(culprit, round.Party(last)))
@@ -231,9 +227,9 @@ func TestWrongShareThroughout(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.t, " of ", c.n, " ", c.name), func(t *testing.T) {
 			p := testPlan(t, small(), c.n, c.t)
-			out := run(small(), c.n, c.t, cheat(culprit, "threshold/shares", func(o *Opened) {
-				if o.Name == c.name {
-					o.Rows[0][5] = p.Add(o.Rows[0][5], 1)
+			out := run(small(), c.n, c.t, cheat(culprit, "threshold/shares", func(o *opening) {
+				if o.name == c.name {
+					o.mine[0][5] = p.Add(o.mine[0][5], 1)
 				}
 			}))
 			judged(t, out, culprit, CheckOpened, c.of)
@@ -256,9 +252,9 @@ func TestAdditiveFaultWithoutRedundancy(t *testing.T) {
 	const n, threshold, culprit, delta = 3, 1, 2, 1000
 	set := small()
 	p := testPlan(t, set, n, threshold)
-	out := run(set, n, threshold, cheat(culprit, "threshold/shares", func(o *Opened) {
-		if o.Name == "products" {
-			o.Rows[0][5] = p.Add(o.Rows[0][5], delta)
+	out := run(set, n, threshold, cheat(culprit, "threshold/shares", func(o *opening) {
+		if o.name == "products" {
+			o.mine[0][5] = p.Add(o.mine[0][5], delta)
 		}
 	})).OK(t)
 	z, s := secrets(p, out.Results, []int{0, 1})
@@ -282,10 +278,10 @@ func TestAdditiveFaultWithoutRedundancy(t *testing.T) {
 func TestSquareThatIsNone(t *testing.T) {
 	const n, threshold, culprit = 3, 1, 2
 	p := testPlan(t, small(), n, threshold)
-	out := run(small(), n, threshold, cheat(culprit, "threshold/shares", func(o *Opened) {
-		if o.Name == "squares" {
+	out := run(small(), n, threshold, cheat(culprit, "threshold/shares", func(o *opening) {
+		if o.name == "squares" {
 			for i := range 40 {
-				o.Rows[0][i%p.width] = p.Add(o.Rows[0][i%p.width], uint64(i))
+				o.mine[0][i%p.width] = p.Add(o.mine[0][i%p.width], uint64(i))
 			}
 		}
 	}))

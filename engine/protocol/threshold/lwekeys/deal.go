@@ -23,8 +23,7 @@ func (p *party) deal(ctx context.Context, coin round.Digest) (transition, error)
 		p.own.values(0, lowPair, p.t+1, p.check.beta),
 		p.own.values(0, highPair, 2*p.t+1, p.check.beta)[1:],
 	)
-	round.Expose(p.Session, namePolynomial, polynomial)
-	send := []round.Message{round.Broadcast(namePolynomial, p.packValues(polynomial))}
+	send := []round.Message{{To: round.All, Name: namePolynomial, Body: round.Encoded(polynomial, p.packValues)}}
 	for _, i := range p.dealer.low.Sent() {
 		send = append(send, round.Message{To: round.Party(i), Name: nameShares, Body: p.dealer.body(i)})
 	}
@@ -106,7 +105,6 @@ func (r *dealt) Step(_ context.Context, in round.Inbox) (transition, error) {
 	}
 	r.received.wipe()
 	r.own.wipe()
-	round.Expose(r.Session, nameComplaints, complaints)
 	//lodge:check thresholdkeys/degree [swap=complaints=>make([]byte, r.n)] [run=Degree] a party
 	//  that received wrong shares does not complain
 	return complaint.Hear(complaint.Hearing{

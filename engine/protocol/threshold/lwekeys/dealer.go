@@ -8,8 +8,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/parallel"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
-	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/seeds"
-	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/dealing"
 	"github.com/lodge-mpc/lodge/engine/sample"
 	"github.com/lodge-mpc/lodge/engine/share"
 )
@@ -28,7 +27,7 @@ type dealer struct {
 	*plan
 	self       int
 	source     *sample.Source
-	seeds      *seeds.Own
+	seeds      *dealing.Seeds
 	low, high  *share.Dealing
 	ring, wide *lwe.Errors // errors of ring samples and of key switching samples
 	drawn      [][]int8    // the errors of ring samples, by row of the keys
@@ -55,7 +54,7 @@ func newDealer(c *Config, p *plan) (d *dealer, err error) {
 	if d.wide, err = lwe.NewErrors(lwe.PartyVariance(c.Scheme.SwitchVariance, p.n, p.t)); err != nil {
 		return nil, err
 	}
-	if d.seeds, err = seeds.Draw(d.source, p.n, self); err != nil {
+	if d.seeds, err = dealing.Draw(d.source, p.n, self); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -68,24 +67,6 @@ func (d *dealer) Wipe() {
 		clear(e)
 	}
 	d.seeds.Wipe()
-}
-
-// bench holds one row while a dealer computes it: the secrets, and the shares by party. A copy of
-// shares has nil for rows that are not needed.
-type bench struct {
-	secrets, room []uint64
-	shares        [][]uint64
-}
-
-func (d *dealer) bench() *bench {
-	rows := table.New(d.n+2, d.width)
-	return &bench{rows[d.n], rows[d.n+1], rows[:d.n]}
-}
-
-func (b *bench) wipe() {
-	clear(b.secrets)
-	clear(b.room)
-	table.Wipe(b.shares)
 }
 
 // sampleErrors samples the errors of ring samples if their deviation is small enough for one byte.
@@ -149,22 +130,13 @@ func (d *dealer) sample(of place) []int64 {
 
 // make sets the secrets of a row and the shares of the parties that expand theirs, and computes the
 // shares of the parties in to. The result holds only these shares and the expanded ones.
-func (d *dealer) make(b *bench, high bool, r int, to ...int) [][]uint64 {
-	dealing, label := d.low, labelLow
+func (d *dealer) make(b *dealing.Bench, high bool, r int, to ...int) [][]uint64 {
+	of, label := d.low, labelLow
 	if high {
-		dealing, label = d.high, labelHigh
+		of, label = d.high, labelHigh
 	}
-	d.draw(b.secrets, d.kindOf(high, r))
-	shares := make([][]uint64, d.n)
-	for _, p := range dealing.Seeded() {
-		shares[p] = b.shares[p]
-		d.Expand(shares[p], d.seeds.Sources[p], label, uint64(r))
-	}
-	for _, p := range to {
-		shares[p] = b.shares[p]
-	}
-	dealing.Deal(shares, b.secrets)
-	return shares
+	d.draw(b.Secrets, d.kindOf(high, r))
+	return b.Deal(of, func(dst []uint64, p int) { d.Expand(dst, d.seeds.Sources[p], label, uint64(r)) }, to...)
 }
 
 // frame returns frame f of the shares for each of these parties. Each of them must receive a frame
@@ -180,10 +152,12 @@ func (d *dealer) frame(f int, to ...int) [][]byte {
 	for i := range frames {
 		frames[i] = make([]byte, 0, (last-first)*d.rowBytes)
 	}
-	b := d.bench()
-	defer b.wipe()
+	b := dealing.NewBench(d.n, d.width)
+	defer b.Wipe()
 	for r := first; r < last; r++ {
 		shares := d.make(b, high, r, to...)
+		// The dealer computes a row several times, for the digests that bind it and for the
+		// messages.
 		round.Expose(d.session, "threshold/deal", &Deal{high, r, shares})
 		for i, p := range to {
 			frames[i] = d.pack(frames[i], shares[p:p+1])
@@ -201,39 +175,20 @@ func (d *dealer) body(to int) round.Body {
 	return round.Frames(low+high, func(f int) ([]byte, error) { return d.frame(f, to)[0], nil })
 }
 
-// digests computes all frames once, to bind the dealer to the shares that it will send.
-func (d *dealer) digests(ctx context.Context, workers int) (sums []round.Digest, err error) {
+// digests binds the dealer to the shares that it will send.
+func (d *dealer) digests(ctx context.Context, workers int) ([]round.Digest, error) {
 	low := d.framesOf(d.lowRows())
 	total := low
 	if len(d.high.Sent()) > 0 {
 		total += d.framesOf(d.highRows())
 	}
-	each := make([][]round.Digest, total)
-	err = parallel.Try(ctx, workers, total, func(f int) error {
+	return dealing.Digests(ctx, workers, total, d.n, nameShares, func(f int) ([]int, [][]byte) {
 		to := d.low.Sent()
 		if f >= low {
 			to = d.high.Sent()
 		}
-		each[f] = make([]round.Digest, d.n)
-		for i, frame := range d.frame(f, to...) {
-			each[f][to[i]] = round.FrameDigest(frame)
-			clear(frame)
-		}
-		return nil
+		return to, d.frame(f, to...)
 	})
-	if err != nil {
-		return nil, err
-	}
-	sums = make([]round.Digest, d.n)
-	for _, p := range d.low.Sent() {
-		h := round.NewHasher(nameShares)
-		frames, more := d.dealtFrames(d.self, p)
-		for f := range frames + more {
-			h.FrameDigest(each[f][p])
-		}
-		sums[p] = h.Sum()
-	}
-	return sums, nil
 }
 
 // The groups of dealt rows. One combination of each group is checked.

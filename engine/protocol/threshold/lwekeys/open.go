@@ -2,6 +2,7 @@ package lwekeys
 
 import (
 	"context"
+	"slices"
 
 	"github.com/lodge-mpc/lodge/engine/kernel"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
@@ -24,16 +25,6 @@ type opening struct {
 	lagrange map[int]kernel.Factor
 }
 
-// Opened is the argument of the hooks threshold/send and threshold/open in tests: some rows of an
-// opening, from row First, just before they are sent to or by King. A test may replace entries of
-// Rows but must not change the rows themselves. The hook threshold/shares receives all shares
-// before any is used; a test may change those in place.
-type Opened struct {
-	Name        string // squares, products or keys
-	King, First int
-	Rows        [][]uint64
-}
-
 func (p *party) opening(name string, degree int, mine, opened [][]uint64) *opening {
 	o := &opening{
 		party: p, name: name, degree: degree, mine: mine, opened: opened,
@@ -43,7 +34,8 @@ func (p *party) opening(name string, degree int, mine, opened [][]uint64) *openi
 	return o
 }
 
-func (o *opening) wipe() {
+// Wipe erases this party's shares and those that it received.
+func (o *opening) Wipe() {
 	table.Wipe(o.mine)
 	for _, rows := range o.kept {
 		table.Wipe(rows)
@@ -58,7 +50,7 @@ func (o *opening) valuesName() string { return "threshold/" + o.name + "/values"
 
 // start sends this party's shares to the kings.
 func (o *opening) start() round.Transition[*opening] {
-	round.Expose(o.Session, "threshold/shares", &Opened{o.name, 0, 0, o.mine})
+	round.Own(o.Session, "threshold/shares", o)
 	quorum := o.quorum(o.self)
 	for k, l := range o.Lagrange(0, quorum) {
 		o.lagrange[quorum[k]] = o.Factor(l)
@@ -75,7 +67,7 @@ func (o *opening) start() round.Transition[*opening] {
 		if d := o.distance(king, o.self); d == 0 || d > o.degree || o.frames(king) == 0 {
 			continue
 		}
-		send = append(send, round.Message{To: round.Party(king), Name: o.sharesName(), Body: o.body("threshold/send", king, o.mine)})
+		send = append(send, round.Message{To: round.Party(king), Name: o.sharesName(), Body: o.body(king, o.mine)})
 	}
 	return round.Next(round.Round[*opening](&crowned{o, make([]uint64, o.width), make([]uint64, o.width)}), send...)
 }
@@ -86,14 +78,19 @@ func (o *opening) frames(king int) int {
 	return o.framesOf(to - from)
 }
 
+// part is the content of a message: the rows of a king's slice.
+type part struct {
+	king int
+	rows [][]uint64
+}
+
 // body returns a message with the rows of a king's slice.
-func (o *opening) body(hook string, king int, rows [][]uint64) round.Body {
+func (o *opening) body(king int, rows [][]uint64) round.Body {
 	from, to := o.slice(king, len(rows))
-	return round.Frames(o.framesOf(to-from), func(f int) ([]byte, error) {
+	content := &part{king, slices.Clone(rows[from:to])}
+	return round.FramesOf(content, o.framesOf(to-from), func(p *part, f int) ([]byte, error) {
 		first, last := o.span(f, to-from)
-		part := &Opened{o.name, king, from + first, append([][]uint64(nil), rows[from+first:from+last]...)}
-		round.Expose(o.Session, hook, part)
-		return o.pack(make([]byte, 0, (last-first)*o.rowBytes), part.Rows), nil
+		return o.pack(make([]byte, 0, (last-first)*o.rowBytes), p.rows[first:last]), nil
 	})
 }
 
@@ -152,7 +149,7 @@ func (r *crowned) Step(context.Context, round.Inbox) (round.Transition[*opening]
 	clear(r.room)
 	var send []round.Message
 	if r.frames(r.self) > 0 {
-		send = append(send, round.Message{To: round.All, Name: r.valuesName(), Body: r.body("threshold/open", r.self, r.opened)})
+		send = append(send, round.Message{To: round.All, Name: r.valuesName(), Body: r.body(r.self, r.opened)})
 	}
 	return round.Next(round.Round[*opening](&proclaimed{r.opening, r.row}), send...), nil
 }

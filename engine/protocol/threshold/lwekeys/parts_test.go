@@ -12,6 +12,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/protocol/internal/byzantine"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
+	"github.com/lodge-mpc/lodge/engine/share"
 )
 
 // near fails the test if the variance of the errors differs from want by more than 6 standard
@@ -97,13 +98,17 @@ func TestErased(t *testing.T) {
 	} {
 		var mu sync.Mutex
 		var held [][]uint64
-		hooks := byzantine.On(byzantine.New(), "threshold/shares", func(o *Opened) {
+		hooks := byzantine.On(byzantine.New(), "threshold/shares", func(o *opening) {
 			mu.Lock()
-			held = append(held, o.Rows...)
+			held = append(held, o.mine...)
 			mu.Unlock()
 		})
-		var known Known
-		byzantine.On(hooks, "threshold/known", func(k *Known) { known = *k })
+		var z, s share.Vec
+		byzantine.On(hooks, "*lwekeys.opening", func(o *opening) {
+			if o.name == "products" {
+				z, s = o.z, o.s
+			}
+		})
 		var deals []*Deal
 		byzantine.On(hooks, "threshold/deal", func(d *Deal) {
 			mu.Lock()
@@ -114,7 +119,7 @@ func TestErased(t *testing.T) {
 		for _, d := range deals {
 			held = append(held, d.Shares...)
 		}
-		if len(held) == 0 || len(known.Z) == 0 {
+		if len(held) == 0 || len(z) == 0 {
 			t.Fatal("the hooks were not called")
 		}
 		for _, row := range held {
@@ -122,17 +127,17 @@ func TestErased(t *testing.T) {
 				t.Fatalf("%s: shares were not erased", name)
 			}
 		}
-		left := slices.ContainsFunc(known.Z, func(v uint64) bool { return v != 0 })
+		left := slices.ContainsFunc(z, func(v uint64) bool { return v != 0 })
 		if done := out.Errors[0] == nil; left != done {
 			t.Errorf("%s: the share of z was not erased: %v", name, left)
 		}
 		if out.Errors[0] == nil {
 			r := out.Results[0]
-			if s := fmt.Sprintf("%v %+v %x", r.Z, r.S, r.Z); strings.ContainsAny(s, "0123456789") {
-				t.Errorf("formatting reveals %s", s)
+			if text := fmt.Sprintf("%v %+v %x", r.Z, r.S, r.Z); strings.ContainsAny(text, "0123456789") {
+				t.Errorf("formatting reveals %s", text)
 			}
 			r.Wipe()
-			if known.Z[0] != 0 || known.S[0] != 0 || !r.Z.Empty() {
+			if z[0] != 0 || s[0] != 0 || !r.Z.Empty() {
 				t.Error("a wiped result has shares")
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/lwe"
 	"github.com/lodge-mpc/lodge/engine/parallel"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
-	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/seeds"
+	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/dealing"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
 	"github.com/lodge-mpc/lodge/engine/share"
 )
@@ -19,7 +19,7 @@ type party struct {
 	self   int
 	seed   round.Digest // of the reference string
 	dealer *dealer
-	given  *seeds.Given
+	given  *dealing.Given
 	ex     *share.Extractor
 	check  *weights
 
@@ -43,7 +43,7 @@ func newParty(c *Config, seed round.Digest) (*party, error) {
 	rows := plan.n - plan.t
 	p := &party{
 		Config: c, plan: plan, self: int(c.Session.Self), seed: seed, ex: plan.Extractor(plan.t),
-		given:  seeds.NewGiven(plan.n),
+		given:  dealing.NewGiven(plan.n),
 		random: table.New(rows*plan.dealt[random], plan.width),
 		low:    table.New(rows*plan.dealt[pair], plan.width),
 		high:   table.New(rows*plan.dealt[pair], plan.width),
@@ -71,7 +71,7 @@ func (p *party) Wipe() {
 	p.s.Wipe()
 	clear(p.evals)
 	for _, o := range p.openings {
-		o.wipe()
+		o.Wipe()
 	}
 }
 
@@ -162,11 +162,11 @@ func (p *party) foldKnown(ctx context.Context) error {
 		if isHigh {
 			first, rows = (b-lowBlocks)*block, high
 		}
-		received, own, bench := p.received.like(), p.own.like(), p.dealer.bench()
+		received, own, bench := p.received.like(), p.own.like(), dealing.NewBench(p.n, p.width)
 		for r := first; r < min(first+block, rows); r++ {
 			p.foldRow(received, own, bench, isHigh, r)
 		}
-		bench.wipe()
+		bench.Wipe()
 		p.received.merge(received)
 		p.own.merge(own)
 		return nil
@@ -174,23 +174,23 @@ func (p *party) foldKnown(ctx context.Context) error {
 }
 
 // foldRow is foldKnown for one row.
-func (p *party) foldRow(received, own *combinations, b *bench, high bool, r int) {
-	degree, label, dealing := p.t, labelLow, p.dealer.low
+func (p *party) foldRow(received, own *combinations, b *dealing.Bench, high bool, r int) {
+	degree, label, dealt := p.t, labelLow, p.dealer.low
 	if high {
-		degree, label, dealing = 2*p.t, labelHigh, p.dealer.high
+		degree, label, dealt = 2*p.t, labelHigh, p.dealer.high
 	}
 	group, weight := p.check.of(high, r)
-	shares, room := p.dealer.make(b, high, r, p.self), b.room
+	shares, room := p.dealer.make(b, high, r, p.self), b.Room
 	p.fold(received, p.self, high, r, shares[p.self], room)
 	sums := own.sums[0][group]
-	p.add(sums[0], b.secrets, weight, room)
-	for k, i := range dealing.Seeded() {
+	p.add(sums[0], b.Secrets, weight, room)
+	for k, i := range dealt.Seeded() {
 		p.add(sums[1+k], shares[i], weight, room)
 	}
 	for from := range p.n {
 		if p.seededFor(from, p.self, degree) {
-			p.Expand(b.secrets, p.given.Sources[from], label, uint64(r))
-			p.fold(received, from, high, r, b.secrets, room)
+			p.Expand(b.Secrets, p.given.Sources[from], label, uint64(r))
+			p.fold(received, from, high, r, b.Secrets, room)
 		}
 	}
 }

@@ -79,18 +79,15 @@ func (p *party) report(ctx context.Context, coin round.Digest) (transition, erro
 		}
 	}
 	clear(room)
-	round.Expose(p.Session, nameReport, values)
-	next := reported{p, list}
-	if err := next.take(p.self, p.packValues(values)); err != nil {
-		return transition{}, err
-	}
-	return round.Next(round.Round[Result](next), round.Broadcast(nameReport, p.packValues(values))), nil
+	body := round.Encoded(values, p.packValues)
+	return round.Next(round.Round[Result](reported{p, list, values}), round.Message{To: round.All, Name: nameReport, Body: body}), nil
 }
 
 // reported waits for all parties' claims.
 type reported struct {
 	*party
 	list []*claims
+	mine []uint64 // this party's claims
 }
 
 // count returns the number of values that a party claims.
@@ -129,6 +126,9 @@ func (r reported) take(from int, b []byte) error {
 }
 
 func (r reported) Step(_ context.Context, in round.Inbox) (transition, error) {
+	if err := r.take(r.self, r.packValues(r.mine)); err != nil {
+		return transition{}, err
+	}
 	for from := range r.n {
 		if from != r.self {
 			if err := r.take(from, in.Bytes(round.Party(from), nameReport)); err != nil {

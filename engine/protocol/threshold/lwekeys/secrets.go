@@ -6,7 +6,6 @@ import (
 	"github.com/lodge-mpc/lodge/engine/parallel"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/threshold/internal/table"
-	"github.com/lodge-mpc/lodge/engine/share"
 )
 
 // Random bits (Damgard, Fitzi, Kiltz, Nielsen and Toft, TCC 2006): for a random sharing [a] the
@@ -34,7 +33,6 @@ func (p *party) makeSecrets(ctx context.Context, squares *opening) (transition, 
 	if err := p.takeBits(squares.opened); err != nil {
 		return transition{}, err
 	}
-	round.Expose(p.Session, "threshold/known", &Known{p.z, p.s})
 	copy(p.evals, p.z)
 	p.Scheme.Forward(p.evals, p.evals)
 
@@ -52,9 +50,6 @@ func (p *party) makeSecrets(ctx context.Context, squares *opening) (transition, 
 	}
 	return round.Then(o.start(), p.makeKeys), nil
 }
-
-// Known is the argument of the hook threshold/known in tests: a party's shares of the secrets.
-type Known struct{ Z, S share.Vec }
 
 // takeBits sets z and s. It skips zeros and opened values that are not squares. The latter only
 // occur if a party cheats; the check of the opened values then identifies that party if the

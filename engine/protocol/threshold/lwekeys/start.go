@@ -27,9 +27,9 @@ type transition = round.Transition[Result]
 //
 // Hooks of tests: threshold/deal receives each dealt row whenever it is computed (*Deal);
 // threshold/polynomial a dealer's announcement of its combinations, threshold/complaints its
-// complaints and threshold/report its report ([]uint64, []byte and []uint64); threshold/send the
-// shares for kings and threshold/open the values that a king opens (*Opened); threshold/known the
-// shares of the secrets (*Known).
+// complaints and threshold/report its report ([]uint64, []byte and []uint64); threshold/shares each
+// opening before it begins (*opening); threshold/NAME/shares the shares for each king and
+// threshold/NAME/values the values that a king opens (*part).
 func Start(c Config) (transition, error) {
 	if err := c.check(); err != nil {
 		return transition{}, err

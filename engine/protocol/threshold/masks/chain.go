@@ -46,7 +46,6 @@ func (r *run) step(ctx context.Context, j round.Party) (round.Transition[*Batch]
 	if err != nil {
 		return round.Transition[*Batch]{}, err
 	}
-	round.Expose(r.Session, r.name("correction"), &message)
 	return round.Next(next, round.Message{To: j, Name: r.name("correction"), Body: round.Bytes(message)}), nil
 }
 

@@ -59,12 +59,12 @@ func TestExtensionsAreChecked(t *testing.T) {
 func TestWrongRecordsAreOpened(t *testing.T) {
 	const wrong = 0x0001000100010001
 	cheats := map[string]byzantine.Hooks{
-		"choices of a bit of rho": byzantine.On(byzantine.New(), "test/extension", func(x []uint64) {
+		"choices of a bit of rho": byzantine.On(byzantine.New(), "test/choices", func(x words) {
 			for i := range x[:8] {
 				x[i] ^= wrong
 			}
 		}),
-		"choices of the last triple": byzantine.On(byzantine.New(), "test/extension", func(x []uint64) {
+		"choices of the last triple": byzantine.On(byzantine.New(), "test/choices", func(x words) {
 			for i := range x[len(x)-8:] {
 				x[len(x)-8+i] ^= wrong
 			}
@@ -145,7 +145,7 @@ func TestCorrectionsAreResidues(t *testing.T) {
 
 func TestChoicesAreErased(t *testing.T) {
 	var kept []uint64
-	h := byzantine.On(byzantine.New(), "test/extension", func(x []uint64) { kept = x })
+	h := byzantine.On(byzantine.New(), "test/choices", func(x words) { kept = x })
 	out := lockstep(2, exact, 100, 10, roundtest.Watch(1, h)).OK(t)
 	if len(kept) == 0 || slices.Max(kept) != 0 {
 		t.Error("the choices were not erased")

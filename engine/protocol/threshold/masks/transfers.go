@@ -49,7 +49,7 @@ func (r replies) Wants() []round.Want {
 
 func (r replies) Step(ctx context.Context, in round.Inbox) (round.Transition[*Batch], error) {
 	choices := r.choices()
-	round.Expose(r.Session, r.name("extension"), choices)
+	round.Own(r.Session, r.name("choices"), choices)
 	send := make([]round.Message, r.Session.Self)
 	err := parallel.Try(ctx, r.Workers, len(send), func(k int) error {
 		p := round.Party(k)
@@ -65,7 +65,7 @@ func (r replies) Step(ctx context.Context, in round.Inbox) (round.Transition[*Ba
 		}
 		send[k] = round.Message{
 			To: p, Name: r.name("extension"),
-			Body: round.Frames(len(frames), func(i int) ([]byte, error) { return frames[i], nil }),
+			Body: round.FrameList(frames),
 		}
 		return nil
 	})
@@ -76,9 +76,15 @@ func (r replies) Step(ctx context.Context, in round.Inbox) (round.Transition[*Ba
 	return round.Next(round.Round[*Batch](&extensions{run: r.run}), send...), nil
 }
 
+// words are secret bits, 64 to a word.
+type words []uint64
+
+// Wipe erases the bits.
+func (w words) Wipe() { clear(w) }
+
 // choices are those of all transfers in their order: for each bit of moduli; then for each product
 // xy those for the correlations x, which are y, and those for y, which are x.
-func (r *run) choices() []uint64 {
+func (r *run) choices() words {
 	list := make([]uint64, 0, r.transfers()/64)
 	for p := range r.moduli {
 		list = append(list, r.bits[p]...)

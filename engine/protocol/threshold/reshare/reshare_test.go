@@ -319,7 +319,7 @@ func TestWrongValue(t *testing.T) {
 			w := newWorldOf(t, parts, c.old, c.new)
 			all := w.slots()
 			for _, slot := range all[:len(all)-1] { // the last is a mask
-				out := w.run(cheat(c.culprit, "reshare/secrets", func(v [][]uint64) { w.add(v, slot) }))
+				out := w.run(cheat(c.culprit, "reshare/party", func(p *party) { w.add(p.secrets, slot) }))
 				ends(t, out, c.culprit, CheckValue, c.blames, c.suspects)
 			}
 		}
@@ -330,7 +330,7 @@ func TestWrongValue(t *testing.T) {
 // by a value of its choice.
 func TestWrongValueOfTooFew(t *testing.T) {
 	w := newWorld(t, group(1, 0, Absent, 1), group(1, 2, 3, 4))
-	out := w.run(cheat(1, "reshare/secrets", func(v [][]uint64) { w.add(v, [2]int{}) })).OK(t)
+	out := w.run(cheat(1, "reshare/party", func(p *party) { w.add(p.secrets, [2]int{}) })).OK(t)
 	from, err := share.New(q50, 3)
 	if err != nil {
 		t.Fatal(err)
@@ -391,7 +391,7 @@ func TestErased(t *testing.T) {
 		roundtest.Link(1, 2, "nothing", roundtest.Drop), roundtest.Link(1, 2, nameComplaints, roundtest.Drop),
 	} {
 		var held [][]uint64
-		h := byzantine.On(byzantine.New(), "reshare/secrets", func(v [][]uint64) { held = append(held, v...) })
+		h := byzantine.On(byzantine.New(), "reshare/party", func(p *party) { held = append(held, p.secrets...) })
 		byzantine.On(h, nameShares, func(v [][][]uint64) { held = append(held, slices.Concat(v...)...) })
 		w.run(roundtest.Watch(0, h), option)
 		if len(held) != 4 {

@@ -35,7 +35,7 @@ type party struct {
 	secrets      [][]uint64   // the values that this dealer shares
 	said         [][][]uint64 // announced polynomials, by dealer's place in Old
 	differences  [][][]uint64 // shares of the differences, by place in New
-	complaints   map[int]bool // of this party
+	complaints   []byte       // of this new party, by dealer's place in Old: 1 for a complaint
 }
 
 // Wipe erases the dealt shares and the shared values.
@@ -47,8 +47,8 @@ func (p *party) Wipe() {
 
 // Start begins a run.
 //
-// Hooks for tests: reshare/secrets receives the values that a dealer shares ([][]uint64, by prime),
-// and reshare/shares its shares, by new party ([][][]uint64). reshare/polynomial,
+// Hooks for tests: reshare/party receives each *party, with the values that a dealer shares as
+// secrets, and reshare/shares its shares, by new party ([][][]uint64). reshare/polynomial,
 // reshare/difference and reshare/complaints receive the next broadcast ([][]uint64, and []byte).
 func Start(c Config) (transition, error) {
 	if err := c.check(); err != nil {
@@ -61,9 +61,13 @@ func Start(c Config) (transition, error) {
 	p := &party{
 		Config: &c, plan: plan, dealer: c.Old.index(c.Session.Self), heir: c.New.index(c.Session.Self),
 		got: make([][][]uint64, len(c.Old.Parties)), said: make([][][]uint64, len(c.Old.Parties)),
-		differences: make([][][]uint64, len(c.New.Parties)), complaints: map[int]bool{},
+		differences: make([][][]uint64, len(c.New.Parties)),
 	}
-	c.Session.Secrets.Own(p, c.Source)
+	c.Session.Secrets.Own(c.Source)
+	if p.dealer >= 0 {
+		p.collect()
+	}
+	round.Own(c.Session, "reshare/party", p)
 	var send []round.Message
 	if p.dealer >= 0 {
 		send = p.deal()
@@ -71,8 +75,8 @@ func Start(c Config) (transition, error) {
 	return round.Next(round.Round[Result](dealt{p}), send...), nil
 }
 
-// deal shares this dealer's share and mask, and sends each new party its shares.
-func (p *party) deal() (send []round.Message) {
+// collect takes the values that this dealer shares: its share and a random mask.
+func (p *party) collect() {
 	p.secrets = rows(p.widths())
 	stream := p.Source.Stream("mask")
 	for k, f := range p.fields {
@@ -83,11 +87,14 @@ func (p *party) deal() (send []round.Message) {
 		sample.Uniform(to, f.from.Q, stream)
 	}
 	stream.Wipe()
-	round.Expose(p.Session, "reshare/secrets", p.secrets)
+}
+
+// deal shares this dealer's values, and sends each new party its shares.
+func (p *party) deal() (send []round.Message) {
 	for range p.new.Parties {
 		p.dealt = append(p.dealt, rows(p.widths()))
 	}
-	stream = p.Source.Stream("shares")
+	stream := p.Source.Stream("shares")
 	for k, f := range p.fields {
 		shares := make([][]uint64, len(p.dealt))
 		for j, v := range p.dealt {
@@ -96,13 +103,13 @@ func (p *party) deal() (send []round.Message) {
 		f.to.Share(shares, p.secrets[k], p.new.Threshold, stream)
 	}
 	stream.Wipe()
-	round.Expose(p.Session, nameShares, p.dealt)
 	for j, to := range p.new.Parties {
 		if to == p.Session.Self {
 			p.got[p.dealer] = p.dealt[j]
 			continue
 		}
-		send = append(send, round.Message{To: to, Name: nameShares, Body: round.Bytes(p.pack(p.dealt[j]))})
+		body := round.Encoded(p.dealt, func(dealt [][][]uint64) []byte { return p.pack(dealt[j]) })
+		send = append(send, round.Message{To: to, Name: nameShares, Body: body})
 	}
 	return send
 }
@@ -180,9 +187,8 @@ func (p *party) announce(_ context.Context, coin round.Digest) (transition, erro
 				said[k][1+i] = p.sum(k, p.dealt[j], weights)
 			}
 		}
-		round.Expose(p.Session, namePolynomial, said)
 		p.said[p.dealer] = said
-		send = append(send, round.Broadcast(namePolynomial, p.pack(said)))
+		send = append(send, round.Message{To: round.All, Name: namePolynomial, Body: round.Encoded(said, p.pack)})
 	}
 	sums := make([][]uint64, len(p.old.Parties)) // of this new party's shares, with the masks, by prime
 	if p.heir >= 0 {
@@ -193,9 +199,8 @@ func (p *party) announce(_ context.Context, coin round.Digest) (transition, erro
 		}
 		if len(p.others()) > 0 {
 			own := p.difference(weights)
-			round.Expose(p.Session, nameDifference, own)
 			p.differences[p.heir] = own
-			send = append(send, round.Broadcast(nameDifference, p.pack(own)))
+			send = append(send, round.Message{To: round.All, Name: nameDifference, Body: round.Encoded(own, p.pack)})
 		}
 	}
 	return round.Next(round.Round[Result](announced{p, sums}), send...), nil
@@ -269,21 +274,17 @@ func (r announced) Step(_ context.Context, in round.Inbox) (transition, error) {
 	if r.heir < 0 {
 		return round.Next(round.Round[Result](complained{r.party})), nil
 	}
-	complaints := make([]byte, len(r.old.Parties))
+	r.complaints = make([]byte, len(r.old.Parties))
 	for _, i := range r.dealers {
 		//lodge:check reshare/degree/primes [swap=r.sums[i]=>r.sums[i][:min(1, len(r.sums[i]))]]
 		//  [run=TestWrongDegree] new shares are verified modulo the first prime only
 		for k, sum := range r.sums[i] {
 			if r.old.Parties[i] != r.Session.Self && r.valueAt(k, r.said[i][k]) != sum {
-				complaints[i] = 1
+				r.complaints[i] = 1
 			}
 		}
 	}
-	round.Expose(r.Session, nameComplaints, complaints)
-	for i, c := range complaints {
-		r.complaints[i] = c == 1
-	}
-	return round.Next(round.Round[Result](complained{r.party}), round.Broadcast(nameComplaints, complaints)), nil
+	return round.Next(round.Round[Result](complained{r.party}), round.Broadcast(nameComplaints, r.complaints)), nil
 }
 
 // valueAt returns the value, at this new party's point, of the polynomial in field k with the given
@@ -370,7 +371,7 @@ func (r complained) Step(_ context.Context, in round.Inbox) (transition, error) 
 func (r complained) judgeDegree(against [][]round.Party) error {
 	self := r.Session.Self
 	for i, list := range against {
-		if r.complaints[i] || len(list) > r.new.Threshold && r.old.Parties[i] != self {
+		if r.complaints != nil && r.complaints[i] == 1 || len(list) > r.new.Threshold && r.old.Parties[i] != self {
 			return &round.Blame{
 				Party: r.old.Parties[i], Check: CheckDegree,
 				Reason: "dealt shares that do not lie on the polynomial that it announced",

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"bytes"
@@ -19,31 +19,31 @@ import (
 func writeBlob(t testing.TB, s store.Store, name string, content []byte) {
 	t.Helper()
 	w, err := s.Create(name)
-	check(t, err)
+	noError(t, err)
 	_, err = w.Write(content)
-	check(t, err)
-	check(t, w.Commit())
+	noError(t, err)
+	noError(t, w.Commit())
 }
 
 func readBlob(t testing.TB, s store.Store, name string) []byte {
 	t.Helper()
 	b, err := s.Open(name)
-	check(t, err)
+	noError(t, err)
 	size, err := b.Size()
-	check(t, err)
+	noError(t, err)
 	content, err := io.ReadAll(io.NewSectionReader(b, 0, size))
-	check(t, err)
+	noError(t, err)
 	if int64(len(content)) != size {
 		t.Fatalf("%s: %d bytes of %d", name, len(content), size)
 	}
-	check(t, b.Close())
+	noError(t, b.Close())
 	return content
 }
 
 func wantBlobs(t testing.TB, s store.Store, names ...string) {
 	t.Helper()
 	got, err := s.Blobs()
-	check(t, err)
+	noError(t, err)
 	if !slices.Equal(got, names) {
 		t.Fatalf("blobs %q, want %q", got, names)
 	}
@@ -61,9 +61,9 @@ func randomBytes(seed uint64, n int) []byte {
 }
 
 // blobs writes in pieces of odd lengths, around the lengths of chunks.
-func blobs(t *testing.T, k Kind) {
-	address := k.Fresh(t)
-	s := k.open(t, address)
+func blobs(t *testing.T, k kind) {
+	address := k(t)
+	s := opened(t, address)
 	lengths := []int{0, 1, 4095, 64<<10 - 1, 64 << 10, 64<<10 + 1, 1 << 20, 3<<20 + 17}
 	var names []string
 	for i, n := range lengths {
@@ -71,7 +71,7 @@ func blobs(t *testing.T, k Kind) {
 		names = append(names, name)
 		content := randomBytes(uint64(i), n)
 		w, err := s.Create(name)
-		check(t, err)
+		noError(t, err)
 		for rest := content; len(rest) > 0; {
 			m := min(len(rest), 1+rand.IntN(100_000))
 			got, err := w.Write(rest[:m])
@@ -84,7 +84,7 @@ func blobs(t *testing.T, k Kind) {
 			t.Fatalf("%s is seen before Commit: %v", name, err)
 		}
 		wantBlobs(t, s, names[:i]...)
-		check(t, w.Commit())
+		noError(t, w.Commit())
 		w.Abort() // does nothing
 		if !bytes.Equal(readBlob(t, s, name), content) {
 			t.Fatalf("%s reads back otherwise", name)
@@ -93,20 +93,20 @@ func blobs(t *testing.T, k Kind) {
 	}
 	wantBlobs(t, s, names...)
 	w, err := s.Create(names[0])
-	check(t, err)
-	refused(t, w.Commit(), store.ErrExists)
+	noError(t, err)
+	wantError(t, w.Commit(), store.ErrExists)
 	w, err = s.Create("aborted")
-	check(t, err)
+	noError(t, err)
 	_, err = w.Write(randomBytes(99, 3<<20))
-	check(t, err)
+	noError(t, err)
 	w.Abort()
 	if w.Commit() == nil {
 		t.Fatal("an aborted blob was committed")
 	}
 	_, err = s.Open("absent")
-	refused(t, err, store.ErrNotFound)
-	check(t, s.Close())
-	s = k.open(t, address)
+	wantError(t, err, store.ErrNotFound)
+	noError(t, s.Close())
+	s = opened(t, address)
 	wantBlobs(t, s, names...)
 	for i, n := range lengths {
 		if !bytes.Equal(readBlob(t, s, names[i]), randomBytes(uint64(i), n)) {
@@ -119,7 +119,7 @@ func blobs(t *testing.T, k Kind) {
 func edges(t *testing.T, s store.Store, name string, content []byte) {
 	t.Helper()
 	b, err := s.Open(name)
-	check(t, err)
+	noError(t, err)
 	size := len(content)
 	for _, off := range []int{0, 1, 64<<10 - 1, 64 << 10, 128<<10 - 5, size - 1, size, size + 1, size + 1<<20} {
 		for _, n := range []int{0, 1, 7, 64 << 10, 64<<10 + 16} {
@@ -137,16 +137,16 @@ func edges(t *testing.T, s store.Store, name string, content []byte) {
 	if _, err := b.ReadAt(make([]byte, 1), -1); err == nil {
 		t.Fatal("read before the beginning")
 	}
-	check(t, b.Close())
+	noError(t, b.Close())
 }
 
-func blobWriteAt(t *testing.T, k Kind) {
-	address := k.Fresh(t)
-	s := k.open(t, address)
+func blobWriteAt(t *testing.T, k kind) {
+	address := k(t)
+	s := opened(t, address)
 	content := randomBytes(1, 200_000)
 	writeBlob(t, s, "b", content)
 	b, err := s.Open("b")
-	check(t, err)
+	noError(t, err)
 	rng := rand.New(rand.NewPCG(3, 4))
 	for i := range 25 {
 		off := rng.IntN(len(content) + 1)
@@ -162,25 +162,25 @@ func blobWriteAt(t *testing.T, k Kind) {
 	}
 	for _, off := range []int64{-1, int64(len(content)) + 1} {
 		_, err = b.WriteAt([]byte("x"), off)
-		refused(t, err, store.ErrInvalid)
+		wantError(t, err, store.ErrInvalid)
 	}
 	if size, err := b.Size(); err != nil || size != int64(len(content)) {
 		t.Fatalf("size %d, want %d: %v", size, len(content), err)
 	}
-	check(t, b.Close())
-	check(t, s.Close())
-	if !bytes.Equal(readBlob(t, k.open(t, address), "b"), content) {
+	noError(t, b.Close())
+	noError(t, s.Close())
+	if !bytes.Equal(readBlob(t, opened(t, address), "b"), content) {
 		t.Fatal("the writes read back otherwise")
 	}
 }
 
 // blobConcurrent: readers of two pages see them while writers change others.
-func blobConcurrent(t *testing.T, k Kind) {
+func blobConcurrent(t *testing.T, k kind) {
 	s := k.fresh(t)
 	const page = 10_000
 	writeBlob(t, s, "b", bytes.Repeat([]byte{1}, 16*page))
 	b, err := s.Open("b")
-	check(t, err)
+	noError(t, err)
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
@@ -210,56 +210,56 @@ func blobConcurrent(t *testing.T, k Kind) {
 			t.Errorf("page %d is not of %d", i, wanted)
 		}
 	}
-	check(t, b.Close())
+	noError(t, b.Close())
 }
 
-func blobErased(t *testing.T, k Kind) {
-	address := k.Fresh(t)
-	s := k.open(t, address)
+func blobErased(t *testing.T, k kind) {
+	address := k(t)
+	s := opened(t, address)
 	for _, size := range []int{0, 100, 1 << 20} {
 		writeBlob(t, s, "b", randomBytes(1, size))
 		b, err := s.Open("b")
-		check(t, err)
-		check(t, s.Erase("b"))
-		check(t, s.Erase("b"))
+		noError(t, err)
+		noError(t, s.Erase("b"))
+		noError(t, s.Erase("b"))
 		_, err = s.Open("b")
-		refused(t, err, store.ErrNotFound)
+		wantError(t, err, store.ErrNotFound)
 		_, err = b.ReadAt(make([]byte, 10), 0)
-		refused(t, err, store.ErrNotFound)
+		wantError(t, err, store.ErrNotFound)
 		_, err = b.WriteAt([]byte("x"), 0)
-		refused(t, err, store.ErrNotFound)
+		wantError(t, err, store.ErrNotFound)
 		_, err = b.Size()
-		refused(t, err, store.ErrNotFound)
+		wantError(t, err, store.ErrNotFound)
 		wantBlobs(t, s)
 		writeBlob(t, s, "b", []byte("another")) // the name is free, and the old handle does not see it
 		_, err = b.ReadAt(make([]byte, 1), 0)
-		refused(t, err, store.ErrNotFound)
+		wantError(t, err, store.ErrNotFound)
 		if got := readBlob(t, s, "b"); string(got) != "another" {
 			t.Fatalf("the new blob reads %q", got)
 		}
-		check(t, b.Close())
-		check(t, s.Erase("b"))
+		noError(t, b.Close())
+		noError(t, s.Erase("b"))
 	}
-	check(t, s.Erase("never"))
-	check(t, s.Close())
-	wantBlobs(t, k.open(t, address))
+	noError(t, s.Erase("never"))
+	noError(t, s.Close())
+	wantBlobs(t, opened(t, address))
 }
 
-func blobUnfinished(t *testing.T, k Kind) {
-	address := k.Fresh(t)
-	s := k.open(t, address)
-	put(t, s, "a", "1")
+func blobUnfinished(t *testing.T, k kind) {
+	address := k(t)
+	s := opened(t, address)
+	putAll(t, s, "a", "1")
 	writeBlob(t, s, "kept", []byte("v"))
 	w, err := s.Create("unfinished")
-	check(t, err)
+	noError(t, err)
 	_, err = w.Write(randomBytes(1, 5<<20))
-	check(t, err)
-	check(t, s.Close())
-	s = k.open(t, address)
+	noError(t, err)
+	noError(t, s.Close())
+	s = opened(t, address)
 	wantBlobs(t, s, "kept")
 	_, err = s.Open("unfinished")
-	refused(t, err, store.ErrNotFound)
-	refused(t, w.Commit(), store.ErrClosed)
+	wantError(t, err, store.ErrNotFound)
+	wantError(t, w.Commit(), store.ErrClosed)
 	wantBlobs(t, s, "kept")
 }
 
@@ -267,33 +267,33 @@ func blobUnfinished(t *testing.T, k Kind) {
 const streamed = 100 << 20
 
 // blobStream writes and reads it while the heap stays below 32 MiB more than it was.
-func blobStream(t *testing.T, k Kind) {
+func blobStream(t *testing.T, k kind) {
 	s := k.fresh(t)
 	before, peak := heap(), uint64(0)
 	w, err := s.Create("large")
-	check(t, err)
+	noError(t, err)
 	piece, rng, sum := make([]byte, 1<<20), random(5), sha256.New()
 	for i := range streamed / len(piece) {
 		_, _ = rng.Read(piece) // never fails
 		sum.Write(piece)
 		_, err := w.Write(piece)
-		check(t, err)
+		noError(t, err)
 		if i%10 == 0 {
 			peak = max(peak, heap())
 		}
 	}
-	check(t, w.Commit())
+	noError(t, w.Commit())
 	b, err := s.Open("large")
-	check(t, err)
+	noError(t, err)
 	got := readAll(t, b, len(piece), func() { peak = max(peak, heap()) })
 	if !bytes.Equal(got.Sum(nil), sum.Sum(nil)) {
 		t.Error("the blob reads back otherwise")
 	}
-	check(t, b.Close())
+	noError(t, b.Close())
 	if peak > before+32<<20 {
 		t.Errorf("the heap grew from %d to %d MiB", before>>20, peak>>20)
 	}
-	check(t, s.Erase("large"))
+	noError(t, s.Erase("large"))
 }
 
 func readAll(t testing.TB, b store.Blob, step int, each func()) hash.Hash {
@@ -304,7 +304,7 @@ func readAll(t testing.TB, b store.Blob, step int, each func()) hash.Hash {
 		if err == io.EOF {
 			return sum
 		}
-		check(t, err)
+		noError(t, err)
 		if off%(10<<20) == 0 {
 			each()
 		}

@@ -1,7 +1,8 @@
-// Package seeds starts a dealing. Every dealer sends each other party the seed of the shares that
-// both expand, and the digest of the shares that it will send, which binds it to them before the
-// coin of their check is tossed.
-package seeds
+// Package dealing starts a run in which all parties deal sharings. Every dealer sends each other
+// party the seed of the shares that both expand, and the digest of the shares that it will send,
+// which binds it to them before the coin of their check is tossed. No party needs to store shares
+// until then.
+package dealing
 
 import (
 	"context"
@@ -12,15 +13,15 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Own holds the seeds of one dealer, by party.
-type Own struct {
+// Seeds holds the seeds of one dealer, by party.
+type Seeds struct {
 	Sources []*sample.Source // nil for the dealer itself
 	bytes   [][]byte
 }
 
 // Draw samples a dealer's seeds from its randomness.
-func Draw(random *sample.Source, parties, self int) (*Own, error) {
-	o := &Own{make([]*sample.Source, parties), make([][]byte, parties)}
+func Draw(random *sample.Source, parties, self int) (*Seeds, error) {
+	o := &Seeds{make([]*sample.Source, parties), make([][]byte, parties)}
 	for i := range parties {
 		if i == self {
 			continue
@@ -35,7 +36,7 @@ func Draw(random *sample.Source, parties, self int) (*Own, error) {
 }
 
 // Wipe erases the seeds.
-func (o *Own) Wipe() { wipe(o.Sources) }
+func (o *Seeds) Wipe() { wipe(o.Sources) }
 
 // Given holds the seeds that a party received from the dealers, and the digests that bind them.
 type Given struct {
@@ -63,14 +64,17 @@ func wipe(sources []*sample.Source) {
 type Deal struct {
 	Session round.Session
 	Name    string // of the messages
-	Own     *Own
+	Own     *Seeds
 	Sums    []round.Digest            // digests of the shares that this dealer will send, by party
 	Sends   func(dealer, to int) bool // reports whether the dealer will send shares to the party
 	Given   *Given                    // receives the others' seeds
+	Toss    string                    // name of the step of the coin toss
+	Coin    io.Reader                 // this party's randomness for it
 }
 
-// Send sends the seeds, and continues with next when this party has received all others' seeds.
-func Send[R any](d Deal, next func(context.Context) (round.Transition[R], error)) round.Transition[R] {
+// Bind sends the seeds. When this party has received all others' seeds, it tosses the coin of the
+// check, because all dealers are bound then, and continues with next.
+func Bind[R any](d Deal, next func(context.Context, round.Digest) (round.Transition[R], error)) round.Transition[R] {
 	self := int(d.Session.Self)
 	var send []round.Message
 	for to, seed := range d.Own.bytes {
@@ -93,7 +97,7 @@ func (d *Deal) size(dealer, to int) int {
 // seeded is the round in which the seeds arrive.
 type seeded[R any] struct {
 	Deal
-	next func(context.Context) (round.Transition[R], error)
+	next func(context.Context, round.Digest) (round.Transition[R], error)
 }
 
 func (r *seeded[R]) Wants() []round.Want {
@@ -104,7 +108,7 @@ func (r *seeded[R]) Wants() []round.Want {
 	return wants
 }
 
-func (r *seeded[R]) Step(ctx context.Context, in round.Inbox) (round.Transition[R], error) {
+func (r *seeded[R]) Step(_ context.Context, in round.Inbox) (round.Transition[R], error) {
 	for from := range r.Given.Sources {
 		p := round.Party(from)
 		if p == r.Session.Self {
@@ -122,5 +126,9 @@ func (r *seeded[R]) Step(ctx context.Context, in round.Inbox) (round.Transition[
 		copy(r.Given.Bound[from][:], b[sample.SeedSize:])
 		clear(b[:sample.SeedSize])
 	}
-	return r.next(ctx)
+	t, err := round.CoinToss(r.Session, r.Toss, r.Coin)
+	if err != nil {
+		return round.Transition[R]{}, err
+	}
+	return round.Then(t, r.next), nil
 }

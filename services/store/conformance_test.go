@@ -1,6 +1,4 @@
-// Package storetest has the tests that every store must pass, and PostgreSQL
-// servers to run them on.
-package storetest
+package store_test
 
 import (
 	"errors"
@@ -10,19 +8,16 @@ import (
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
-// Kind is an implementation of the store. A test package that runs one calls
-// Main from TestMain.
-type Kind struct {
-	Fresh func(t testing.TB) (address string) // a place for a store that nothing is in
-	Open  func(address string) (store.Store, error)
-}
+// kind returns an address for an empty store of one implementation.
+type kind func(t testing.TB) (address string)
 
-// Run runs all tests: first the test that measures memory, then the others concurrently.
-func Run(t *testing.T, k Kind) {
+// conform runs the tests that every store must pass: first the test that measures memory, then the
+// others concurrently.
+func conform(t *testing.T, k kind) {
 	t.Run("BlobStream", func(t *testing.T) { blobStream(t, k) })
 	for _, c := range []struct {
 		name string
-		run  func(*testing.T, Kind)
+		run  func(*testing.T, kind)
 	}{
 		{"Atomic", atomicity}, {"Order", order}, {"OwnWrites", ownWrites}, {"GetAll", getAll}, {"Scans", scansAgainstOracle},
 		{"Snapshot", snapshot}, {"ReadOnly", readOnly}, {"Limits", limits}, {"Values", values},
@@ -38,10 +33,10 @@ func Run(t *testing.T, k Kind) {
 	}
 }
 
-// open opens the store until the test ends.
-func (k Kind) open(t testing.TB, address string) store.Store {
+// opened opens the store until the test ends.
+func opened(t testing.TB, address string) store.Store {
 	t.Helper()
-	s, err := k.Open(address)
+	s, err := open(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,29 +54,29 @@ func (k Kind) open(t testing.TB, address string) store.Store {
 	return s
 }
 
-func (k Kind) fresh(t testing.TB) store.Store {
+func (k kind) fresh(t testing.TB) store.Store {
 	t.Helper()
-	return k.open(t, k.Fresh(t))
+	return opened(t, k(t))
 }
 
-func check(t testing.TB, err error) {
+func noError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// refused: the error is the one wanted.
-func refused(t testing.TB, got, want error) {
+// wantError requires an error.
+func wantError(t testing.TB, got, want error) {
 	t.Helper()
 	if !errors.Is(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
 }
 
-func put(t testing.TB, s store.Store, pairs ...string) {
+func putAll(t testing.TB, s store.Store, pairs ...string) {
 	t.Helper()
-	check(t, s.Update(func(tx store.Tx) error {
+	noError(t, s.Update(func(tx store.Tx) error {
 		for i := 0; i < len(pairs); i += 2 {
 			if err := tx.Put(pairs[i], []byte(pairs[i+1])); err != nil {
 				return err
@@ -91,7 +86,7 @@ func put(t testing.TB, s store.Store, pairs ...string) {
 	}))
 }
 
-// dump is all records with a prefix as "key=value" in the order of the scan.
+// dump returns all records with a prefix as "key=value" in the order of the scan.
 func dump(tx store.Tx, prefix string) ([]string, error) {
 	var all []string
 	err := tx.Scan(prefix, func(key string, value []byte) error {
@@ -104,11 +99,36 @@ func dump(tx store.Tx, prefix string) ([]string, error) {
 func want(t testing.TB, s store.Store, prefix string, records ...string) {
 	t.Helper()
 	var got []string
-	check(t, s.View(func(tx store.Tx) (err error) {
+	noError(t, s.View(func(tx store.Tx) (err error) {
 		got, err = dump(tx, prefix)
 		return err
 	}))
 	if fmt.Sprint(got) != fmt.Sprint(records) {
 		t.Fatalf("under %q: %q, want %q", prefix, got, records)
 	}
+}
+
+func closed(t *testing.T, k kind) {
+	s := k.fresh(t)
+	writeBlob(t, s, "kept", []byte("v"))
+	w, err := s.Create("late")
+	noError(t, err)
+	b, err := s.Open("kept")
+	noError(t, err)
+	noError(t, s.Close())
+	nothing := func(store.Tx) error { t.Error("ran after Close"); return nil }
+	_, createErr := s.Create("x")
+	_, openErr := s.Open("kept")
+	_, listErr := s.Blobs()
+	_, readErr := b.ReadAt(make([]byte, 1), 0)
+	_, writeErr := b.WriteAt(make([]byte, 1), 0)
+	for i, err := range []error{
+		s.View(nothing), s.Update(nothing), createErr, openErr, listErr, readErr, writeErr, s.Erase("kept"),
+		s.Healthy(), w.Commit(),
+	} {
+		if !errors.Is(err, store.ErrClosed) {
+			t.Errorf("call %d after Close: %v", i, err)
+		}
+	}
+	noError(t, b.Close())
 }

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"bytes"
@@ -17,36 +17,36 @@ import (
 
 var errOwn = errors.New("the function's own error")
 
-func atomicity(t *testing.T, k Kind) {
+func atomicity(t *testing.T, k kind) {
 	s := k.fresh(t)
-	put(t, s, "a", "1", "b", "2")
+	putAll(t, s, "a", "1", "b", "2")
 	err := s.Update(func(tx store.Tx) error {
-		check(t, tx.Put("a", []byte("changed")))
-		check(t, tx.Put("c", []byte("new")))
-		check(t, tx.Delete("b"))
+		noError(t, tx.Put("a", []byte("changed")))
+		noError(t, tx.Put("c", []byte("new")))
+		noError(t, tx.Delete("b"))
 		return errOwn
 	})
 	if err != errOwn {
 		t.Fatalf("got %v, want the function's error as it is", err)
 	}
 	want(t, s, "", "a=1", "b=2")
-	check(t, s.Update(func(tx store.Tx) error {
-		check(t, tx.Delete("absent"))
-		check(t, tx.Delete("b"))
+	noError(t, s.Update(func(tx store.Tx) error {
+		noError(t, tx.Delete("absent"))
+		noError(t, tx.Delete("b"))
 		return tx.Put("c", []byte("3"))
 	}))
 	want(t, s, "", "a=1", "c=3")
 }
 
-func order(t *testing.T, k Kind) {
+func order(t *testing.T, k kind) {
 	s := k.fresh(t)
 	// In the order of bytes: upper case first, and not by any language's rules.
 	keys := []string{
 		"A", "B", "a", "a!", "a-b", "a/b", "a/ä", "aa", "b", "p/1", "p/10", "p/2", "q", "z", "é", "日本", "\U0001f511",
 	}
-	check(t, s.Update(func(tx store.Tx) error {
+	noError(t, s.Update(func(tx store.Tx) error {
 		for _, i := range rand.Perm(len(keys)) {
-			check(t, tx.Put(keys[i], []byte("v")))
+			noError(t, tx.Put(keys[i], []byte("v")))
 		}
 		return nil
 	}))
@@ -63,7 +63,7 @@ func order(t *testing.T, k Kind) {
 	want(t, s, "\U0001f511", "\U0001f511=v")
 	want(t, s, "none")
 	var got []string
-	check(t, s.View(func(tx store.Tx) error {
+	noError(t, s.View(func(tx store.Tx) error {
 		got = nil
 		return tx.ScanAfter("a", "a-b", func(key string, _ []byte) (bool, error) {
 			got = append(got, key)
@@ -79,14 +79,14 @@ func order(t *testing.T, k Kind) {
 	}
 }
 
-func ownWrites(t *testing.T, k Kind) {
+func ownWrites(t *testing.T, k kind) {
 	s := k.fresh(t)
-	put(t, s, "k/a", "1", "k/c", "3", "k/e", "5")
-	check(t, s.Update(func(tx store.Tx) error {
-		check(t, tx.Put("k/b", []byte("2")))
-		check(t, tx.Put("k/c", []byte("changed")))
-		check(t, tx.Delete("k/e"))
-		check(t, tx.Put("k/f", []byte("6")))
+	putAll(t, s, "k/a", "1", "k/c", "3", "k/e", "5")
+	noError(t, s.Update(func(tx store.Tx) error {
+		noError(t, tx.Put("k/b", []byte("2")))
+		noError(t, tx.Put("k/c", []byte("changed")))
+		noError(t, tx.Delete("k/e"))
+		noError(t, tx.Put("k/f", []byte("6")))
 		if v, err := tx.Get("k/c"); err != nil || string(v) != "changed" {
 			t.Errorf("own write: %q, %v", v, err)
 		}
@@ -115,14 +115,14 @@ func ownWrites(t *testing.T, k Kind) {
 }
 
 // getAll returns the values of many keys in their order, including writes of the transaction.
-func getAll(t *testing.T, k Kind) {
+func getAll(t *testing.T, k kind) {
 	s := k.fresh(t)
 	const many = 12_000
 	name := func(i int) string { return fmt.Sprintf("k/%05d", i) }
-	check(t, s.Update(func(tx store.Tx) error {
+	noError(t, s.Update(func(tx store.Tx) error {
 		for i := range many {
 			if i%3 == 0 {
-				check(t, tx.Put(name(i), fmt.Append(nil, i)))
+				noError(t, tx.Put(name(i), fmt.Append(nil, i)))
 			}
 		}
 		return tx.Put("empty", nil)
@@ -148,18 +148,18 @@ func getAll(t *testing.T, k Kind) {
 			t.Fatalf("%q", values[len(values)-2])
 		}
 	}
-	check(t, s.View(func(tx store.Tx) error { look(tx, false); return nil }))
+	noError(t, s.View(func(tx store.Tx) error { look(tx, false); return nil }))
 	err := s.Update(func(tx store.Tx) error {
 		look(tx, false)
-		check(t, tx.Put(name(3), []byte("changed")))
-		check(t, tx.Delete(name(6)))
+		noError(t, tx.Put(name(3), []byte("changed")))
+		noError(t, tx.Delete(name(6)))
 		look(tx, true)
 		return errOwn
 	})
 	if !errors.Is(err, errOwn) {
 		t.Fatal(err)
 	}
-	check(t, s.View(func(tx store.Tx) error {
+	noError(t, s.View(func(tx store.Tx) error {
 		look(tx, false)
 		if none, err := tx.GetAll(nil); err != nil || len(none) != 0 {
 			t.Errorf("%v, %v", none, err)
@@ -172,7 +172,7 @@ func getAll(t *testing.T, k Kind) {
 }
 
 // scansAgainstOracle compares transactions of random writes and scans with a map.
-func scansAgainstOracle(t *testing.T, k Kind) {
+func scansAgainstOracle(t *testing.T, k kind) {
 	s := k.fresh(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	key := func() string {
@@ -195,10 +195,10 @@ func scansAgainstOracle(t *testing.T, k Kind) {
 				case 0, 1:
 					v := fmt.Sprint(i, ".", j)
 					trial[key] = v
-					check(t, tx.Put(key, []byte(v)))
+					noError(t, tx.Put(key, []byte(v)))
 				case 2:
 					delete(trial, key)
-					check(t, tx.Delete(key))
+					noError(t, tx.Delete(key))
 				default:
 					compareScan(t, tx, trial, key[:rng.IntN(len(key))], key)
 				}
@@ -209,12 +209,12 @@ func scansAgainstOracle(t *testing.T, k Kind) {
 			return nil
 		})
 		if fails {
-			refused(t, err, errOwn)
+			wantError(t, err, errOwn)
 			continue
 		}
-		check(t, err)
+		noError(t, err)
 		oracle = trial
-		check(t, s.View(func(tx store.Tx) error {
+		noError(t, s.View(func(tx store.Tx) error {
 			compareScan(t, tx, oracle, "", "")
 			compareScan(t, tx, oracle, key(), key())
 			return nil
@@ -225,7 +225,7 @@ func scansAgainstOracle(t *testing.T, k Kind) {
 func compareScan(t *testing.T, tx store.Tx, oracle map[string]string, prefix, after string) {
 	t.Helper()
 	var got, wanted []string
-	check(t, tx.ScanAfter(prefix, after, func(key string, value []byte) (bool, error) {
+	noError(t, tx.ScanAfter(prefix, after, func(key string, value []byte) (bool, error) {
 		got = append(got, key+"="+string(value))
 		return true, nil
 	}))
@@ -242,15 +242,15 @@ func compareScan(t *testing.T, tx store.Tx, oracle map[string]string, prefix, af
 	}
 }
 
-func snapshot(t *testing.T, k Kind) {
+func snapshot(t *testing.T, k kind) {
 	s := k.fresh(t)
-	put(t, s, "a", "1", "b", "1")
-	check(t, s.View(func(tx store.Tx) error {
+	putAll(t, s, "a", "1", "b", "1")
+	noError(t, s.View(func(tx store.Tx) error {
 		first, err := tx.Get("a")
-		check(t, err)
-		put(t, s, "a", "2", "b", "2", "c", "2")
+		noError(t, err)
+		putAll(t, s, "a", "2", "b", "2", "c", "2")
 		second, err := tx.Get("b")
-		check(t, err)
+		noError(t, err)
 		if string(first) != "1" || string(second) != "1" {
 			t.Errorf("a view saw a=%s, and b=%s after an update", first, second)
 		}
@@ -263,64 +263,64 @@ func snapshot(t *testing.T, k Kind) {
 	want(t, s, "", "a=2", "b=2", "c=2")
 }
 
-func readOnly(t *testing.T, k Kind) {
+func readOnly(t *testing.T, k kind) {
 	s := k.fresh(t)
-	put(t, s, "a", "1")
+	putAll(t, s, "a", "1")
 	var kept store.Tx
-	check(t, s.View(func(tx store.Tx) error {
+	noError(t, s.View(func(tx store.Tx) error {
 		kept = tx
-		refused(t, tx.Put("a", nil), store.ErrReadOnly)
-		refused(t, tx.Delete("a"), store.ErrReadOnly)
+		wantError(t, tx.Put("a", nil), store.ErrReadOnly)
+		wantError(t, tx.Delete("a"), store.ErrReadOnly)
 		return nil
 	}))
 	_, err := kept.Get("a")
-	refused(t, err, store.ErrEnded)
-	check(t, s.Update(func(tx store.Tx) error { kept = tx; return nil }))
-	refused(t, kept.Put("a", nil), store.ErrEnded)
-	refused(t, kept.Scan("", func(string, []byte) error { return nil }), store.ErrEnded)
+	wantError(t, err, store.ErrEnded)
+	noError(t, s.Update(func(tx store.Tx) error { kept = tx; return nil }))
+	wantError(t, kept.Put("a", nil), store.ErrEnded)
+	wantError(t, kept.Scan("", func(string, []byte) error { return nil }), store.ErrEnded)
 	if err := s.View(func(store.Tx) error { return errOwn }); err != errOwn {
 		t.Fatalf("a view's error: %v", err)
 	}
 	want(t, s, "", "a=1")
 }
 
-func limits(t *testing.T, k Kind) {
+func limits(t *testing.T, k kind) {
 	s := k.fresh(t)
 	longest := strings.Repeat("é", store.MaxKey/2)
-	check(t, s.Update(func(tx store.Tx) error {
+	noError(t, s.Update(func(tx store.Tx) error {
 		for _, key := range []string{"", longest + "x", "zero\x00byte", "not \xff text"} {
 			_, err := tx.Get(key)
 			for _, err := range []error{err, tx.Put(key, nil), tx.Delete(key)} {
-				refused(t, err, store.ErrInvalid)
+				wantError(t, err, store.ErrInvalid)
 			}
 			if key != "" {
-				refused(t, tx.Scan(key, func(string, []byte) error { return nil }), store.ErrInvalid)
+				wantError(t, tx.Scan(key, func(string, []byte) error { return nil }), store.ErrInvalid)
 			}
 		}
-		refused(t, tx.Put("large", make([]byte, store.MaxValue+1)), store.ErrInvalid)
+		wantError(t, tx.Put("large", make([]byte, store.MaxValue+1)), store.ErrInvalid)
 		return tx.Put(longest, []byte("v"))
 	}))
 	want(t, s, longest, longest+"=v")
 	long := strings.Repeat("x", store.MaxName+1)
 	for _, name := range []string{"", ".", "..", ".hidden", "tmp-1", "a/b", "a b", "é", long} {
 		_, err := s.Create(name)
-		refused(t, err, store.ErrInvalid)
+		wantError(t, err, store.ErrInvalid)
 		_, err = s.Open(name)
-		refused(t, err, store.ErrInvalid)
-		refused(t, s.Erase(name), store.ErrInvalid)
+		wantError(t, err, store.ErrInvalid)
+		wantError(t, s.Erase(name), store.ErrInvalid)
 	}
 }
 
-func values(t *testing.T, k Kind) {
+func values(t *testing.T, k kind) {
 	s := k.fresh(t)
 	held := []byte("before")
 	large := bytes.Repeat([]byte("0123456789abcdef"), store.MaxValue/16)
-	check(t, s.Update(func(tx store.Tx) error {
+	noError(t, s.Update(func(tx store.Tx) error {
 		copy(held, "before")
-		check(t, tx.Put("held", held))
+		noError(t, tx.Put("held", held))
 		copy(held, "after!")
-		check(t, tx.Put("empty", nil))
-		check(t, tx.Put("bytes", []byte{0, 255, 1, '\\', 'x'}))
+		noError(t, tx.Put("empty", nil))
+		noError(t, tx.Put("bytes", []byte{0, 255, 1, '\\', 'x'}))
 		return tx.Put("large", large)
 	}))
 	inspect := func(tx store.Tx) error {
@@ -338,13 +338,13 @@ func values(t *testing.T, k Kind) {
 		}
 		return nil
 	}
-	check(t, s.View(inspect))
-	check(t, s.Update(inspect))
+	noError(t, s.View(inspect))
+	noError(t, s.Update(inspect))
 }
 
 // concurrent runs updates of which some fail, at every point of their writes. No update is lost,
 // and a failed one leaves no trace.
-func concurrent(t *testing.T, k Kind) {
+func concurrent(t *testing.T, k kind) {
 	s := k.fresh(t)
 	const workers, each = 16, 12
 	var wg sync.WaitGroup
@@ -383,7 +383,7 @@ func concurrent(t *testing.T, k Kind) {
 }
 
 // counter: updates read the writes of earlier updates, also within a group.
-func counter(t *testing.T, k Kind) {
+func counter(t *testing.T, k kind) {
 	s := k.fresh(t)
 	const workers, each = 20, 10
 	add := func(fail bool) error {
@@ -416,7 +416,7 @@ func counter(t *testing.T, k Kind) {
 		})
 	}
 	wg.Wait()
-	check(t, s.View(func(tx store.Tx) error {
+	noError(t, s.View(func(tx store.Tx) error {
 		v, err := tx.Get("n")
 		if err == nil && binary.BigEndian.Uint64(v) != workers*each {
 			t.Errorf("%d of %d increments", binary.BigEndian.Uint64(v), workers*each)
@@ -426,7 +426,7 @@ func counter(t *testing.T, k Kind) {
 }
 
 // panics: a function that panics or ends its goroutine is dropped, and blocks no other.
-func panics(t *testing.T, k Kind) {
+func panics(t *testing.T, k kind) {
 	s := k.fresh(t)
 	var wg sync.WaitGroup
 	for i := range 30 {
@@ -437,7 +437,7 @@ func panics(t *testing.T, k Kind) {
 				}
 			}()
 			err := s.Update(func(tx store.Tx) error {
-				check(t, tx.Put(fmt.Sprintf("%02d", i), nil))
+				noError(t, tx.Put(fmt.Sprintf("%02d", i), nil))
 				switch i % 3 {
 				case 0:
 					panic("own panic")
@@ -455,12 +455,12 @@ func panics(t *testing.T, k Kind) {
 	want(t, s, "", "02=", "05=", "08=", "11=", "14=", "17=", "20=", "23=", "26=", "29=")
 }
 
-func reopen(t *testing.T, k Kind) {
-	address := k.Fresh(t)
+func reopen(t *testing.T, k kind) {
+	address := k(t)
 	var lineage string
 	for i := range 3 {
-		s, err := k.Open(address)
-		check(t, err)
+		s, err := open(address)
+		noError(t, err)
 		if i == 0 {
 			lineage = s.Lineage()
 		} else {
@@ -469,48 +469,23 @@ func reopen(t *testing.T, k Kind) {
 		if s.Lineage() != lineage {
 			t.Errorf("lineage %q became %q", lineage, s.Lineage())
 		}
-		put(t, s, fmt.Sprintf("gen/%d", i), "v")
-		check(t, s.Close())
-		check(t, s.Close())
+		putAll(t, s, fmt.Sprintf("gen/%d", i), "v")
+		noError(t, s.Close())
+		noError(t, s.Close())
 	}
 }
 
-func twoOpeners(t *testing.T, k Kind) {
-	address := k.Fresh(t)
-	s := k.open(t, address)
-	put(t, s, "a", "1")
-	other, err := k.Open(address)
+func twoOpeners(t *testing.T, k kind) {
+	address := k(t)
+	s := opened(t, address)
+	putAll(t, s, "a", "1")
+	other, err := open(address)
 	if err == nil {
-		check(t, other.Close())
+		noError(t, other.Close())
 	}
-	refused(t, err, store.ErrInUse)
-	put(t, s, "b", "2")
-	check(t, s.Close())
-	other = k.open(t, address)
+	wantError(t, err, store.ErrInUse)
+	putAll(t, s, "b", "2")
+	noError(t, s.Close())
+	other = opened(t, address)
 	want(t, other, "", "a=1", "b=2")
-}
-
-func closed(t *testing.T, k Kind) {
-	s := k.fresh(t)
-	writeBlob(t, s, "kept", []byte("v"))
-	w, err := s.Create("late")
-	check(t, err)
-	b, err := s.Open("kept")
-	check(t, err)
-	check(t, s.Close())
-	nothing := func(store.Tx) error { t.Error("ran after Close"); return nil }
-	_, createErr := s.Create("x")
-	_, openErr := s.Open("kept")
-	_, listErr := s.Blobs()
-	_, readErr := b.ReadAt(make([]byte, 1), 0)
-	_, writeErr := b.WriteAt(make([]byte, 1), 0)
-	for i, err := range []error{
-		s.View(nothing), s.Update(nothing), createErr, openErr, listErr, readErr, writeErr, s.Erase("kept"),
-		s.Healthy(), w.Commit(),
-	} {
-		if !errors.Is(err, store.ErrClosed) {
-			t.Errorf("call %d after Close: %v", i, err)
-		}
-	}
-	check(t, b.Close())
 }

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"bufio"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
+	"github.com/lodge-mpc/lodge/services/store/storetest"
 )
 
 const (
@@ -22,23 +23,20 @@ const (
 	fields   = 5 // records of one update
 )
 
-// Main runs a package's tests, or, in a child process of a test, the program that the crash test
-// kills.
-func Main(m *testing.M, open func(address string) (store.Store, error)) {
+// TestMain runs the tests, or, in a child process of a test, the program that the crash test kills.
+func TestMain(m *testing.M) {
 	if address := os.Getenv(childVar); address != "" {
-		if err := child(address, open); err != nil {
+		if err := child(address); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		os.Exit(1)
 	}
-	code := m.Run()
-	stopShared()
-	os.Exit(code)
+	storetest.Main(m)
 }
 
 // child writes records and blobs from several goroutines, and prints acknowledged operations on
 // standard output: "update WORKER N", "blob WORKER N" and "erased WORKER N".
-func child(address string, open func(string) (store.Store, error)) error {
+func child(address string) error {
 	s, err := open(address)
 	if err != nil {
 		return err
@@ -128,19 +126,19 @@ type acknowledged struct {
 }
 
 // crash kills a child again and again, each time at another moment of its writing.
-func crash(t *testing.T, k Kind) {
-	address := k.Fresh(t)
+func crash(t *testing.T, k kind) {
+	address := k(t)
 	said := acknowledged{blobs: map[string]bool{}, erased: map[string]bool{}}
 	for round := range 5 {
 		killChild(t, address, &said)
-		s, err := k.Open(address)
+		s, err := open(address)
 		for deadline := time.Now().Add(5 * time.Second); errors.Is(err, store.ErrInUse) && time.Now().Before(deadline); {
 			time.Sleep(10 * time.Millisecond) // a server takes a moment to see that its client is dead
-			s, err = k.Open(address)
+			s, err = open(address)
 		}
-		check(t, err)
+		noError(t, err)
 		inspectCrash(t, s, &said)
-		check(t, s.Close())
+		noError(t, s.Close())
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
 		}
@@ -162,8 +160,8 @@ func killChild(t *testing.T, address string, said *acknowledged) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
-	check(t, err)
-	check(t, cmd.Start())
+	noError(t, err)
+	noError(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	after := 1 + rand.IntN(50) // lines, and a little
 	for n := 1; lines.Scan(); n++ {
@@ -198,7 +196,7 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 	var now [workers]int
 	for w := range workers {
 		n, err := lastOf(s, w)
-		check(t, err)
+		noError(t, err)
 		if now[w] = n; n < said.update[w] || n > said.update[w]+1 {
 			t.Errorf("worker %d: update %d was acknowledged, the store has %d", w, said.update[w], n)
 		}
@@ -206,7 +204,7 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 		if n == 0 {
 			continue
 		}
-		check(t, s.View(func(tx store.Tx) error {
+		noError(t, s.View(func(tx store.Tx) error {
 			for i := range fields {
 				v, err := tx.Get(field(w, i))
 				if err != nil {
@@ -220,7 +218,7 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 		}))
 	}
 	names, err := s.Blobs()
-	check(t, err)
+	noError(t, err)
 	there := map[string]bool{}
 	for _, name := range names {
 		there[name] = true
@@ -240,7 +238,7 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 	for name := range said.blobs {
 		var w, n int
 		_, err := fmt.Sscanf(name, "crash-%d-%d", &w, &n)
-		check(t, err)
+		noError(t, err)
 		if n%6 == 0 { // may have been erased without being acknowledged
 			if !there[name] {
 				said.erased[name] = true
@@ -254,10 +252,10 @@ func inspectCrash(t *testing.T, s store.Store, said *acknowledged) {
 func inspectBlob(t *testing.T, s store.Store, name string, wanted []byte) {
 	t.Helper()
 	b, err := s.Open(name)
-	check(t, err)
+	noError(t, err)
 	got, err := io.ReadAll(io.NewSectionReader(b, 0, int64(len(wanted))+1))
 	if err != nil || !bytes.Equal(got, wanted) {
 		t.Errorf("blob %s is torn: %d bytes of %d, %v", name, len(got), len(wanted), err)
 	}
-	check(t, b.Close())
+	noError(t, b.Close())
 }
