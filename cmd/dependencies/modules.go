@@ -53,7 +53,7 @@ var reasons = map[string]string{
 	"google.golang.org/protobuf":                        "messages between processes",
 }
 
-// module is a module that is compiled into one of our programs.
+// module describes a Go module that is compiled into one of our programs.
 type module struct {
 	Path, Version string
 	Licences      []string // SPDX identifiers
@@ -198,7 +198,7 @@ func licences(root, dir string) (names []string, err error) {
 	}
 }
 
-// classify names the licences in a text by sentences that only they have; what it does not know is
+// classify returns the names of the licences in a text, by sentences that only they have, or
 // "unknown".
 func classify(text string) (names []string) {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))

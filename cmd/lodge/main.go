@@ -1,5 +1,5 @@
 // Command lodge runs every part of Lodge: parties, the coordinator, clients of both, and tools for
-// their files. The rooms under internal hold the commands; this package assembles them.
+// their files. The packages under internal hold the commands; this package runs them.
 package main
 
 import (

@@ -543,7 +543,7 @@ class Forgery(Programs):
         got = self.attack(revealing)
         np.testing.assert_array_equal(got, [1041])  # the reason for the other check
 
-    def test_this_check_is_not(self) -> None:
+    def test_check_of_this_library_is_not_forged(self) -> None:
         self.assertIsInstance(self.attack(None), CheckFailedError)
 
 

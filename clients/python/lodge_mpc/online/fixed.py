@@ -21,9 +21,11 @@ STATISTICAL = 40  # bits of statistical security of a truncation
 
 
 class FixedPoint:
-    """Numbers with ``fraction`` bits behind the binary point. All products must be less than 2^(bits - 1) in absolute
-    value before they are rounded, as integers with both factors' fractions: larger ones give a wrong result that
-    nothing detects.
+    """Numbers with ``fraction`` bits behind the binary point.
+
+    A number x is encoded as the integer x 2^fraction. The product of two encodings has 2 fraction bits behind the
+    binary point until it is rounded. It must be less than 2^(bits - 1) in absolute value: a larger product gives a
+    wrong result, which nothing detects.
     """
 
     def __init__(self, session: Session, fraction: int, bits: int) -> None:
@@ -64,11 +66,12 @@ class FixedPoint:
 
 
 class Truncation(Step):
-    """Divides by 2^m, and rounds up with the probability of the remainder, as Catrina and Saxena do: the result is
-    less than 1 away from the quotient.
+    """Divides by 2^m, after Catrina and Saxena. The result is the quotient rounded down or up; it is rounded up with
+    probability remainder / 2^m.
 
-    With r = r1 2^m + r0 from random bits, the parties open x + 2^(k-1) + r. That reveals x up to a statistical distance
-    of 2^-40, because r has 40 bits more than x. Then (x + r0 - (opened mod 2^m)) / 2^m is the result.
+    With r = r1 2^m + r0 from random bits, the parties open x + 2^(k-1) + r. The opened value
+    hides x up to a statistical distance of 2^-40, because r has 40 bits more than x. Then
+    (x + r0 - (opened mod 2^m)) / 2^m is the result.
     """
 
     def __init__(self, x: Shared, m: int, bits: int) -> None:

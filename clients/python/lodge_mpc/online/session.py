@@ -32,11 +32,11 @@ class Session:
 
     Args:
         config: the client's configuration, as for Client; its party is this program's.
-        peers: where each party's program listens, with this one, in the order of the roster.
-        field: of all values, such as ``p128``.
+        peers: where each party's program listens, including this one, in the order of the roster.
+        field: name of the field of all values, such as ``p128``.
         fraction: bits behind the binary point of floats.
         bits: bound on products of floats: they are less than 2^(bits - 1 - 2 fraction).
-        ahead: largest number of tuples that are reserved at once. The next are reserved while these are used.
+        ahead: largest number of tuples that are reserved at once. The next tuples are reserved while these are used.
             Unused tuples are lost when the session ends.
         patience: seconds to wait for tuples; a peer's message may take twice as long.
         report: whether a failed check is reported to the party, which then burns the MAC key and all tuples under it.
@@ -154,7 +154,7 @@ class Session:
         return Shared(self, elements.shape, scale, Local((), lambda: share))
 
     async def open(self, *arrays: Shared) -> list[Values]:
-        """Return the values of several arrays to all parties, with one check. See Shared.open."""
+        """Return the values of several arrays to all parties, with one check of the results. See Shared.open."""
         if self._failed is not None:
             raise self._failed
         try:
@@ -175,12 +175,12 @@ class Session:
         return [self.fixed.decoded(v, a.scale) for v, a in zip(opened, arrays, strict=True)]
 
     async def _evaluate(self, targets: Sequence[Shared]) -> None:
-        """Computes arrays, in as many rounds as products follow one another."""
+        """Computes arrays, with one message of each party for all products whose factors are known."""
         todo = reachable(targets)
         while todo:
             ready: list[Shared] = []
             later: list[Shared] = []
-            for x in todo:  # what x needs comes before it
+            for x in todo:  # arrays that x depends on come before it
                 if any(a.share is None for a in x.step.args):
                     later.append(x)
                 elif x.step.tuples is None:

@@ -1,4 +1,4 @@
-"""Tuples for a session: reserved by one program, drawn by all, ahead of their use."""
+"""Tuples for a session: one program reserves them ahead of their use, and all programs fetch them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Supply(Protocol):
 
 @dataclass
 class _Store:
-    """Drawn tuples of one class, and the reservation that is on its way."""
+    """Fetched tuples of one class, and the task that fetches the next reservation."""
 
     tuples: dict[str, Values]
     left: int = 0
@@ -107,7 +107,7 @@ class Stock:
         return 0 if TABLE[tuples.kind].form else min(self._ahead, max(FEW, store.taken))
 
     def _order(self, tuples: Class, count: int) -> asyncio.Task[dict[str, Values]]:
-        """Reserves and draws in the background, after everything that was ordered before."""
+        """Reserves and fetches in the background, after all earlier orders."""
         number, self._number = self._number, self._number + 1
         self._ordered = asyncio.create_task(self._draw(number, tuples, count, self._ordered))
         self._ordered.add_done_callback(lambda task: task.cancelled() or task.exception())  # raised where it is awaited

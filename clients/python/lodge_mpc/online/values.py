@@ -60,7 +60,7 @@ class Shared:
         return [a.share for a in self.step.args if a.share is not None]
 
     def finish(self, share: Share) -> None:
-        """Keep the shares, and forget how they were computed."""
+        """Store the shares, and drop the step and the arrays that they were computed from."""
         self.share, self.step = share, Local((), lambda: share)
 
     def __repr__(self) -> str:
@@ -152,8 +152,9 @@ class Shared:
 
         Raises:
             CheckFailedError: some program sent a wrong share; no wrong value was returned.
+            InconsistentError: some program sent different messages to different peers.
             PeerError: a peer stopped, or broke the protocol.
-            LodgeError: the tuples that it takes cannot be had.
+            LodgeError: the tuples that it needs are not in stock, or the party cannot deliver them.
         """
         (values,) = await self.session.open(self)
         return values
@@ -209,7 +210,9 @@ class Step:
     count = 0
 
     def masked(self, session: Session, args: list[Share], tuples: Tuples) -> list[Share]:
-        """Return the shares to open, at most once for each step; none for a local step."""
+        """Return the shares to open; none for a local step. The session calls it once for each step, because a tuple
+        masks only one value.
+        """
         return []
 
     def result(self, session: Session, args: list[Share], tuples: Tuples, opened: list[Values]) -> Share:
@@ -307,7 +310,9 @@ class ConvolutionProduct(Bilinear):
 
 
 class Input(Step):
-    """A value of one party: with a mask r that it alone knows, it sends x - r to all, and x = r + (x - r)."""
+    """An input x of one party, the owner. The owner sends x - r to all, where r is a mask that only the owner knows and
+    all parties share. Then x = r + (x - r).
+    """
 
     def __init__(self, shape: Shape, owner: int, values: Values | None) -> None:
         self.args, self.owner, self.values, self.shape = (), owner, values, shape

@@ -25,7 +25,7 @@ type EpochState string
 const (
 	EpochLocked EpochState = "locked" // stored, not yet active everywhere
 	EpochActive EpochState = "active"
-	// EpochDraining makes nothing new. Existing tuples may be used up
+	// EpochDraining allows clients to use existing tuples, and makes no new ones.
 	EpochDraining EpochState = "draining"
 	EpochRetired  EpochState = "retired" // erased; this record is the tombstone
 )
@@ -38,7 +38,7 @@ type Epoch struct {
 	ParamsHash     [32]byte   `json:"params_hash"`
 	RosterHash     [32]byte   `json:"roster_hash"`
 	Holders        [32]byte   `json:"holders"` // of the roster: its parties' signing keys
-	Purpose        string     `json:"purpose"` // one of those below, for good
+	Purpose        string     `json:"purpose"` // one of those below; never changes
 	Dim            uint32     `json:"dim"`     // of the rotation keys
 	Digest         [32]byte   `json:"digest"`  // of the public keys
 	SessionID      [32]byte   `json:"session_id"`
@@ -46,7 +46,7 @@ type Epoch struct {
 	KeygenSecurity string     `json:"keygen_security"`
 	Created        time.Time  `json:"created"`
 	Reason         string     `json:"reason,omitempty"`    // of retirement, or why its keys are suspect while it drains
-	Successor      uint64     `json:"successor,omitempty"` // that is used instead of one that drains
+	Successor      uint64     `json:"successor,omitempty"` // the epoch that replaces a draining one
 	// Decrypted counts the ciphertexts that the key may have decrypted, and Limit bounds them: each
 	// costs some of the statistical distance that flooding keeps. Of threshold keys they are those
 	// that were begun (BeginFloods).
@@ -84,9 +84,10 @@ func (e *Epoch) Decrypts() bool {
 	return e.Purpose == PurposeDecryption || e.Purpose == PurposeThreshold
 }
 
-// PutBack takes away decryptions that are left when a store comes of a backup, after which some
-// were spent: half, or all of those with flooding. Floods of a threshold epoch also count for other
-// epochs of the same keys, so all of them count as spent, also if the epoch is retired.
+// PutBack reduces the remaining decryptions of an epoch in a store that was restored from a backup,
+// because the party may have decrypted after the backup. It takes away half of them. Of a threshold
+// epoch it takes away all decryptions with flooding, even if the epoch is retired, because they
+// also count for other epochs of the same keys.
 func (e *Epoch) PutBack() {
 	switch {
 	case e.Decrypted >= e.Limit:

@@ -176,7 +176,7 @@ func (r *ThresholdRun) sealed(aead cipher.AEAD) *sealedRun {
 	flush := func() {
 		key := ChunkKey(r.Epoch, r.Run, len(s.keys))
 		//lodge:check vault/runs/epoch-key [tests=./services/store/vault] [swap=seal.Seal(aead, key,
-		//  plain)=>bytes.Clone(plain)] [run=TestAnswersAreUnderTheEpoch] answers of a retired epoch
+		//  plain)=>slices.Clone(plain)] [run=TestAnswersAreUnderTheEpoch] answers of a retired epoch
 		//  stay readable in kept records
 		s.keys, s.chunks = append(s.keys, key), append(s.chunks, seal.Seal(aead, key, plain))
 		clear(plain)

@@ -34,7 +34,7 @@ func (v *Stock) withdraw(tx store.Tx, r *Reservation) error {
 	return v.PutReservation(tx, r, r.waits())
 }
 
-// waits is until when a withdrawn reservation waits.
+// waits returns the time until which a withdrawn reservation waits for its release.
 func (r *Reservation) waits() time.Time {
 	if r.Withdrawn.IsZero() { // by a version that did not record when
 		return r.Lease.Add(WithdrawnFor)
