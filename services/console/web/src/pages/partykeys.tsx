@@ -60,7 +60,7 @@ export function PartyKeys() {
       title="Keys" verdict={say[1]} tone={say[0]}
       aside={burnt.length ? `${plural(burnt.length, "MAC key is", "MAC keys are")} burnt.` : undefined}
       live={epochs}
-      terminal={[`lodge epochs list --party ${name}`, `lodge mac-keys list --party ${name}`, ...(threshold.value?.[0] ? [`lodge keys show ${String(threshold.value[0].epoch)}`] : []), `lodge mk registry list --party ${name}`]}
+      terminal={[`lodge keys list --party ${name}`, `lodge mac-keys list --party ${name}`, ...(threshold.value?.[0] ? [`lodge keys show ${String(threshold.value[0].epoch)}`] : []), `lodge mk registry list --party ${name}`]}
     >
       <Section title="Epochs" note="newest first">
         {epochs.value && rows.length === 0 ? (
