@@ -346,8 +346,8 @@ func (w *walk) end(p *page, next int) error {
 	return nil
 }
 
-// bucket verifies the records of a bucket, which lie in pages of their own or, few of them, in the
-// entry itself.
+// bucket verifies the records of a bucket. A bucket with few records contains them in its entry;
+// otherwise they are in separate pages.
 func (w *walk) bucket(p *page, value []byte, depth int) error {
 	if len(value) < bucketSize {
 		return w.fail(p.id, "the bucket's entry is cut off")

@@ -383,7 +383,7 @@ func TestAMACKeyThatIsGivenUpIsErased(t *testing.T) {
 	must(t, err)
 	spec, runs := n.spec(), make([]*run, 2)
 	for i, s := range n.services {
-		r := &run{Service: s, spec: spec}
+		r := &run{Service: s, spec: spec, opens: func() error { return nil }}
 		_, err := r.Memory()
 		must(t, err)
 		leave, err := r.Claim()

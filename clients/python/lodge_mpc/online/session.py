@@ -157,13 +157,17 @@ class Session:
         """Return the values of several arrays to all parties, with one check of the results. See Shared.open."""
         if self._failed is not None:
             raise self._failed
+        # Until this call has returned: values that it opened may not have been checked.
+        self._failed = LodgeError("conflict", "an earlier open of this session did not end", "start a new session")
         try:
-            return await self._open(arrays)
+            values = await self._open(arrays)
         except LodgeError as error:
             self._failed = error
             if isinstance(error, CheckFailedError) and self._report:
                 await self._supply.report("the MAC check of an online computation failed")
             raise
+        self._failed = None
+        return values
 
     async def _open(self, arrays: Sequence[Shared]) -> list[Values]:
         await self._evaluate(arrays)
@@ -176,11 +180,11 @@ class Session:
 
     async def _evaluate(self, targets: Sequence[Shared]) -> None:
         """Computes arrays, with one message of each party for all products whose factors are known."""
-        todo = reachable(targets)
-        while todo:
+        waiting = reachable(targets)
+        while waiting:
             ready: list[Shared] = []
             later: list[Shared] = []
-            for x in todo:  # arrays that x depends on come before it
+            for x in waiting:  # arrays that x depends on come before it
                 if any(a.share is None for a in x.step.args):
                     later.append(x)
                 elif x.step.tuples is None:
@@ -189,7 +193,7 @@ class Session:
                     ready.append(x)
             if ready:
                 await self._round(ready)
-            todo = later
+            waiting = later
 
     async def _round(self, ready: Sequence[Shared]) -> None:
         """Computes arrays that need messages, with one message of each party."""

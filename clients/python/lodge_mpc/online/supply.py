@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -22,6 +23,9 @@ from .peers import Mesh
 LEADER = 0  # the party whose program reserves
 FEW = 64  # tuples of the first reservation
 SCALAR = Class("scalar", "", "", "")
+
+_drawing = threading.Lock()
+_drawn: set[tuple[str, int, str]] = set()  # what this process has drawn: client, party and reservation
 
 Tuples = Mapping[str, Values]  #: this party's shares of tuples, by the names of Shares
 
@@ -73,7 +77,6 @@ class Stock:
         self._number = 0
         self._epoch = 0
         self._mac_key = ""
-        self._seen: set[str] = set()
 
     def complete(self, tuples: Class) -> Class:
         config = self._client.config
@@ -155,16 +158,20 @@ class Stock:
     def _read(self, note: bytes, number: int) -> str:
         try:
             got, id_ = json.loads(note)
-            if got == number and isinstance(id_, str) and id_ not in self._seen:
+            if got == number and isinstance(id_, str):
                 return id_
         except (ValueError, TypeError):
             pass
         raise PeerError(LEADER, "bad_answers", f"named no new reservation as number {number}", "run the same program")
 
     def _fetch(self, id_: str, tuples: Class, count: int) -> dict[str, Values]:
-        self._seen.add(id_)
+        # The party gives the same client the same shares again, so a second session must not ask at the same time.
+        key = (str(self._client.config.certificate), self.own, id_)
+        with _drawing:
+            known = key in _drawn
+            _drawn.add(key)
         r = self._client.reservation(id_)
-        if r.fetched_by:
+        if known or r.fetched_by:
             raise PeerError(LEADER, "bad_answers", f"named reservation {id_}, which was delivered before")
         if r.tuples != tuples or r.count != count:
             raise PeerError(LEADER, "bad_answers", f"named reservation {id_}, which has other tuples")

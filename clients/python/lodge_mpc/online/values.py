@@ -350,10 +350,10 @@ def _inner(a: Shape, b: Shape) -> Shape:
 def reachable(targets: Sequence[Shared]) -> list[Shared]:
     """Return the arrays without shares that the targets need, in the order in which the program made them."""
     found: dict[int, Shared] = {}
-    todo = list(targets)
-    while todo:
-        x = todo.pop()
+    unvisited = list(targets)
+    while unvisited:
+        x = unvisited.pop()
         if x.share is None and x.number not in found:
             found[x.number] = x
-            todo += x.step.args
+            unvisited += x.step.args
     return [found[k] for k in sorted(found)]
