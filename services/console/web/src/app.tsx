@@ -50,6 +50,13 @@ const pages = [
   { path: "/process", name: "This process", page: ProcessPage },
 ];
 
+// Entrance is what the process tells every browser.
+interface Entrance {
+  signed_in: boolean;
+  ways: string[];
+  process: Process;
+}
+
 type Stage = { session?: Session; ways?: string[]; process?: Process; problem?: Problem };
 
 // App signs in, and then shows the console.
@@ -59,7 +66,8 @@ export function App() {
     let timer: number;
     const load = async () => {
       try {
-        setStage({ session: await get<Session>("/api/session") });
+        const entrance = await get<Entrance>("/signin");
+        setStage(entrance.signed_in ? { session: await get<Session>("/api/session") } : entrance);
       } catch (error) {
         if (error instanceof Failed && error.problem.code === "unauthenticated") {
           setStage({ ways: error.ways, process: error.process });

@@ -30,7 +30,7 @@ for (const role of ["coordinator", "party"]) {
           const where = `${role}-${scene}-${name.replace("/j-x", "-one")}-${width}-${theme}`;
           if (filter && !new RegExp(filter).test(where)) continue;
           const page = await context.newPage();
-          page.on("console", (m) => ["error", "warning"].includes(m.type()) && !/status of 401/.test(m.text()) && report(where, m.text()));
+          page.on("console", (m) => ["error", "warning"].includes(m.type()) && report(where, m.text()));
           page.on("pageerror", (e) => report(where, String(e)));
           await page.goto(`${server.url}/${name}`);
           await page.waitForSelector("h1");

@@ -41,7 +41,8 @@ export function PartyKeys() {
   const threshold = useLive<ThresholdKey[]>("threshold keys", async (signal, emit) => {
     emit((await thresholdService.listKeys({}, { signal })).keys);
   }, 5000);
-  const multi = useLive<ListPublishedResponse>("published", async (signal, emit) => {
+  const context = status.value?.multikeyParams;
+  const multi = useLive<ListPublishedResponse>(context ? "published" : undefined, async (signal, emit) => {
     emit(await registryService.listPublished({}, { signal }));
   }, 30_000);
   const links = status.value?.links ?? [];
@@ -60,7 +61,7 @@ export function PartyKeys() {
       title="Keys" verdict={say[1]} tone={say[0]}
       aside={burnt.length ? `${plural(burnt.length, "MAC key is", "MAC keys are")} burnt.` : undefined}
       live={epochs}
-      terminal={[`lodge keys list --party ${name}`, `lodge mac-keys list --party ${name}`, ...(threshold.value?.[0] ? [`lodge keys show ${String(threshold.value[0].epoch)}`] : []), `lodge mk registry list --party ${name}`]}
+      terminal={[`lodge keys list --party ${name}`, `lodge mac-keys list --party ${name}`, ...(threshold.value?.[0] ? [`lodge keys show ${String(threshold.value[0].epoch)}`] : []), ...(context ? [`lodge mk registry list --party ${name}`] : [])]}
     >
       <Section title="Epochs" note="newest first">
         {epochs.value && rows.length === 0 ? (
@@ -113,7 +114,9 @@ export function PartyKeys() {
         )}
       </Section>
       <Section title="Multi-key context" note={multi.value?.params ? `${multi.value.params}, reference string ${hex(multi.value.crsDigest, 6)}` : undefined}>
-        {multi.problem ? (
+        {context === "" ? (
+          <Empty>The roster of this cluster has no multi-key context, so nobody makes multi-key keys. A new cluster has one with the flag <code>--multikey</code> of <code>lodge init</code>.</Empty>
+        ) : multi.problem ? (
           <Empty>{sentence(multi.problem.what)}. {multi.problem.next && `${sentence(multi.problem.next)}.`}</Empty>
         ) : multi.value?.keys.length === 0 ? (
           <Empty command={`lodge mk keys generate --party ${name}`}>No party has published multi-key keys. Each party makes its own:</Empty>
