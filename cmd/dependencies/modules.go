@@ -42,6 +42,7 @@ var reasons = map[string]string{
 	"go.opentelemetry.io/proto/otlp":                    "traces of jobs on the wire",
 	"go.yaml.in/yaml/v3":                                "configuration",
 	"golang.org/x/crypto":                               "encryption of stored data",
+	"golang.org/x/crypto/x509roots/fallback":            "root certificates for systems that have none",
 	"golang.org/x/net":                                  "the frames of HTTP/2, to limit the memory of a connection",
 	"golang.org/x/oauth2":                               "sign-in to the console at an issuer",
 	"golang.org/x/sync":                                 "groups of goroutines",

@@ -60,7 +60,7 @@ class Session:
         self.field = Field(modulus(self.config.params, field))
         self.own = self.config.own
         self.key = 0  # this party's share of the MAC key
-        self.fixed = FixedPoint(self, fraction, bits)
+        self.fixed = FixedPoint(self.field, fraction, bits)
         self._name, self._ahead, self._patience, self._report = field, ahead, patience, report
         self._mesh = Mesh(self.config, peers, self.own, 2 * patience)
         self._peers = peers
@@ -118,6 +118,9 @@ class Session:
 
     def encoded(self, values: npt.ArrayLike, scale: int | None = None) -> tuple[Values, int]:
         return self.fixed.encoded(values, scale)
+
+    def rounded(self, x: Shared, scale: int) -> Shared:
+        return self.fixed.rounded(x, scale)
 
     def input(
         self,

@@ -1,13 +1,13 @@
 package keys
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 
-	"bytes"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
@@ -127,9 +127,9 @@ func (v *Keys) SpendDecryptions(id, n uint64) error {
 		if err := v.Trusted(tx); err != nil {
 			return err
 		}
-		e, err := seal.Get[Epoch](v.Store, tx, EpochKey(id))
+		e, err := v.EpochIn(tx, id)
 		if err != nil {
-			return fmt.Errorf("%w: epoch %d", err, id)
+			return err
 		}
 		//lodge:check vault/drain/session [tests=./services/store/vault] [drop=e.State !=
 		//  EpochActive] [run=TestDrainEpoch] a session decrypts under an epoch that drains
@@ -240,16 +240,13 @@ func (w *EpochWriter) Abort() {
 }
 
 // Epoch gives the record of an epoch.
-func (v *Keys) Epoch(id uint64) (e Epoch, err error) {
-	err = v.Backend.View(func(tx store.Tx) error {
-		r, err := seal.Get[Epoch](v.Store, tx, EpochKey(id))
-		if err != nil {
-			return fmt.Errorf("%w: epoch %d", err, id)
-		}
-		e = *r
-		return nil
-	})
-	return e, err
+func (v *Keys) Epoch(id uint64) (Epoch, error) {
+	return seal.Read(v.Store, func(tx store.Tx) (*Epoch, error) { return v.EpochIn(tx, id) })
+}
+
+// EpochIn is the record of an epoch within a transaction.
+func (v *Keys) EpochIn(tx store.Tx, id uint64) (*Epoch, error) {
+	return seal.Named[Epoch](v.Store, tx, EpochKey(id), "epoch", id)
 }
 
 // Epochs lists all epochs by id, retired ones included.
@@ -258,10 +255,10 @@ func (v *Keys) Epochs() ([]Epoch, error) { return seal.Records[Epoch](v.Store, E
 // ActivateEpoch makes a locked epoch active; an epoch that was activated before does not change.
 func (v *Keys) ActivateEpoch(id uint64) error {
 	return v.Update(func(tx store.Tx) error {
-		e, err := seal.Get[Epoch](v.Store, tx, EpochKey(id))
+		e, err := v.EpochIn(tx, id)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%w: epoch %d", err, id)
+			return err
 		case e.State == EpochRetired:
 			//lodge:check vault/epoch/retired [tests=./services/store/vault] [run=TestRetire] a
 			//  retired epoch is activated
@@ -319,9 +316,9 @@ func (v *Keys) RetireEpoch(id uint64, reason string) (batches int, err error) {
 	//  [swap=v.Advance=>v.Update] [run=TestGeneration] an old copy of the store forgets unnoticed
 	//  that an epoch was retired
 	err = v.Advance(func(tx store.Tx) error {
-		e, err := seal.Get[Epoch](v.Store, tx, EpochKey(id))
+		e, err := v.EpochIn(tx, id)
 		if err != nil {
-			return fmt.Errorf("%w: epoch %d", err, id)
+			return err
 		}
 		objects, batches, err = v.Retire(tx, e, reason)
 		return err

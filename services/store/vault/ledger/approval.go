@@ -229,13 +229,10 @@ func (v *Ledger) DropApprovals(tx store.Tx, which func(*Approval) bool) error {
 		}
 		return nil
 	})
-	for i := 0; i < len(gone) && err == nil; i++ {
-		err = tx.Delete(gone[i])
-	}
 	if err != nil {
 		return fmt.Errorf("vault: %w", err)
 	}
-	return nil
+	return seal.DeleteAll(tx, gone)
 }
 
 // SweepApprovals deletes expired approvals. A record that does not open keeps no other.

@@ -349,16 +349,9 @@ func (v *Ledger) ThresholdCount(epoch uint64) (uint64, error) {
 
 // forgetRuns drops the answers of the runs under an epoch, and keeps that they were given.
 func (v *Ledger) forgetRuns(tx store.Tx, epoch uint64) error {
-	var keys []string
-	err := tx.Scan(RunsOf(AnswersPrefix, epoch), func(key string, _ []byte) error {
-		keys = append(keys, key)
-		return nil
-	})
-	for i := 0; i < len(keys) && err == nil; i++ {
-		err = tx.Delete(keys[i])
-	}
+	chunks, err := seal.KeysUnder(tx, RunsOf(AnswersPrefix, epoch))
 	if err != nil {
 		return fmt.Errorf("vault: %w", err)
 	}
-	return nil
+	return seal.DeleteAll(tx, chunks)
 }

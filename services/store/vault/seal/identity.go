@@ -122,15 +122,8 @@ func (v *Store) Trusted(tx store.Tx) error {
 	return err
 }
 
-func (v *Store) IdentityNow() (out Identity, err error) {
-	err = v.Backend.View(func(tx store.Tx) error {
-		id, err := Get[Identity](v, tx, IdentityKey)
-		if err == nil {
-			out = *id
-		}
-		return err
-	})
-	return out, err
+func (v *Store) IdentityNow() (Identity, error) {
+	return Read(v, func(tx store.Tx) (*Identity, error) { return Get[Identity](v, tx, IdentityKey) })
 }
 
 // Generation of this store now.

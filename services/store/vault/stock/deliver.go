@@ -34,7 +34,7 @@ func (v *Stock) DeliverCharged(id, client string, party int, book *quota.Book) (
 	err = v.Advance(func(tx store.Tx) error {
 		first = false
 		held := v.openBatches(tx)
-		r, err := v.ReservationIn(tx, id)
+		r, err := v.reservationIn(tx, id)
 		if err == nil {
 			err = v.deliverable(held, r, client, party)
 		}

@@ -13,7 +13,7 @@ import (
 // record.
 func (v *Stock) Withdraw(id string) (out Reservation, err error) {
 	err = v.Advance(func(tx store.Tx) error {
-		r, err := v.ReservationIn(tx, id)
+		r, err := v.reservationIn(tx, id)
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (v *Stock) Release(id string, discard bool) (out Reservation, err error) {
 	err = v.Advance(func(tx store.Tx) error {
 		held := v.openBatches(tx)
 		batches = nil
-		r, err := v.ReservationIn(tx, id)
+		r, err := v.reservationIn(tx, id)
 		if err != nil {
 			return err
 		}

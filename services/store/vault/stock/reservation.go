@@ -370,25 +370,14 @@ func (v *Stock) PutReservation(tx store.Tx, r *Reservation, due time.Time) error
 	return tx.Put(fmt.Sprintf("%s%020d/%s", DuePrefix, due.UnixNano(), r.ID), []byte{1})
 }
 
-// reservation is the record of one within a transaction.
-func (v *Stock) ReservationIn(tx store.Tx, id string) (*Reservation, error) {
-	r, err := seal.Get[Reservation](v.Store, tx, ReservationPrefix+id)
-	if err != nil {
-		return nil, fmt.Errorf("%w: reservation %s", err, id)
-	}
-	return r, nil
+// reservationIn is the record of a reservation within a transaction.
+func (v *Stock) reservationIn(tx store.Tx, id string) (*Reservation, error) {
+	return seal.Named[Reservation](v.Store, tx, ReservationPrefix+id, "reservation", id)
 }
 
 // Reservation gives the record of one.
-func (v *Stock) Reservation(id string) (out Reservation, err error) {
-	err = v.Backend.View(func(tx store.Tx) error {
-		r, err := v.ReservationIn(tx, id)
-		if err == nil {
-			out = *r
-		}
-		return err
-	})
-	return out, err
+func (v *Stock) Reservation(id string) (Reservation, error) {
+	return seal.Read(v.Store, func(tx store.Tx) (*Reservation, error) { return v.reservationIn(tx, id) })
 }
 
 // Reservations calls f with all after an id, in order, until it says no.

@@ -137,14 +137,7 @@ func (v *Upkeep) empty() error {
 		n := min(len(keys), 1000)
 		some := keys[:n]
 		keys = keys[n:]
-		err = v.Update(func(tx store.Tx) error {
-			for _, key := range some {
-				if err := tx.Delete(key); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		err = v.Update(func(tx store.Tx) error { return seal.DeleteAll(tx, some) })
 	}
 	if err == nil {
 		err = v.Update(func(tx store.Tx) error { return tx.Delete(seal.RestoreKey) })
