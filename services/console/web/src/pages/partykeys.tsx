@@ -115,7 +115,7 @@ export function PartyKeys() {
       </Section>
       <Section title="Multi-key context" note={multi.value?.params ? `${multi.value.params}, reference string ${hex(multi.value.crsDigest, 6)}` : undefined}>
         {context === "" ? (
-          <Empty>The roster of this cluster has no multi-key context, so nobody makes multi-key keys. A new cluster has one with the flag <code>--multikey</code> of <code>lodge init</code>.</Empty>
+          <Empty>The roster of this cluster has no multi-key context, so nobody makes multi-key keys. A new cluster has one with <code>lodge init lodge-cluster --multikey M11-4-128</code>.</Empty>
         ) : multi.problem ? (
           <Empty>{sentence(multi.problem.what)}. {multi.problem.next && `${sentence(multi.problem.next)}.`}</Empty>
         ) : multi.value?.keys.length === 0 ? (
