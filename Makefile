@@ -28,6 +28,9 @@ console-look: ## take screenshots of the console's pages with Chromium, and chec
 	cd services/console/web && npm ci --ignore-scripts --no-audit --no-fund && PATH="$(CURDIR)/bin/tools:$$PATH" npm run build && \
 		npm run look -- $(or $(OUT),/tmp/lodge-console)
 
+browser: ## test the console in Chromium on a cluster; ARGS="-pictures DIR" keeps screenshots, ARGS=-write accepts a new layout
+	e2e/console/run $(ARGS)
+
 demo: ## make triples with three parties on this machine and check them
 	go run ./cmd/lodge demo $(ARGS)
 

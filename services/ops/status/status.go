@@ -40,10 +40,10 @@ type Service struct {
 	Params  []config.ParamsPin
 	// Multikey is the multi-key parameter set of the roster; empty if it has no context.
 	Multikey string
-	Started time.Time
-	Ready   func() bool
-	Running func() int // sessions that have not ended
-	Peers   []Link     // the parties to which it connects
+	Started  time.Time
+	Ready    func() bool
+	Running  func() int // sessions that have not ended
+	Peers    []Link     // the parties to which it connects
 	// Certificate returns the expiry of the served certificate.
 	Certificate func() time.Time
 	Log         *slog.Logger // of the process

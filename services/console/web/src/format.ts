@@ -13,7 +13,7 @@ export function brief(n: number): string {
   const size = Math.abs(n);
   if (!Number.isFinite(n)) return "∞";
   if (size === 0) return "0";
-  if (size < 0.01) return n.toExponential(0);
+  if (size < 0.01) return size < 1e-4 ? n.toExponential(0) : String(Number(n.toPrecision(1)));
   if (size < 10) return String(Math.round(n * 100) / 100);
   for (const [limit, unit] of [[1e9, "G"], [1e6, "M"], [1e4, "k"]] as const) {
     if (size >= limit) {

@@ -58,8 +58,8 @@ function Log() {
   return (
     <Page
       title="Audit" verdict={say[1]} tone={say[0]} live={live}
-      aside={head && head.hash.length > 0 ? <>It ends in <code title={hex(head.hash)}>{hex(head.hash, 16)}…</code>. Note the hash elsewhere: it proves every earlier entry.</> : undefined}
-      terminal={[`lodge audit show PATH --tail 50`, `lodge audit verify PATH${head && head.hash.length ? ` --head ${hex(head.hash)}` : ""}`]}
+      aside={head && head.sequence > 0n ? <>It ends in <code title={hex(head.hash)}>{hex(head.hash, 16)}…</code>. Note the hash elsewhere: it proves every earlier entry.</> : undefined}
+      terminal={[`lodge audit show PATH --tail 50`, `lodge audit verify PATH${head && head.sequence > 0n ? ` --head ${hex(head.hash)}` : ""}`]}
     >
       <Section title="Entries" note="newest first" tools={allowed && <Search text={text} group={group} />}>
         {!allowed ? (
