@@ -92,8 +92,8 @@ func (r *Reports) add(out *statusv1.Link) {
 	}
 }
 
-// Reach checks periodically, and when the connection changes, whether each peer responds. It records
-// the results in the metrics and the reports, until ctx is done.
+// Reach checks periodically, and when the connection changes, whether each peer responds. It
+// records the results in the metrics and the reports, until ctx is done.
 func Reach(ctx context.Context, peers []Link, m *metrics.Metrics, reports *Reports) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
