@@ -26,16 +26,22 @@ const metricsPort = 7190
 // site is where a process listens, and the additional name in its certificate.
 type site struct {
 	listen, metrics, health string
+	console                 string // empty: none
 	hosts                   []string
 }
 
-// at returns where a process listens. Outside containers, metrics and health are those of further.
+// at returns where a process listens. Outside containers, everything else is as in further.
 func (o *Options) at(name, address string, further site) site {
 	if !o.Containers {
-		return site{listen: address, metrics: further.metrics, health: further.health, hosts: []string{o.Host}}
+		further.listen, further.hosts = address, []string{o.Host}
+		return further
 	}
 	_, port, _ := net.SplitHostPort(address)
-	return site{listen: ":" + port, metrics: ":" + strconv.Itoa(metricsPort), health: config.HealthAddress, hosts: []string{name, o.Host}}
+	console := further.console
+	if _, pages, err := net.SplitHostPort(console); err == nil {
+		console = ":" + pages // published at the same port of the host, which links name
+	}
+	return site{console: console, listen: ":" + port, metrics: ":" + strconv.Itoa(metricsPort), health: config.HealthAddress, hosts: []string{name, o.Host}}
 }
 
 // apart gives every process the authority and the roster, with the addresses between containers.

@@ -44,6 +44,9 @@ type Options struct {
 	Metrics bool
 	// Health makes every process serve its health check, on a free port.
 	Health bool
+	// Console makes every process serve a console: that of the coordinator at Port + Parties + 1,
+	// and that of party i at the i+1st port after it.
+	Console bool
 	// Multikey pins the context of multi-key ciphertexts, with this set and the standard common
 	// reference string.
 	Multikey string
@@ -67,6 +70,9 @@ type Cluster struct {
 	// Metrics holds the addresses of metrics: each party's in order, then the coordinator's. It is
 	// empty without Options.Metrics.
 	Metrics []string
+	// Consoles holds the addresses of the coordinator's console and the parties', with
+	// Options.Console.
+	Consoles []string
 }
 
 // Tenant is the only tenant of a development cluster.
@@ -201,7 +207,7 @@ func (w *writer) leaf(base, id string, hosts ...string) {
 
 // Write makes a cluster in an empty or new directory.
 func Write(dir string, o Options) (*Cluster, error) {
-	if err := checkSize(o.Parties, o.Port); err != nil {
+	if err := checkSize(o.Parties, o.Port, o.Console); err != nil {
 		return nil, err
 	}
 	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
@@ -267,7 +273,11 @@ func Write(dir string, o Options) (*Cluster, error) {
 	if o.Metrics {
 		c.Metrics, free = free[:o.Parties+1], free[o.Parties+1:]
 	}
-	w.coordinator(c, o, pins, o.further(c, free, o.Parties))
+	if o.Console {
+		cut := len(free) - o.Parties - 1
+		free, c.Consoles = free[:cut], free[cut:]
+	}
+	w.coordinator(c, o, pins, o.further(c, free, -1))
 	w.clients(c, o)
 	for i := range o.Parties {
 		w.party(c, o, i, pins, fields, o.further(c, free, i))
@@ -275,9 +285,13 @@ func Write(dir string, o Options) (*Cluster, error) {
 	return c, w.err
 }
 
-// further returns the addresses of a process's metrics and health check. Those of the coordinator
-// follow those of the parties.
-func (o *Options) further(c *Cluster, health []string, i int) (s site) {
+// further returns the addresses of a party's metrics, health check and console, or with -1 of the
+// coordinator's. The coordinator's metrics and health check follow those of the parties.
+func (o *Options) further(c *Cluster, health []string, i int) site {
+	s := site{console: c.consoleOf(i)}
+	if i < 0 {
+		i = o.Parties
+	}
 	if o.Metrics {
 		s.metrics = c.Metrics[i]
 	}
@@ -287,8 +301,8 @@ func (o *Options) further(c *Cluster, health []string, i int) (s site) {
 	return s
 }
 
-// addresses returns the addresses of the coordinator and the parties, then those of metrics and of
-// health checks, if the options have them: of each party in order, then of the coordinator.
+// addresses returns the addresses of the coordinator and the parties, then of metrics and of health
+// checks, of each party in order and then of the coordinator, and last those of the consoles.
 func addresses(o Options) ([]string, error) {
 	n := o.Parties + 1
 	for _, on := range []bool{o.Metrics, o.Health} {
@@ -296,10 +310,19 @@ func addresses(o Options) ([]string, error) {
 			n += o.Parties + 1
 		}
 	}
+	consoles := n
+	if o.Console {
+		n += o.Parties + 1
+	}
 	list := make([]string, n)
 	for i := range list {
-		if o.Port != 0 && i <= o.Parties {
+		switch {
+		case o.Port == 0:
+		case i <= o.Parties:
 			list[i] = net.JoinHostPort(o.Host, strconv.Itoa(o.Port+i))
+			continue
+		case i >= consoles:
+			list[i] = net.JoinHostPort(o.Host, strconv.Itoa(o.Port+o.Parties+1+i-consoles))
 			continue
 		}
 		l, err := net.Listen("tcp", net.JoinHostPort(o.Host, "0"))
@@ -310,6 +333,15 @@ func addresses(o Options) ([]string, error) {
 		list[i] = l.Addr().String()
 	}
 	return list, nil
+}
+
+// consoleOf returns the address of the console of party i, or of the coordinator for -1; empty
+// without consoles.
+func (c *Cluster) consoleOf(i int) string {
+	if len(c.Consoles) == 0 {
+		return ""
+	}
+	return c.Consoles[i+1]
 }
 
 func pins(o Options) (pins []config.ParamsPin, fields []string, err error) {
@@ -348,6 +380,7 @@ func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin, fur
 	w.yaml("coordinator/coordinator.yaml", &config.CoordinatorFile{
 		RosterFile: w.shared + "roster.yaml", Listen: at.listen, MetricsListen: at.metrics, HealthListen: at.health, TLS: w.tls(), DataDir: "data",
 		Clients: clients, Params: pins, JobTimeout: config.Duration(time.Hour), MaxConcurrent: 2,
+		Console: config.Console{Listen: at.console},
 		// These clients act for one operator, of whom each may use all stock.
 		Reservations: config.ReserveLimits{MaxShare: 1},
 	})
@@ -414,7 +447,7 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 	}
 	w.yaml(m.Name+"/party.yaml", &config.PartyFile{
 		Name: m.Name, RosterFile: w.shared + "roster.yaml", Listen: at.listen, MetricsListen: at.metrics, HealthListen: at.health, TLS: w.tls(),
-		SigningKey: "signing.key", Vault: place,
+		SigningKey: "signing.key", Vault: place, Console: config.Console{Listen: at.console},
 		Clients: clients,
 		Policy: config.Policy{
 			Params: pins, Kinds: kinds, Fields: fields, Purposes: purposes, Tenants: []string{Tenant},

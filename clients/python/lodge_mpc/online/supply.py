@@ -112,8 +112,8 @@ class Stock:
         return 0 if TABLE[tuples.kind].form else min(self._ahead, max(FEW, store.taken))
 
     def _order(self, tuples: Class, count: int, *, ahead: bool = False) -> asyncio.Task[dict[str, Values]]:
-        """Reserves and fetches in the background, after all earlier orders. An order ahead of the need does not wait for
-        stock: other orders follow it. It returns nothing if there are not enough tuples.
+        """Reserves and fetches in the background, after all earlier orders. An order ahead of the need does not wait
+        for stock, because other orders follow it: it returns nothing if there are not enough tuples.
         """
         number, self._number = self._number, self._number + 1
         self._ordered = asyncio.create_task(self._draw(number, tuples, count, self._ordered, ahead))

@@ -171,11 +171,11 @@ func (o *devOptions) interrupted(ctx context.Context, err error) error {
 
 // check rejects invalid flags.
 func (o *devOptions) check() error {
-	switch last := math.MaxUint16 - o.parties; {
+	switch last := math.MaxUint16 - 2*o.parties - 1; {
 	case o.parties < 2 || o.parties > config.MaxParties:
 		return cli.Invalid(fmt.Sprintf("a cluster has 2 to %d", config.MaxParties), "--parties %d", o.parties)
 	case o.port < 0 || o.port > last:
-		return cli.Invalid(fmt.Sprintf("write 0, or 1 to %d: every party has one more", last), "--port %d", o.port)
+		return cli.Invalid(fmt.Sprintf("write 0, or 1 to %d: every party and every console has one more", last), "--port %d", o.port)
 	case o.dim&(o.dim-1) != 0 || o.dim > demoMaxDim:
 		return cli.Invalid(fmt.Sprintf("write a power of two up to %d", demoMaxDim), "--dim %d", o.dim)
 	}
@@ -227,7 +227,7 @@ func (o *devOptions) open() (*devnet.Cluster, error) {
 	}
 	return devnet.Write(o.dir, devnet.Options{
 		Parties: o.parties, Port: o.port, Params: o.params, Multikey: o.multikey, Dev: true, Insecure: s.Insecure, MaxMemory: cluster.DefaultMemory,
-		Metrics: !o.minimal, Health: !o.minimal,
+		Console: true, Metrics: !o.minimal, Health: !o.minimal,
 	})
 }
 
@@ -280,6 +280,7 @@ A coordinator and %d parties run, with keys of epoch %d and %d triples over %s i
 
   what there is               lodge stock%[7]s
   whether all are well        lodge health%[7]s, lodge status%[7]s
+  in a browser                lodge console open%[7]s
   shares in Python and Go     docs/start/quickstart.md, with %[5]s/clients/%[6]s.yaml for party 0
 `, r.parties, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0), o.at("cluster"))
 	return err
