@@ -1,9 +1,10 @@
-package main
+package byzantine
 
 import (
 	"bufio"
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -40,15 +41,25 @@ const (
 	within = 3 * time.Minute
 )
 
-// programs are built once: lodge for honest parties, and this one for the last party.
+// programs are lodge, built once, for honest parties, and this binary for the last party.
 var programs struct{ lodge, byzantine string }
 
 func TestMain(m *testing.M) {
+	if flag.Parse(); flag.Arg(0) == "party" {
+		if err := runParty(); err != nil {
+			fmt.Fprintln(os.Stderr, "byzantine:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	dir, err := os.MkdirTemp("", "byzantine")
 	if err != nil {
 		panic(err)
 	}
-	programs.lodge, programs.byzantine = filepath.Join(dir, "lodge"), filepath.Join(dir, "byzantine")
+	programs.lodge = filepath.Join(dir, "lodge")
+	if programs.byzantine, err = os.Executable(); err != nil {
+		panic(err)
+	}
 	args := []string{"build", "-o", dir}
 	if own, ok := debug.ReadBuildInfo(); ok { // with the kernels of these tests
 		for _, s := range own.Settings {
@@ -57,8 +68,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 	}
-	out, err := exec.Command("go", append(args, "github.com/lodge-mpc/lodge/cmd/lodge",
-		"github.com/lodge-mpc/lodge/e2e/byzantine")...).CombinedOutput()
+	out, err := exec.Command("go", append(args, "github.com/lodge-mpc/lodge/cmd/lodge")...).CombinedOutput()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
 		os.Exit(1)
@@ -178,7 +188,7 @@ func (c *cluster) start(i int) {
 	c.t.Helper()
 	cmd := exec.Command(programs.lodge, "party", "--config", c.files.Parties[i])
 	if i == len(c.files.Parties)-1 {
-		cmd = exec.Command(programs.byzantine, "--cheat", "-", "--config", c.files.Parties[i])
+		cmd = exec.Command(programs.byzantine, "party", "--cheat", "-", "--config", c.files.Parties[i])
 		in, err := cmd.StdinPipe()
 		must(c.t, err)
 		out, err := cmd.StdoutPipe()

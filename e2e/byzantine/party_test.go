@@ -1,15 +1,4 @@
-// Command byzantine is a party for tests: a whole Lodge party, as `lodge party` runs it, that
-// cheats in one named way. The product does not include it.
-//
-//	byzantine --list
-//	byzantine --cheat NAME --config FILE
-//	byzantine --cheat - --config FILE
-//
-// The last form reads one command per session from standard input: "cheat NAME", "record KIND" (be
-// honest and record the messages, for replays of that kind of session), or "honest". It responds
-// with a line that begins with ok and names the hooks of the previous cheat that were never
-// reached.
-package main
+package byzantine
 
 import (
 	"bufio"
@@ -30,13 +19,11 @@ import (
 	"github.com/lodge-mpc/lodge/services/party"
 )
 
-func main() {
+// runParty runs the cheating party, or writes the table of cheats.
+func runParty() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "byzantine:", err)
-		os.Exit(1)
-	}
+	return run(ctx, flag.Args()[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
 func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) error {
