@@ -42,9 +42,15 @@ func TestCheckRefuses(t *testing.T) {
 	for want, change := range map[string]func(m []module) []module{
 		"GPL, which is not allowed":     func(m []module) []module { m[0].Licences = []string{"MIT", "GPL"}; return m },
 		"unknown, which is not allowed": func(m []module) []module { m[0].Licences = []string{"unknown"}; return m },
-		"has no licence":                func(m []module) []module { m[0].Licences = nil; return m },
-		"without a reason":              func(m []module) []module { return append(m, module{Path: "x", Licences: []string{"MIT"}}) },
-		"not used any more":             func(m []module) []module { return m[1:] },
+		"Unlicense, which is not allowed": func(m []module) []module {
+			return append(m, module{Path: "github.com/muhlemmer/gu", Licences: []string{"Unlicense"}, In: inLodge, Because: "x"})
+		},
+		"y has the licence Unlicense": func(m []module) []module {
+			return append(m, module{Path: "y", Licences: []string{"Unlicense"}, In: inTests, Because: "x"})
+		},
+		"has no licence":    func(m []module) []module { m[0].Licences = nil; return m },
+		"without a reason":  func(m []module) []module { return append(m, module{Path: "x", Licences: []string{"MIT"}}) },
+		"not used any more": func(m []module) []module { return m[1:] },
 	} {
 		if err := check(change(slices.Clone(good))); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -65,6 +71,7 @@ func TestClassify(t *testing.T) {
 		"GNU GENERAL PUBLIC LICENSE Version 3":                                                  "GPL",
 		"GNU LESSER GENERAL PUBLIC LICENSE Version 3":                                           "GPL",
 		"All rights reserved.": "unknown",
+		"This is free and unencumbered software released into the public domain.":                            "Unlicense",
 		"Apache License, Version 2.0; Permission is hereby granted, free of charge, to any person obtaining": "Apache-2.0 MIT",
 	} {
 		if got := strings.Join(classify(text), " "); got != want {

@@ -31,6 +31,7 @@ import (
 var (
 	cheatName  = flag.String("cheat", "", "run a party with this cheat, or - to read names from standard input")
 	configFile = flag.String("config", "party.yaml", "configuration of the party for -cheat")
+	claims     = flag.String("version", "byzantine", "version that the party of -cheat claims to be")
 	listCheats = flag.Bool("cheats", false, "write the table of cheats")
 )
 
@@ -71,7 +72,7 @@ func runParty(name, file string) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	return party.RunWith(ctx, f, "byzantine", log, party.Seam{Cheat: c.begin, Streams: c.sends}, c.inner())
+	return party.RunWith(ctx, f, *claims, log, party.Seam{Cheat: c.begin, Streams: c.sends}, c.inner())
 }
 
 // obey takes orders until its input ends.

@@ -21,6 +21,7 @@ import (
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
 	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
+	"github.com/lodge-mpc/lodge/services/console"
 	"github.com/lodge-mpc/lodge/services/coordinator/stock"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/health"
@@ -49,6 +50,8 @@ type Coordinator struct {
 	inner       []rpc.Inner
 	health      *health.Server // nil without a listen address
 	disks       *disk.Watch
+	reports     *status.Reports
+	console     *console.Console
 
 	wake    chan struct{}
 	stopped chan struct{} // closed when the coordinator begins to stop
@@ -113,8 +116,8 @@ func Run(ctx context.Context, f *config.CoordinatorFile, version string, log *sl
 func open(f *config.CoordinatorFile, version string, log *slog.Logger) (_ *Coordinator, err error) {
 	c := &Coordinator{
 		file: f, version: version, log: log, metrics: metrics.New(version, metrics.Coordinator), timing: defaultTiming,
-		disks:     disk.New(uint64(f.Disk.MinFree), disk.Volume{Name: disk.Data, Dir: f.DataDir}),
-		rotations: newRotations(), jobs: map[string]*entry{}, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
+		disks:   disk.New(uint64(f.Disk.MinFree), disk.Volume{Name: disk.Data, Dir: f.DataDir}),
+		reports: status.NewReports(), rotations: newRotations(), jobs: map[string]*entry{}, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
 	c.timing.away = time.Duration(f.PartyTimeout)
 	defer func() {
@@ -187,11 +190,19 @@ func (c *Coordinator) server() (*rpc.Server, error) {
 	rules := maps.Clone(Rules)
 	maps.Copy(rules, status.Rules)
 	maps.Copy(rules, stock.Rules)
+	maps.Copy(rules, console.Rules)
 	inner := append([]rpc.Inner{c.disks.Inner(newWork)}, c.inner...)
 	server, err := rpc.NewServer(c.metrics.Server(rpc.Options{
 		Credentials: c.credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: c.log, Reflection: c.file.Reflection, Inner: inner,
-		Limits: c.file.Callers.Limits(),
+		Limits: c.file.Callers.Limits(), Gateway: console.Gateway(c.file.Console),
 	}))
+	if err != nil {
+		return nil, err
+	}
+	c.console, err = console.Register(server, console.Options{
+		Config: c.file.Console, Name: config.CoordinatorName, Role: config.CoordinatorName, Version: c.version, Credentials: c.credentials, Tokens: tokens,
+		Metrics: c.metrics, Log: c.log,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +211,7 @@ func (c *Coordinator) server() (*rpc.Server, error) {
 	statusv1.RegisterStatusServiceServer(server, &status.Service{
 		Name: config.CoordinatorName, Party: -1, Version: c.version, Roster: c.file.Roster.Hash(), Params: c.file.Params,
 		Log: c.log, Started: time.Now(), Ready: server.Ready, Running: c.running, Peers: c.links(), Certificate: c.credentials.NotAfter,
-		Disks: c.disks,
+		Disks: c.disks, Reports: c.reports, Stopping: c.stopped,
 	})
 	return server, nil
 }
@@ -248,6 +259,10 @@ func (c *Coordinator) serve(stop context.Context, l net.Listener) error {
 			}
 		}()
 	}
+	pages, err := c.console.Open()
+	if err != nil {
+		return err
+	}
 	done := make(chan error, 1)
 	go func() {
 		done <- server.Serve(l)
@@ -262,10 +277,11 @@ func (c *Coordinator) serve(stop context.Context, l net.Listener) error {
 	c.log.Info("coordinator is ready", "listen", l.Addr().String())
 	var keeping sync.WaitGroup
 	keeping.Go(func() { c.stock.Run(stop) })
+	keeping.Go(func() { pages(ctx) })
 	keeping.Go(func() { c.credentials.Watch(ctx, c.log) })
 	keeping.Go(func() { c.keepRotations(stop) })
 	keeping.Go(func() { c.observe(ctx) })
-	keeping.Go(func() { status.Reach(ctx, c.links(), c.metrics) })
+	keeping.Go(func() { status.Reach(ctx, c.links(), c.metrics, c.reports) })
 	c.work(stop, ctx)
 	c.finish(time.Duration(c.file.StopAfter))
 	close(c.stopped)

@@ -28,6 +28,7 @@ import (
 	thresholdv1 "github.com/lodge-mpc/lodge/proto/lodge/threshold/v1"
 	triplesv1 "github.com/lodge-mpc/lodge/proto/lodge/triples/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
+	"github.com/lodge-mpc/lodge/services/console"
 	"github.com/lodge-mpc/lodge/services/host/audit"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/health"
@@ -112,7 +113,10 @@ type party struct {
 	toEvaluators *rpc.Credentials
 	health       *health.Server // nil without an address
 	disks        *disk.Watch
+	reports      *status.Reports // about the peers
+	stopping     chan struct{}   // closed when the process begins to stop
 
+	console     *console.Console
 	credentials *rpc.Credentials
 	traces      *traces.Tracer // nil without a collector
 
@@ -124,7 +128,7 @@ func newParty(f *config.PartyFile, version string, log *slog.Logger) (*party, er
 }
 
 func newWith(f *config.PartyFile, version string, log *slog.Logger, s Seam, inner []rpc.Inner) (_ *party, err error) {
-	p := &party{file: f, log: log, metrics: metrics.New(version, metrics.Party), seam: s, disks: watchDisks(f)}
+	p := &party{file: f, log: log, metrics: metrics.New(version, metrics.Party), seam: s, disks: watchDisks(f), reports: status.NewReports(), stopping: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			p.close()
@@ -181,7 +185,7 @@ func newWith(f *config.PartyFile, version string, log *slog.Logger, s Seam, inne
 		return nil, err
 	}
 	rules := rpc.Rules{exchange.Method: rpc.Allow(rpc.Peer)}
-	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, threshold.Rules, keys.Rules, registry.Rules, circuits.Rules, linear.Rules, accusations.Rules, status.Rules, status.ProbeRules} {
+	for _, more := range []rpc.Rules{keygen.Rules, triples.Rules, tuples.Rules, decryption.Rules, popk.Rules, threshold.Rules, keys.Rules, registry.Rules, circuits.Rules, linear.Rules, accusations.Rules, status.Rules, status.ProbeRules, console.Rules} {
 		for m, r := range more {
 			rules[m] = r
 		}
@@ -189,8 +193,12 @@ func newWith(f *config.PartyFile, version string, log *slog.Logger, s Seam, inne
 	p.server, err = rpc.NewServer(p.metrics.Server(rpc.Options{
 		Credentials: p.credentials, Directory: directory, Tokens: tokens, Rules: rules, Log: log, Reflection: f.Reflection,
 		Inner: append([]rpc.Inner{p.book.Inner(), p.disks.Inner(newWork)}, inner...), Limits: f.Callers.Limits(),
+		Gateway: console.Gateway(f.Console),
 	}))
 	if err != nil {
+		return nil, err
+	}
+	if err := p.openConsole(tokens, version); err != nil {
 		return nil, err
 	}
 	return p, p.register(x, version)
@@ -274,8 +282,17 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 		Log: p.log, Ready: p.server.Ready, Running: p.sessions.Running, Peers: p.links(), Certificate: p.credentials.NotAfter,
 		Vault: p.vault, Place: seal.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, Audit: p.audit, MaxMemory: uint64(f.Policy.MaxMemory),
 		Conduct: p.book.Standing, DistanceBudget: f.Linear.DistanceBudget(), Disks: p.disks,
+		Reports: p.reports, Stopping: p.stopping, Multikey: multikeySet(f),
 	})
 	return nil
+}
+
+// multikeySet returns the multi-key parameter set of the roster; empty if it has no context.
+func multikeySet(f *config.PartyFile) string {
+	if f.Roster.Multikey == nil {
+		return ""
+	}
+	return f.Roster.Multikey.Set
 }
 
 // threshold returns the service for threshold keys.
@@ -421,9 +438,14 @@ func (p *party) serve(stop context.Context) error {
 			}
 		}()
 	}
+	pages, err := p.console.Open()
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	done := make(chan error, 1)
 	go func() { done <- p.server.Serve(listener) }()
 	var keeping sync.WaitGroup
+	keeping.Go(func() { pages(ctx) })
 	keeping.Go(func() { p.tuples.Run(ctx) })
 	keeping.Go(func() { p.book.Run(ctx) })
 	keeping.Go(func() { p.evaluators.Run(ctx) })
@@ -431,7 +453,7 @@ func (p *party) serve(stop context.Context) error {
 	keeping.Go(func() { p.observe(ctx) })
 	keeping.Go(func() { p.published.Run(ctx) })
 	keeping.Go(func() { p.evaluation.Run(ctx) })
-	keeping.Go(func() { status.Reach(ctx, p.links(), p.metrics) })
+	keeping.Go(func() { status.Reach(ctx, p.links(), p.metrics, p.reports) })
 	if p.toEvaluators != nil {
 		keeping.Go(func() { p.toEvaluators.Watch(ctx, p.log) })
 	}
@@ -447,6 +469,7 @@ func (p *party) serve(stop context.Context) error {
 	}
 	p.health.Ready(nil)
 	p.server.SetReady(false)
+	close(p.stopping)
 	within := time.Duration(p.file.StopAfter)
 	p.log.Info("stopping", "sessions", p.sessions.Running(), "within", within)
 	running, end := context.WithTimeout(context.Background(), within)

@@ -37,6 +37,7 @@ type CoordinatorFile struct {
 	// LogLevel is debug, info, warn or error; default info.
 	LogLevel string  `yaml:"log_level,omitempty" default:"info" oneof:"debug,info,warn,error"`
 	Tracing  Tracing `yaml:"tracing,omitempty"`
+	Console  Console `yaml:"console,omitempty"`
 	// MaxConcurrent is the number of concurrent jobs, 1 to 16; default 2. Parties have separate
 	// limits.
 	MaxConcurrent int  `yaml:"max_concurrent,omitempty" default:"2" range:"1..16"`
@@ -91,6 +92,7 @@ func LoadCoordinator(path string, set ...string) (*CoordinatorFile, error) {
 	c.oidc(f.OIDC, f.Clients)
 	c.callers(f.Callers)
 	c.tracing(&f.Tracing)
+	c.console(&f.Console, f.OIDC)
 	c.stock(&f.Stock, f.MaxConcurrent)
 	c.reservations(f)
 	for i, cl := range f.Clients {

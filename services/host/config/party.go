@@ -62,6 +62,7 @@ type PartyFile struct {
 	// LogLevel is debug, info, warn or error; default info.
 	LogLevel string  `yaml:"log_level,omitempty" default:"info" oneof:"debug,info,warn,error"`
 	Tracing  Tracing `yaml:"tracing,omitempty"`
+	Console  Console `yaml:"console,omitempty"`
 	Disk     Disk    `yaml:"disk,omitempty"`
 
 	Roster   *Roster   `yaml:"-"`
@@ -162,6 +163,7 @@ func LoadParty(path string, set ...string) (*PartyFile, error) {
 	c.oidc(f.OIDC, f.Clients)
 	c.callers(f.Callers)
 	c.tracing(&f.Tracing)
+	c.console(&f.Console, f.OIDC)
 	f.Evaluators.validate(c, f.TLS)
 	if err := c.err(path); err != nil {
 		return nil, err

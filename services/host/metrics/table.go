@@ -57,6 +57,12 @@ var (
 	buildInfo   = gauge(All, "lodge_build_info", "1, labelled by version.", "version")
 )
 
+// Metrics of the console of a process.
+var (
+	ConsoleSessions = gauge(Both, "lodge_console_sessions", "Browsers that are signed in to the console.")
+	ConsoleRequests = gauge(Both, "lodge_console_requests", "Running requests and streams of the console.")
+)
+
 // Metrics of a party's tuples and of its clients' requests. The outcome of a decryption is
 // "answered", "repeated" or an error code, and that of a product "ok" or an error code.
 var (

@@ -64,8 +64,10 @@ func TestServer(t *testing.T) {
 	s, err := rpc.NewServer(rpc.Options{
 		Credentials: credentials, Directory: d, Tokens: v, Log: slog.New(slog.NewTextHandler(log, nil)),
 		Rules: rpc.Rules{
-			"/lodge.status.v1.StatusService/GetStatus":   rpc.Allow(rpc.Client),
-			"/lodge.status.v1.StatusService/SetLogLevel": {},
+			"/lodge.status.v1.StatusService/GetStatus":        rpc.Allow(rpc.Client),
+			"/lodge.status.v1.StatusService/WatchStatus":      {},
+			"/lodge.status.v1.StatusService/ListAuditEntries": {},
+			"/lodge.status.v1.StatusService/SetLogLevel":      {},
 		},
 	})
 	if err != nil {

@@ -168,18 +168,26 @@ func WithCaller(ctx context.Context, p Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// authenticate returns the caller: the holder of the connection's verified certificate, or the
-// client of its bearer token. If a call has both, they must name the same client. Peers and the
-// coordinator use certificates only.
-func (s *Server) authenticate(ctx context.Context, from authInfo, header metadata.MD) (Principal, *Error) {
+// authenticate returns the caller of a call, and what it authenticated with.
+func (s *Server) authenticate(ctx context.Context, from authInfo, header metadata.MD) (Principal, Proof, *Error) {
 	token, refused := bearer(header)
 	if refused != nil {
-		return Principal{}, refused
+		return Principal{}, Proof{}, refused
 	}
 	chains, refused := verified(from.TLSInfo)
 	if refused != nil {
-		return Principal{}, refused
+		return Principal{}, Proof{}, refused
 	}
+	proof := Proof{chains, token}
+	p, refused := s.Identify(ctx, proof)
+	return p, proof, refused
+}
+
+// Identify returns the caller that a proof belongs to now: the holder of the verified certificate,
+// or the client of the bearer token. A proof with both must name the same client twice. Peers and
+// the coordinator use certificates only.
+func (s *Server) Identify(ctx context.Context, proof Proof) (Principal, *Error) {
+	chains, token := proof.chains, proof.token
 	d, tokens := s.opts.Directory, s.opts.Tokens
 	switch {
 	case token == "" && len(chains) == 0 && tokens == nil:

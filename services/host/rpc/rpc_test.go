@@ -104,7 +104,9 @@ func (w *world) serve(o Options, get func(ctx context.Context) (*statusv1.GetSta
 		o.Rules = Rules{statusMethod: Allow(Peer, Client).With("status")}
 	}
 	o.Rules = maps.Clone(o.Rules)
-	o.Rules["/lodge.status.v1.StatusService/SetLogLevel"] = Allow(Self)
+	for _, method := range []string{"SetLogLevel", "WatchStatus", "ListAuditEntries"} {
+		o.Rules["/lodge.status.v1.StatusService/"+method] = Allow(Self)
+	}
 	s, err := NewServer(o)
 	if err != nil {
 		w.t.Fatal(err)
@@ -329,7 +331,9 @@ func TestOversizedMessage(t *testing.T) {
 	if err := o.Directory.Add("spiffe://lodge/party/bob", Principal{Role: Peer, Name: "bob"}); err != nil {
 		t.Fatal(err)
 	}
-	o.Rules["/lodge.status.v1.StatusService/SetLogLevel"] = Allow(Self)
+	for _, method := range []string{"SetLogLevel", "WatchStatus", "ListAuditEntries"} {
+		o.Rules["/lodge.status.v1.StatusService/"+method] = Allow(Self)
+	}
 	s, err := NewServer(o)
 	if err != nil {
 		t.Fatal(err)

@@ -13,58 +13,79 @@ import (
 // RegisterService makes Server a grpc.ServiceRegistrar. The server wraps each method's handler: it
 // authenticates, authorises and counts the caller before it reads the message.
 func (s *Server) RegisterService(d *grpc.ServiceDesc, impl any) {
+	all := func(string) bool { return true }
+	s.grpc.RegisterService(s.wrapped(d, s.admit, s.streams, all), impl)
+	if s.gateway != nil {
+		if own := s.wrapped(d, s.admitProof, s.passed, s.opts.serves); len(own.Methods)+len(own.Streams) > 0 {
+			s.gateway.RegisterService(own, impl)
+		}
+	}
+}
+
+// admission authenticates and authorises a call of a method. The caller calls leave once.
+type admission func(ctx context.Context, method string, now time.Time) (p Principal, inside context.Context, leave func(), refused *Error)
+
+// wrapped returns the methods of a service that serves reports, with wrapped handlers. The streams
+// of their callers take places in streams.
+func (s *Server) wrapped(d *grpc.ServiceDesc, admit admission, streams *places, serves func(method string) bool) *grpc.ServiceDesc {
 	own := *d
-	own.Methods = append([]grpc.MethodDesc(nil), d.Methods...)
-	own.Streams = append([]grpc.StreamDesc(nil), d.Streams...)
-	for i, m := range own.Methods {
-		own.Methods[i].Handler = s.unary("/"+d.ServiceName+"/"+m.MethodName, m.Handler)
+	own.Methods, own.Streams = nil, nil
+	for _, m := range d.Methods {
+		if method := "/" + d.ServiceName + "/" + m.MethodName; serves(method) {
+			m.Handler = s.unary(method, m.Handler, admit)
+			own.Methods = append(own.Methods, m)
+		}
 	}
-	for i, m := range own.Streams {
-		own.Streams[i].Handler = s.stream("/"+d.ServiceName+"/"+m.StreamName, m)
+	for _, m := range d.Streams {
+		if method := "/" + d.ServiceName + "/" + m.StreamName; serves(method) {
+			m.Handler = s.stream(method, m, admit, streams)
+			own.Streams = append(own.Streams, m)
+		}
 	}
-	s.grpc.RegisterService(&own, impl)
+	return &own
 }
 
 // admit authenticates and authorises a call, and counts it among the running calls.
-func (s *Server) admit(ctx context.Context, method string, now time.Time) (p Principal, leave func(), refused *Error) {
+func (s *Server) admit(ctx context.Context, method string, now time.Time) (p Principal, inside context.Context, leave func(), refused *Error) {
 	from, refused := connectionOf(ctx)
 	if refused != nil {
-		return p, nil, refused
+		return p, nil, nil, refused
 	}
 	header := headersOf(ctx)
-	if p, refused = s.authenticate(ctx, from, header); refused != nil {
-		return p, nil, refused
+	p, proof, refused := s.authenticate(ctx, from, header)
+	if refused != nil {
+		return p, nil, nil, refused
 	}
 	//lodge:check rpc/rate run=TestRateOf|TestRefusedCalls a client calls more often than it may
 	if refused = s.buckets.take(p, now); refused != nil {
-		return p, nil, refused
+		return p, nil, nil, refused
 	}
 	//lodge:check rpc/checked run=TestWhoMayCall|TestEveryMethod|TestRequests calls are not authorised
 	if refused = s.opts.Rules.check(method, p); refused != nil {
-		return p, nil, refused
+		return p, nil, nil, refused
 	}
 	//lodge:check rpc/connections run=TestConnectionsOfOneClient an identity has any number of connections
 	if refused = s.connections.settle(from.from, caller{p.Role, p.Name}); refused != nil {
-		return p, nil, refused
+		return p, nil, nil, refused
 	}
 	place, refused := s.enter(p, "calls", s.calls)
 	if refused != nil {
-		return p, nil, refused
+		return p, nil, nil, refused
 	}
 	from.from.wire.began()
-	return p, func() { from.from.wire.ended(place) }, nil
+	return p, WithProof(WithCaller(ctx, p), proof), func() { from.from.wire.ended(place) }, nil
 }
 
-func (s *Server) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
+func (s *Server) unary(method string, h grpc.MethodHandler, admit admission) grpc.MethodHandler {
 	inner := s.innerUnary()
 	return func(srv any, ctx context.Context, _ func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		start := time.Now()
-		p, leave, refused := s.admit(ctx, method, start)
+		p, inside, leave, refused := admit(ctx, method, start)
 		if refused != nil {
 			return nil, s.finish(method, p, start, refused)
 		}
 		defer leave()
-		ctx, cancel := context.WithTimeout(WithCaller(ctx, p), s.opts.UnaryTimeout)
+		ctx, cancel := context.WithTimeout(inside, s.opts.UnaryTimeout)
 		defer cancel()
 		from, refused := s.receiver(ctx, s.opts.Rules[method].most(MaxRequest))
 		if refused != nil {
@@ -81,26 +102,25 @@ func (s *Server) unary(method string, h grpc.MethodHandler) grpc.MethodHandler {
 	}
 }
 
-func (s *Server) stream(method string, d grpc.StreamDesc) grpc.StreamHandler {
+func (s *Server) stream(method string, d grpc.StreamDesc, admit admission, streams *places) grpc.StreamHandler {
 	h := s.innerStream(d.Handler, &grpc.StreamServerInfo{FullMethod: method, IsClientStream: d.ClientStreams, IsServerStream: d.ServerStreams})
 	most := MaxRequest
 	if d.ClientStreams {
 		most = MaxMessage
 	}
 	return func(srv any, ss grpc.ServerStream) error {
-		start, ctx := time.Now(), ss.Context()
-		p, leave, refused := s.admit(ctx, method, start)
+		start := time.Now()
+		p, ctx, leave, refused := admit(ss.Context(), method, start)
 		if refused != nil {
 			return s.finish(method, p, start, refused)
 		}
 		defer leave()
-		end, refused := s.enter(p, "streams", s.streams)
+		end, refused := s.enter(p, "streams", streams)
 		//lodge:check rpc/streams run=TestStreamsOfOneClient a client has a message of 4 MiB underway in every call
 		if refused != nil {
 			return s.finish(method, p, start, refused)
 		}
 		defer end()
-		ctx = WithCaller(ctx, p)
 		from, refused := s.receiver(ctx, s.opts.Rules[method].most(most))
 		if refused != nil {
 			return s.finish(method, p, start, refused)
@@ -131,7 +151,7 @@ func (s *Server) openStream(p Principal) (ended func()) {
 func (s *Server) unknown(_ any, ss grpc.ServerStream) error {
 	start := time.Now()
 	method, _ := grpc.MethodFromServerStream(ss)
-	p, leave, refused := s.admit(ss.Context(), method, start)
+	p, _, leave, refused := s.admit(ss.Context(), method, start)
 	if refused == nil { // cannot happen: no rule names the method
 		leave()
 		refused = Errorf(Forbidden, "", "no caller may call %s", method)

@@ -69,6 +69,8 @@ type Options struct {
 	Reflection bool
 	// Inner handlers wrap the handlers of admitted calls, the first outermost.
 	Inner []Inner
+	// Gateway lists the methods that Server.Gateway serves.
+	Gateway []string
 }
 
 // Inner wraps handlers, for example in a test that delays them. Both fields are required.
@@ -79,13 +81,15 @@ type Inner struct {
 
 // Server is a gRPC server with Lodge's rules. Register services on it, then Serve.
 type Server struct {
-	grpc   *grpc.Server
-	health *health.Server
-	ready  atomic.Bool
-	opts   Options
+	grpc    *grpc.Server
+	gateway *grpc.Server // nil without Options.Gateway
+	health  *health.Server
+	ready   atomic.Bool
+	opts    Options
 
 	calls       *places
 	streams     *places
+	passed      *places // streams of the gateway
 	connections *connections
 	buckets     buckets
 	refusals    *rate.Limiter // limits log lines about rejected calls
@@ -110,6 +114,7 @@ func NewServer(o Options) (*Server, error) {
 		opts: o, health: health.NewServer(), buckets: newBuckets(o.Directory), refusals: rate.NewLimiter(10, 100),
 		calls:   newPlaces(o.Limits.Calls, o.Limits.CallsPerClient, memberCalls),
 		streams: newPlaces(o.Limits.Calls, min(clientStreams, o.Limits.CallsPerClient), memberStreams),
+		passed:  newPlaces(gatewayStreams, gatewayStreamsOne, gatewayStreamsOne),
 	}
 	s.connections = &connections{
 		places:   newPlaces(o.Limits.Connections, o.Limits.ConnectionsPerClient, memberConnections),
@@ -133,6 +138,9 @@ func NewServer(o Options) (*Server, error) {
 		grpc.InTapHandle(s.tap),
 		grpc.UnknownServiceHandler(s.unknown),
 	)
+	if len(o.Gateway) > 0 {
+		s.gateway = grpc.NewServer(grpc.ForceServerCodecV2(Codec), grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage))
+	}
 	healthpb.RegisterHealthServer(s, s.health)
 	s.SetReady(false)
 	if o.Reflection {

@@ -184,10 +184,20 @@ func (c *Credentials) Server(tokens bool) *tls.Config {
 	if tokens {
 		auth = tls.VerifyClientCertIfGiven
 	}
+	return c.server(auth, "h2")
+}
+
+// Browser returns the TLS configuration of a server for browsers: TLS 1.3, and a verified
+// certificate from a browser that presents one.
+func (c *Credentials) Browser() *tls.Config {
+	return c.server(tls.VerifyClientCertIfGiven, "h2", "http/1.1")
+}
+
+func (c *Credentials) server(auth tls.ClientAuthType, protocols ...string) *tls.Config {
 	config := &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		ClientAuth:             auth,
-		NextProtos:             []string{"h2"},
+		NextProtos:             protocols,
 		SessionTicketsDisabled: true,
 	}
 	out := config.Clone()

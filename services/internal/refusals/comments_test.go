@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lodge-mpc/lodge/services/console"
 	"github.com/lodge-mpc/lodge/services/coordinator"
 	"github.com/lodge-mpc/lodge/services/coordinator/stock"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
@@ -96,7 +97,7 @@ var codes = []rpc.Code{
 // may call it, as in the rules. The beginning of each file documents which codes may be retried.
 func TestComments(t *testing.T) {
 	rules := rpc.Rules{}
-	for _, of := range []rpc.Rules{coordinator.Rules, stock.Rules, status.Rules, status.ProbeRules, keygen.Rules, popk.Rules, triples.Rules,
+	for _, of := range []rpc.Rules{coordinator.Rules, stock.Rules, status.Rules, status.ProbeRules, console.Rules, keygen.Rules, popk.Rules, triples.Rules,
 		decryption.Rules, tuples.Rules, accusations.Rules, evaluator.Rules, threshold.Rules, keys.Rules, registry.Rules, circuits.Rules, linear.Rules,
 		{exchange.Method: rpc.Allow(rpc.Peer)}} {
 		maps.Copy(rules, of)

@@ -58,7 +58,10 @@ var partyTable = map[string]row{
 	"lodge.linear.v1.LinearService/Answer":                  {client, rpc.Invalid, rpc.NotFound},
 	"lodge.exchange.v1.ExchangeService/Exchange":            {peer, rpc.Invalid, rpc.Invalid},
 	"lodge.status.v1.StatusService/GetStatus":               {anyone, ok, ok},
+	"lodge.status.v1.StatusService/WatchStatus":             {anyone, ok, ok},
+	"lodge.status.v1.StatusService/ListAuditEntries":        {client, ok, rpc.Invalid},
 	"lodge.status.v1.StatusService/SetLogLevel":             {client, rpc.Invalid, rpc.Invalid},
+	"lodge.console.v1.ConsoleService/CreateLink":            {anyone, rpc.NotFound, rpc.NotFound},
 	"lodge.status.v1.ProbeService/ProbePeers":               {client, ok, rpc.Invalid},
 	"lodge.status.v1.ProbeService/Probe":                    {peer, ok, ok},
 	"lodge.tuples.v1.TuplesService/Fetch":                   {client, rpc.NotFound, rpc.NotFound},
@@ -103,4 +106,7 @@ var coordinatorTable = map[string]row{
 	"lodge.stock.v1.StockService/SetPolicy":               {client, rpc.Forbidden, rpc.Forbidden},
 	"lodge.stock.v1.StockService/DeletePolicy":            {client, rpc.Forbidden, rpc.Forbidden},
 	"lodge.status.v1.StatusService/GetStatus":             {anyone, ok, ok},
+	"lodge.status.v1.StatusService/WatchStatus":           {anyone, ok, ok},
+	"lodge.status.v1.StatusService/ListAuditEntries":      {client, rpc.NotFound, rpc.NotFound},
+	"lodge.console.v1.ConsoleService/CreateLink":          {anyone, rpc.NotFound, rpc.NotFound},
 }

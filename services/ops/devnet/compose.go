@@ -17,10 +17,10 @@ var composeText string
 var composeTemplate = template.Must(template.New("compose").Parse(composeText))
 
 // Compose returns a cluster for Docker Compose with the given number of parties. The coordinator is
-// published at port on this machine, and party i at port+1+i. `lodge compose init` installs the
-// files of the containers.
+// published at port on this machine, party i at port+1+i, and the consoles in the same order after
+// the last party. `lodge compose init` installs the files of the containers.
 func Compose(parties, port int) ([]byte, error) {
-	if err := checkSize(parties, port); err != nil {
+	if err := checkSize(parties, port, true); err != nil {
 		return nil, err
 	}
 	if port == 0 {
@@ -55,14 +55,21 @@ func (c composed) Processes() int { return c.Connections() + 50 }
 // PortOf returns the port of party i.
 func (c composed) PortOf(i int) int { return c.Port + 1 + i }
 
+// ConsoleOf returns the port of the console of party i, or of the coordinator for -1.
+func (c composed) ConsoleOf(i int) int { return c.Port + c.Parties + 2 + i }
+
 func partyName(i int) string { return "p" + strconv.Itoa(i) }
 
-func checkSize(parties, port int) error {
+func checkSize(parties, port int, consoles bool) error {
 	if parties < 2 || parties > config.MaxParties {
 		return fmt.Errorf("devnet: %d parties; a cluster has 2 to %d", parties, config.MaxParties)
 	}
-	if port < 0 || port+parties > math.MaxUint16 {
-		return fmt.Errorf("devnet: port %d is too high: the last party's port is higher by %d", port, parties)
+	last := parties
+	if consoles {
+		last += parties + 1
+	}
+	if port < 0 || port+last > math.MaxUint16 {
+		return fmt.Errorf("devnet: port %d is too high: the last port is higher by %d", port, last)
 	}
 	return nil
 }

@@ -26,15 +26,19 @@ const metricsPort = 7190
 // site is where a process listens, and the additional name in its certificate.
 type site struct {
 	listen, metrics, health string
+	console                 string // empty: none
 	hosts                   []string
 }
 
-func (o *Options) at(name, address string) site {
+func (o *Options) at(name, address, console string) site {
 	if !o.Containers {
-		return site{listen: address, hosts: []string{o.Host}}
+		return site{listen: address, console: console, hosts: []string{o.Host}}
 	}
 	_, port, _ := net.SplitHostPort(address)
-	return site{listen: ":" + port, metrics: ":" + strconv.Itoa(metricsPort), health: config.HealthAddress, hosts: []string{name, o.Host}}
+	if _, pages, err := net.SplitHostPort(console); err == nil {
+		console = ":" + pages // published at the same port of the host, which links name
+	}
+	return site{console: console, listen: ":" + port, metrics: ":" + strconv.Itoa(metricsPort), health: config.HealthAddress, hosts: []string{name, o.Host}}
 }
 
 // apart gives every process the authority and the roster, with the addresses between containers.

@@ -42,6 +42,9 @@ type Options struct {
 	NoSacrifice bool
 	// Metrics makes every party serve its metrics, on a free port.
 	Metrics bool
+	// Console makes every process serve a console: that of the coordinator at Port + Parties + 1,
+	// and that of party i at the i+1st port after it.
+	Console bool
 	// Multikey pins the context of multi-key ciphertexts, with this set and the standard common
 	// reference string.
 	Multikey string
@@ -62,6 +65,7 @@ type Cluster struct {
 	Params      string   // the first of the pinned sets
 	Clients     []string // configuration files of clients: each party's in order, then Operator, App and, with Dev, Attested
 	Metrics     []string // addresses of the parties' metrics, with Options.Metrics
+	Consoles    []string // addresses of the coordinator's console and the parties', with Options.Console
 }
 
 // Tenant is the only tenant of a development cluster.
@@ -176,7 +180,7 @@ func (w *writer) leaf(base, id string, hosts ...string) {
 
 // Write makes a cluster in an empty or new directory.
 func Write(dir string, o Options) (*Cluster, error) {
-	if err := checkSize(o.Parties, o.Port); err != nil {
+	if err := checkSize(o.Parties, o.Port, o.Console); err != nil {
 		return nil, err
 	}
 	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
@@ -240,25 +244,38 @@ func Write(dir string, o Options) (*Cluster, error) {
 	if len(pins) > 0 {
 		c.Params = pins[0].Name
 	}
+	if c.Metrics = addresses[o.Parties+1:]; o.Console {
+		cut := len(c.Metrics) - o.Parties - 1
+		c.Metrics, c.Consoles = c.Metrics[:cut], c.Metrics[cut:]
+	}
 	w.coordinator(c, o, pins)
 	w.clients(c, o)
-	c.Metrics = addresses[o.Parties+1:]
 	for i := range o.Parties {
 		w.party(c, o, i, pins, fields)
 	}
 	return c, w.err
 }
 
-// addresses returns the addresses of the coordinator, the parties, and the parties' metrics, in
-// this order.
+// addresses returns the addresses of the coordinator, the parties, the parties' metrics, and the
+// consoles, in this order.
 func addresses(o Options) ([]string, error) {
-	list := make([]string, o.Parties+1)
+	n := o.Parties + 1
 	if o.Metrics {
-		list = make([]string, 2*o.Parties+1)
+		n += o.Parties
 	}
+	consoles := n
+	if o.Console {
+		n += o.Parties + 1
+	}
+	list := make([]string, n)
 	for i := range list {
-		if o.Port != 0 && i <= o.Parties {
+		switch {
+		case o.Port == 0:
+		case i <= o.Parties:
 			list[i] = net.JoinHostPort(o.Host, strconv.Itoa(o.Port+i))
+			continue
+		case i >= consoles:
+			list[i] = net.JoinHostPort(o.Host, strconv.Itoa(o.Port+o.Parties+1+i-consoles))
 			continue
 		}
 		l, err := net.Listen("tcp", net.JoinHostPort(o.Host, "0"))
@@ -269,6 +286,15 @@ func addresses(o Options) ([]string, error) {
 		list[i] = l.Addr().String()
 	}
 	return list, nil
+}
+
+// consoleOf returns the address of the console of party i, or of the coordinator for -1; empty
+// without consoles.
+func (c *Cluster) consoleOf(i int) string {
+	if len(c.Consoles) == 0 {
+		return ""
+	}
+	return c.Consoles[i+1]
 }
 
 func pins(o Options) (pins []config.ParamsPin, fields []string, err error) {
@@ -294,7 +320,7 @@ func (w *writer) tls() config.TLS {
 }
 
 func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin) {
-	at := o.at(config.CoordinatorName, c.Roster.Coordinator.Address)
+	at := o.at(config.CoordinatorName, c.Roster.Coordinator.Address, c.consoleOf(-1))
 	w.leaf("coordinator/tls", identity("coordinator", -1), at.hosts...)
 	clients := []config.Client{{Name: Operator, Identity: identity(Operator, -1), Permissions: []string{
 		config.PermStatus, config.PermSubmit, config.PermReserve, config.PermPolicy, config.PermOperate,
@@ -307,6 +333,7 @@ func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin) {
 	w.yaml("coordinator/coordinator.yaml", &config.CoordinatorFile{
 		RosterFile: w.shared + "roster.yaml", Listen: at.listen, MetricsListen: at.metrics, HealthListen: at.health, TLS: w.tls(), DataDir: "data",
 		Clients: clients, Params: pins, JobTimeout: config.Duration(time.Hour), MaxConcurrent: 2,
+		Console: config.Console{Listen: at.console},
 		// These clients act for one operator, of whom each may use all stock.
 		Reservations: config.ReserveLimits{MaxShare: 1},
 	})
@@ -340,7 +367,7 @@ func (w *writer) clients(c *Cluster, o Options) {
 
 func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fields []string) {
 	m := c.Roster.Parties[i]
-	at := o.at(m.Name, m.Address)
+	at := o.at(m.Name, m.Address, c.consoleOf(i))
 	w.leaf(m.Name+"/tls", m.Identity, at.hosts...)
 	w.do(func() error { return seal.WriteNewKey(filepath.Join(w.dir, m.Name, "vault.key")) })
 	if o.Metrics {
@@ -376,7 +403,7 @@ func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fi
 	}
 	w.yaml(m.Name+"/party.yaml", &config.PartyFile{
 		Name: m.Name, RosterFile: w.shared + "roster.yaml", Listen: at.listen, MetricsListen: at.metrics, HealthListen: at.health, TLS: w.tls(),
-		SigningKey: "signing.key", Vault: place,
+		SigningKey: "signing.key", Vault: place, Console: config.Console{Listen: at.console},
 		Clients: clients,
 		Policy: config.Policy{
 			Params: pins, Kinds: kinds, Fields: fields, Purposes: purposes, Tenants: []string{Tenant},

@@ -24,8 +24,10 @@ import (
 
 // Rules are the access rules: every authenticated caller may request the status.
 var Rules = rpc.Rules{
-	"/lodge.status.v1.StatusService/GetStatus":   rpc.Anyone,
-	"/lodge.status.v1.StatusService/SetLogLevel": rpc.Allow(rpc.Self, rpc.Client).With(config.PermOperate),
+	"/lodge.status.v1.StatusService/GetStatus":        rpc.Anyone,
+	"/lodge.status.v1.StatusService/WatchStatus":      rpc.Anyone,
+	"/lodge.status.v1.StatusService/ListAuditEntries": rpc.Allow(rpc.Self, rpc.Client).With(config.PermOperate),
+	"/lodge.status.v1.StatusService/SetLogLevel":      rpc.Allow(rpc.Self, rpc.Client).With(config.PermOperate),
 }
 
 // Service implements lodge.status.v1.
@@ -36,14 +38,19 @@ type Service struct {
 	Version string
 	Roster  [32]byte
 	Params  []config.ParamsPin
-	Started time.Time
-	Ready   func() bool
-	Running func() int // sessions that have not ended
-	Peers   []Link     // the parties to which it connects
+	// Multikey is the multi-key parameter set of the roster; empty if it has no context.
+	Multikey string
+	Started  time.Time
+	Ready    func() bool
+	Running  func() int // sessions that have not ended
+	Peers    []Link     // the parties to which it connects
 	// Certificate returns the expiry of the served certificate.
 	Certificate func() time.Time
 	Log         *slog.Logger // of the process
 	Disks       *disk.Watch
+	Reports     *Reports // about the peers; nil: none
+	// Stopping is closed when the process begins to stop; nil: never.
+	Stopping <-chan struct{}
 
 	// Only set for parties.
 	Vault     Vault
@@ -53,15 +60,28 @@ type Service struct {
 	Conduct   func() (*accusationsv1.Standing, error) // conduct of the roster's parties
 	// DistanceBudget limits the statistical distance of products on shares between two clients.
 	DistanceBudget float64
+
+	watched [2]shared // statuses for watchers, without and with details
 }
 
 // GetStatus implements the service.
 func (s *Service) GetStatus(ctx context.Context, _ *statusv1.GetStatusRequest) (*statusv1.GetStatusResponse, error) {
+	return s.now(detailed(ctx)), nil
+}
+
+// detailed reports whether the caller may see the fields that are not for all callers.
+func detailed(ctx context.Context) bool {
+	p, ok := rpc.Caller(ctx)
+	return ok && (p.Role != rpc.Client || p.May(config.PermStatus))
+}
+
+// now returns the present status.
+func (s *Service) now(detailed bool) *statusv1.GetStatusResponse {
 	now, peak := metrics.ResidentBytes()
 	out := &statusv1.GetStatusResponse{
 		Name: s.Name, Version: s.Version, ProtocolVersion: job.ProtocolVersion, RosterHash: s.Roster[:], Ready: s.Ready(),
 		Started: timestamppb.New(s.Started), ActiveSessions: uint32(s.Running()), RssBytes: now, PeakRssBytes: peak,
-		CertificateNotAfter: timestamppb.New(s.Certificate()),
+		CertificateNotAfter: timestamppb.New(s.Certificate()), MultikeyParams: s.Multikey,
 	}
 	if s.Party >= 0 {
 		i := uint32(s.Party)
@@ -71,17 +91,19 @@ func (s *Service) GetStatus(ctx context.Context, _ *statusv1.GetStatusRequest) (
 		hash := p.Sum()
 		out.Params = append(out.Params, &statusv1.ParamsPin{Name: p.Name, Hash: hash[:]})
 	}
-	if p, ok := rpc.Caller(ctx); ok && (p.Role != rpc.Client || p.May(config.PermStatus)) {
+	if detailed {
 		s.details(out)
 	}
 	out.Now = timestamppb.Now()
-	return out, nil
+	return out
 }
 
 // details adds the fields that are not for all callers.
 func (s *Service) details(out *statusv1.GetStatusResponse) {
 	for _, p := range s.Peers {
-		out.Links = append(out.Links, &statusv1.Link{Name: p.Name, Party: uint32(p.Party), State: linkState(p)})
+		l := &statusv1.Link{Name: p.Name, Party: uint32(p.Party), State: linkState(p)}
+		s.Reports.add(l)
+		out.Links = append(out.Links, l)
 	}
 	out.MaxMemoryBytes, out.LogLevel = s.MaxMemory, s.logLevel()
 	for _, v := range s.Disks.Volumes() {

@@ -82,6 +82,9 @@ type server struct {
 	tls           *tls.Config // configuration of conn
 }
 
+// Address returns the address of the process.
+func (s *server) Address() string { return s.address }
+
 // Coordinator is a connection to a coordinator.
 type Coordinator struct {
 	coordinatorv1.CoordinatorServiceClient

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/conduct"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/console"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/jobs"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/keys"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/linear"
@@ -46,7 +47,7 @@ func Root() *cobra.Command {
 	cli.AddGroups(root)
 	cli.AddCommands(root, cli.GroupFurther, cli.ExitCodesCommand())
 	for _, register := range []func(*cobra.Command){
-		try.Register, process.Register, jobs.Register, keys.Register, tuples.Register, threshold.Register, multikey.Register, linear.Register, conduct.Register,
+		try.Register, process.Register, jobs.Register, keys.Register, tuples.Register, threshold.Register, multikey.Register, linear.Register, conduct.Register, console.Register,
 	} {
 		register(root)
 	}

@@ -37,7 +37,7 @@ func composeCommand() *cobra.Command {
 	})
 	f := cmd.Flags()
 	f.IntVar(&parties, "parties", 3, "number of parties")
-	f.IntVar(&port, "port", composePort, "port of the coordinator on this machine; party i has this port + 1 + i")
+	f.IntVar(&port, "port", composePort, "port of the coordinator on this machine; party i has this port + 1 + i, and the consoles the ports after these")
 	f.StringVar(&out, "out", "", "write to this file instead of standard output")
 	cmd.AddCommand(composeInitCommand())
 	return cmd
@@ -48,7 +48,7 @@ const imageUser = 65532
 
 // composeInitCommand returns `lodge compose init`.
 func composeInitCommand() *cobra.Command {
-	o := devnet.Options{}
+	o := devnet.Options{Console: true}
 	user := imageUser
 	cmd := cli.Command("init", func(cmd *cobra.Command, args []string) error {
 		profiles := strings.Split(os.Getenv("COMPOSE_PROFILES"), ",")
@@ -77,7 +77,7 @@ func composeInitCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&o.Parties, "parties", 3, "number of parties")
 	f.StringVar(&o.Host, "host", "127.0.0.1", "address at which clients reach all processes")
-	f.IntVar(&o.Port, "port", composePort, "port of the coordinator at that address; party i has this port + 1 + i")
+	f.IntVar(&o.Port, "port", composePort, "port of the coordinator at that address; party i has this port + 1 + i, and the consoles the ports after these")
 	f.StringSliceVar(&o.Params, "params", []string{params.Default}, "parameter sets to pin")
 	f.BoolVar(&o.Dev, "dev", false, "accept key generation that is only passively secure")
 	f.BoolVar(&o.Insecure, "allow-insecure-params", false, "accept parameter sets for tests")

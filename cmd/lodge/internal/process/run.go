@@ -65,6 +65,7 @@ func initCommand() *cobra.Command {
 	f.IntVar(&o.Port, "port", 7100, "port of the coordinator; party i has this port + 1 + i; 0 selects free ports")
 	f.StringSliceVar(&o.Params, "params", []string{params.Default}, "parameter sets to pin")
 	f.StringVar(&o.Multikey, "multikey", "", "pin a context of multi-key ciphertexts, with this set")
+	f.BoolVar(&o.Console, "console", false, "serve a console at every process, at the ports after the last party's")
 	f.BoolVar(&o.Dev, "dev", false, "accept key generation that is only passively secure, including threshold keys")
 	f.BoolVar(&o.Insecure, "allow-insecure-params", false, "accept parameter sets for tests")
 	f.Bool("json", false, "write the result as JSON")

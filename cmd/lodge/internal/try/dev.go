@@ -61,7 +61,7 @@ func devCommand() *cobra.Command {
 	f.StringVar(&o.dir, "dir", cli.DevDir, "directory of the cluster")
 	f.IntVar(&o.parties, "parties", 3, "number of parties, of a new cluster")
 	f.StringVar(&o.params, "params", params.Default, "parameter set, of a new cluster")
-	f.IntVar(&o.port, "port", 0, "port of the coordinator of a new cluster; party i has this port + 1 + i; 0 selects free ports")
+	f.IntVar(&o.port, "port", 0, "port of the coordinator of a new cluster; party i has this port + 1 + i, and the consoles the ports after these; 0 selects free ports")
 	f.Uint32Var(&o.dim, "dim", 0, "largest block dimension of matrices that new keys serve, a power of two; 0: none")
 	f.StringVar(&o.field, "field", "p128", "field of the triples that are kept in stock")
 	f.Uint64Var(&o.stock, "stock", 8000, "triples to keep in stock; 0 sets no policy")
@@ -145,11 +145,11 @@ func (o *devOptions) interrupted(ctx context.Context, err error) error {
 
 // check rejects invalid flags.
 func (o *devOptions) check() error {
-	switch last := math.MaxUint16 - o.parties; {
+	switch last := math.MaxUint16 - 2*o.parties - 1; {
 	case o.parties < 2 || o.parties > config.MaxParties:
 		return cli.Invalid(fmt.Sprintf("a cluster has 2 to %d", config.MaxParties), "--parties %d", o.parties)
 	case o.port < 0 || o.port > last:
-		return cli.Invalid(fmt.Sprintf("write 0, or 1 to %d: every party has one more", last), "--port %d", o.port)
+		return cli.Invalid(fmt.Sprintf("write 0, or 1 to %d: every party and every console has one more", last), "--port %d", o.port)
 	case o.dim&(o.dim-1) != 0 || o.dim > demoMaxDim:
 		return cli.Invalid(fmt.Sprintf("write a power of two up to %d", demoMaxDim), "--dim %d", o.dim)
 	}
@@ -183,7 +183,7 @@ func (o *devOptions) open() (*devnet.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return devnet.Write(o.dir, devnet.Options{Parties: o.parties, Port: o.port, Params: []string{o.params}, Dev: true, Insecure: s.Insecure, MaxMemory: cluster.DefaultMemory})
+	return devnet.Write(o.dir, devnet.Options{Parties: o.parties, Port: o.port, Params: []string{o.params}, Dev: true, Insecure: s.Insecure, MaxMemory: cluster.DefaultMemory, Console: true})
 }
 
 // fits rejects flags that contradict the existing cluster.
@@ -275,6 +275,7 @@ func (o *devOptions) print(cmd *cobra.Command, r *DevReport) error {
 A coordinator and %d parties run, with keys of epoch %d and %d triples over %s in stock. Ctrl-C stops them.
 
   what there is               lodge stock%[7]s
+  in a browser                lodge console open%[7]s
   other kinds                 lodge jobs submit --help
   shares in Python and Go     docs/start/quickstart.md, with %[5]s/clients/%[6]s.yaml for party 0
 `, r.parties, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0), at)

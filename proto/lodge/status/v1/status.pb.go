@@ -129,6 +129,420 @@ func (*GetStatusRequest) Descriptor() ([]byte, []int) {
 	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{0}
 }
 
+type WatchStatusRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchStatusRequest) Reset() {
+	*x = WatchStatusRequest{}
+	mi := &file_lodge_status_v1_status_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchStatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchStatusRequest) ProtoMessage() {}
+
+func (x *WatchStatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_status_v1_status_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchStatusRequest.ProtoReflect.Descriptor instead.
+func (*WatchStatusRequest) Descriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{1}
+}
+
+type WatchStatusResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        *GetStatusResponse     `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchStatusResponse) Reset() {
+	*x = WatchStatusResponse{}
+	mi := &file_lodge_status_v1_status_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchStatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchStatusResponse) ProtoMessage() {}
+
+func (x *WatchStatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_status_v1_status_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchStatusResponse.ProtoReflect.Descriptor instead.
+func (*WatchStatusResponse) Descriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *WatchStatusResponse) GetStatus() *GetStatusResponse {
+	if x != nil {
+		return x.Status
+	}
+	return nil
+}
+
+type ListAuditEntriesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Return entries with smaller sequence numbers; 0: start with the newest.
+	Before uint64 `protobuf:"varint,1,opt,name=before,proto3" json:"before,omitempty"`
+	// At most this many; 0 means 100; at most 500.
+	Limit uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Only entries with this text in the actor, event, tenant, objects or note; up to
+	// 128 bytes. Case is ignored.
+	Contains string `protobuf:"bytes,3,opt,name=contains,proto3" json:"contains,omitempty"`
+	// Only entries with one of these events; all when empty.
+	Events        []string `protobuf:"bytes,4,rep,name=events,proto3" json:"events,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditEntriesRequest) Reset() {
+	*x = ListAuditEntriesRequest{}
+	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditEntriesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditEntriesRequest) ProtoMessage() {}
+
+func (x *ListAuditEntriesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditEntriesRequest.ProtoReflect.Descriptor instead.
+func (*ListAuditEntriesRequest) Descriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ListAuditEntriesRequest) GetBefore() uint64 {
+	if x != nil {
+		return x.Before
+	}
+	return 0
+}
+
+func (x *ListAuditEntriesRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListAuditEntriesRequest) GetContains() string {
+	if x != nil {
+		return x.Contains
+	}
+	return ""
+}
+
+func (x *ListAuditEntriesRequest) GetEvents() []string {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+type ListAuditEntriesResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Entries []*AuditEntry          `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	// Continue with this as before; 0 after the first entry of the log. A page may have
+	// fewer entries than the limit, or none, before the end.
+	Next          uint64 `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAuditEntriesResponse) Reset() {
+	*x = ListAuditEntriesResponse{}
+	mi := &file_lodge_status_v1_status_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAuditEntriesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAuditEntriesResponse) ProtoMessage() {}
+
+func (x *ListAuditEntriesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_status_v1_status_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAuditEntriesResponse.ProtoReflect.Descriptor instead.
+func (*ListAuditEntriesResponse) Descriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ListAuditEntriesResponse) GetEntries() []*AuditEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *ListAuditEntriesResponse) GetNext() uint64 {
+	if x != nil {
+		return x.Next
+	}
+	return 0
+}
+
+// AuditEntry is one entry of the audit log.
+type AuditEntry struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Sequence uint64                 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Time     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// The client, peer or coordinator that caused the event; empty for the party itself.
+	Actor string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
+	// How the actor authenticated.
+	Auth   string `protobuf:"bytes,4,opt,name=auth,proto3" json:"auth,omitempty"`
+	Event  string `protobuf:"bytes,5,opt,name=event,proto3" json:"event,omitempty"`
+	Tenant string `protobuf:"bytes,6,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// Objects concerned, with their kind, such as "batch/b-3".
+	Objects []string      `protobuf:"bytes,7,rep,name=objects,proto3" json:"objects,omitempty"`
+	Ranges  []*AuditRange `protobuf:"bytes,8,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Count   uint64        `protobuf:"varint,9,opt,name=count,proto3" json:"count,omitempty"`
+	// SHA-256 digest of reserved or delivered data; empty if there is none.
+	Digest []byte `protobuf:"bytes,10,opt,name=digest,proto3" json:"digest,omitempty"`
+	Note   string `protobuf:"bytes,11,opt,name=note,proto3" json:"note,omitempty"`
+	// Hash of this entry, and of the one before it.
+	Hash          []byte `protobuf:"bytes,12,opt,name=hash,proto3" json:"hash,omitempty"`
+	Previous      []byte `protobuf:"bytes,13,opt,name=previous,proto3" json:"previous,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditEntry) Reset() {
+	*x = AuditEntry{}
+	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditEntry) ProtoMessage() {}
+
+func (x *AuditEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
+func (*AuditEntry) Descriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *AuditEntry) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *AuditEntry) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *AuditEntry) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetAuth() string {
+	if x != nil {
+		return x.Auth
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetObjects() []string {
+	if x != nil {
+		return x.Objects
+	}
+	return nil
+}
+
+func (x *AuditEntry) GetRanges() []*AuditRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *AuditEntry) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *AuditEntry) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *AuditEntry) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *AuditEntry) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
+func (x *AuditEntry) GetPrevious() []byte {
+	if x != nil {
+		return x.Previous
+	}
+	return nil
+}
+
+// AuditRange is a run of tuples of an object.
+type AuditRange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Object        string                 `protobuf:"bytes,1,opt,name=object,proto3" json:"object,omitempty"`
+	First         uint64                 `protobuf:"varint,2,opt,name=first,proto3" json:"first,omitempty"`
+	Count         uint64                 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditRange) Reset() {
+	*x = AuditRange{}
+	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditRange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditRange) ProtoMessage() {}
+
+func (x *AuditRange) ProtoReflect() protoreflect.Message {
+	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditRange.ProtoReflect.Descriptor instead.
+func (*AuditRange) Descriptor() ([]byte, []int) {
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *AuditRange) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *AuditRange) GetFirst() uint64 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *AuditRange) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 type ParamsPin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -139,7 +553,7 @@ type ParamsPin struct {
 
 func (x *ParamsPin) Reset() {
 	*x = ParamsPin{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[1]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -151,7 +565,7 @@ func (x *ParamsPin) String() string {
 func (*ParamsPin) ProtoMessage() {}
 
 func (x *ParamsPin) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[1]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -164,7 +578,7 @@ func (x *ParamsPin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParamsPin.ProtoReflect.Descriptor instead.
 func (*ParamsPin) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{1}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ParamsPin) GetName() string {
@@ -216,14 +630,17 @@ type GetStatusResponse struct {
 	// with products; only set by parties. Detail.
 	Linear []*LinearDistance `protobuf:"bytes,20,rep,name=linear,proto3" json:"linear,omitempty"`
 	// File systems that the process writes to. Detail.
-	Volumes       []*Volume `protobuf:"bytes,21,rep,name=volumes,proto3" json:"volumes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Volumes []*Volume `protobuf:"bytes,21,rep,name=volumes,proto3" json:"volumes,omitempty"`
+	// Multi-key parameter set of the roster; only set by parties whose roster has a
+	// multi-key context.
+	MultikeyParams string `protobuf:"bytes,22,opt,name=multikey_params,json=multikeyParams,proto3" json:"multikey_params,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
 	*x = GetStatusResponse{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[2]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -235,7 +652,7 @@ func (x *GetStatusResponse) String() string {
 func (*GetStatusResponse) ProtoMessage() {}
 
 func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[2]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -248,7 +665,7 @@ func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{2}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetStatusResponse) GetName() string {
@@ -398,6 +815,13 @@ func (x *GetStatusResponse) GetVolumes() []*Volume {
 	return nil
 }
 
+func (x *GetStatusResponse) GetMultikeyParams() string {
+	if x != nil {
+		return x.MultikeyParams
+	}
+	return ""
+}
+
 // LinearDistance is the statistical distance spent by products of two-party linear
 // algebra for one pair of clients.
 type LinearDistance struct {
@@ -420,7 +844,7 @@ type LinearDistance struct {
 
 func (x *LinearDistance) Reset() {
 	*x = LinearDistance{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -432,7 +856,7 @@ func (x *LinearDistance) String() string {
 func (*LinearDistance) ProtoMessage() {}
 
 func (x *LinearDistance) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[3]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -445,7 +869,7 @@ func (x *LinearDistance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LinearDistance.ProtoReflect.Descriptor instead.
 func (*LinearDistance) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{3}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LinearDistance) GetClient() string {
@@ -502,7 +926,7 @@ type LogLevel struct {
 
 func (x *LogLevel) Reset() {
 	*x = LogLevel{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[4]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -514,7 +938,7 @@ func (x *LogLevel) String() string {
 func (*LogLevel) ProtoMessage() {}
 
 func (x *LogLevel) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[4]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -527,7 +951,7 @@ func (x *LogLevel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLevel.ProtoReflect.Descriptor instead.
 func (*LogLevel) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{4}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LogLevel) GetLevel() string {
@@ -557,7 +981,7 @@ type SetLogLevelRequest struct {
 
 func (x *SetLogLevelRequest) Reset() {
 	*x = SetLogLevelRequest{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -569,7 +993,7 @@ func (x *SetLogLevelRequest) String() string {
 func (*SetLogLevelRequest) ProtoMessage() {}
 
 func (x *SetLogLevelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[5]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -582,7 +1006,7 @@ func (x *SetLogLevelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLogLevelRequest.ProtoReflect.Descriptor instead.
 func (*SetLogLevelRequest) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{5}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SetLogLevelRequest) GetLevel() string {
@@ -608,7 +1032,7 @@ type SetLogLevelResponse struct {
 
 func (x *SetLogLevelResponse) Reset() {
 	*x = SetLogLevelResponse{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -620,7 +1044,7 @@ func (x *SetLogLevelResponse) String() string {
 func (*SetLogLevelResponse) ProtoMessage() {}
 
 func (x *SetLogLevelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[6]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -633,7 +1057,7 @@ func (x *SetLogLevelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetLogLevelResponse.ProtoReflect.Descriptor instead.
 func (*SetLogLevelResponse) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{6}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SetLogLevelResponse) GetLogLevel() *LogLevel {
@@ -645,17 +1069,34 @@ func (x *SetLogLevelResponse) GetLogLevel() *LogLevel {
 
 // Link is a connection to a party.
 type Link struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Party         uint32                 `protobuf:"varint,2,opt,name=party,proto3" json:"party,omitempty"`
-	State         LinkState              `protobuf:"varint,3,opt,name=state,proto3,enum=lodge.status.v1.LinkState" json:"state,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Party uint32                 `protobuf:"varint,2,opt,name=party,proto3" json:"party,omitempty"`
+	State LinkState              `protobuf:"varint,3,opt,name=state,proto3,enum=lodge.status.v1.LinkState" json:"state,omitempty"`
+	// Whether the party responded to the last poll; the process polls every five
+	// seconds.
+	Reachable bool `protobuf:"varint,4,opt,name=reachable,proto3" json:"reachable,omitempty"`
+	// When reachable last changed, or when this process began; missing before the first
+	// poll.
+	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
+	// Round-trip time of the last poll that succeeded; missing before it.
+	RoundTrip *durationpb.Duration `protobuf:"bytes,6,opt,name=round_trip,json=roundTrip,proto3" json:"round_trip,omitempty"`
+	// What the party last reported about itself: its version, the expiry of its
+	// certificate, whether it is ready, and when it began. Empty before the first
+	// report.
+	Version             string                 `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
+	CertificateNotAfter *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=certificate_not_after,json=certificateNotAfter,proto3" json:"certificate_not_after,omitempty"`
+	Ready               bool                   `protobuf:"varint,9,opt,name=ready,proto3" json:"ready,omitempty"`
+	Started             *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=started,proto3" json:"started,omitempty"`
+	// The hash of the party's roster.
+	RosterHash    []byte `protobuf:"bytes,11,opt,name=roster_hash,json=rosterHash,proto3" json:"roster_hash,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Link) Reset() {
 	*x = Link{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[7]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -667,7 +1108,7 @@ func (x *Link) String() string {
 func (*Link) ProtoMessage() {}
 
 func (x *Link) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[7]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -680,7 +1121,7 @@ func (x *Link) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Link.ProtoReflect.Descriptor instead.
 func (*Link) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{7}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Link) GetName() string {
@@ -704,6 +1145,62 @@ func (x *Link) GetState() LinkState {
 	return LinkState_LINK_STATE_UNSPECIFIED
 }
 
+func (x *Link) GetReachable() bool {
+	if x != nil {
+		return x.Reachable
+	}
+	return false
+}
+
+func (x *Link) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Link) GetRoundTrip() *durationpb.Duration {
+	if x != nil {
+		return x.RoundTrip
+	}
+	return nil
+}
+
+func (x *Link) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Link) GetCertificateNotAfter() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CertificateNotAfter
+	}
+	return nil
+}
+
+func (x *Link) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
+func (x *Link) GetStarted() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Started
+	}
+	return nil
+}
+
+func (x *Link) GetRosterHash() []byte {
+	if x != nil {
+		return x.RosterHash
+	}
+	return nil
+}
+
 // Volume is a file system that a process writes to.
 type Volume struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -721,7 +1218,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[8]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -733,7 +1230,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[8]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -746,7 +1243,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{8}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Volume) GetName() string {
@@ -803,7 +1300,7 @@ type Store struct {
 
 func (x *Store) Reset() {
 	*x = Store{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[9]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -815,7 +1312,7 @@ func (x *Store) String() string {
 func (*Store) ProtoMessage() {}
 
 func (x *Store) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[9]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -828,7 +1325,7 @@ func (x *Store) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Store.ProtoReflect.Descriptor instead.
 func (*Store) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{9}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Store) GetId() []byte {
@@ -899,7 +1396,7 @@ type Conduct struct {
 
 func (x *Conduct) Reset() {
 	*x = Conduct{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[10]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -911,7 +1408,7 @@ func (x *Conduct) String() string {
 func (*Conduct) ProtoMessage() {}
 
 func (x *Conduct) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[10]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -924,7 +1421,7 @@ func (x *Conduct) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conduct.ProtoReflect.Descriptor instead.
 func (*Conduct) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{10}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Conduct) GetRefusal() string {
@@ -969,7 +1466,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[11]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -981,7 +1478,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[11]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -994,7 +1491,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{11}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AuditHead) GetSequence() uint64 {
@@ -1033,7 +1530,7 @@ type ErrorDetail struct {
 
 func (x *ErrorDetail) Reset() {
 	*x = ErrorDetail{}
-	mi := &file_lodge_status_v1_status_proto_msgTypes[12]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1045,7 +1542,7 @@ func (x *ErrorDetail) String() string {
 func (*ErrorDetail) ProtoMessage() {}
 
 func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_lodge_status_v1_status_proto_msgTypes[12]
+	mi := &file_lodge_status_v1_status_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1058,7 +1555,7 @@ func (x *ErrorDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ErrorDetail.ProtoReflect.Descriptor instead.
 func (*ErrorDetail) Descriptor() ([]byte, []int) {
-	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{12}
+	return file_lodge_status_v1_status_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ErrorDetail) GetCode() string {
@@ -1087,10 +1584,42 @@ var File_lodge_status_v1_status_proto protoreflect.FileDescriptor
 const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\n" +
 	"\x1clodge/status/v1/status.proto\x12\x0flodge.status.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n" +
-	"\x10GetStatusRequest\"3\n" +
+	"\x10GetStatusRequest\"\x14\n" +
+	"\x12WatchStatusRequest\"Q\n" +
+	"\x13WatchStatusResponse\x12:\n" +
+	"\x06status\x18\x01 \x01(\v2\".lodge.status.v1.GetStatusResponseR\x06status\"{\n" +
+	"\x17ListAuditEntriesRequest\x12\x16\n" +
+	"\x06before\x18\x01 \x01(\x04R\x06before\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\x12\x1a\n" +
+	"\bcontains\x18\x03 \x01(\tR\bcontains\x12\x16\n" +
+	"\x06events\x18\x04 \x03(\tR\x06events\"e\n" +
+	"\x18ListAuditEntriesResponse\x125\n" +
+	"\aentries\x18\x01 \x03(\v2\x1b.lodge.status.v1.AuditEntryR\aentries\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\x04R\x04next\"\xf1\x02\n" +
+	"\n" +
+	"AuditEntry\x12\x1a\n" +
+	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
+	"\x05actor\x18\x03 \x01(\tR\x05actor\x12\x12\n" +
+	"\x04auth\x18\x04 \x01(\tR\x04auth\x12\x14\n" +
+	"\x05event\x18\x05 \x01(\tR\x05event\x12\x16\n" +
+	"\x06tenant\x18\x06 \x01(\tR\x06tenant\x12\x18\n" +
+	"\aobjects\x18\a \x03(\tR\aobjects\x123\n" +
+	"\x06ranges\x18\b \x03(\v2\x1b.lodge.status.v1.AuditRangeR\x06ranges\x12\x14\n" +
+	"\x05count\x18\t \x01(\x04R\x05count\x12\x16\n" +
+	"\x06digest\x18\n" +
+	" \x01(\fR\x06digest\x12\x12\n" +
+	"\x04note\x18\v \x01(\tR\x04note\x12\x12\n" +
+	"\x04hash\x18\f \x01(\fR\x04hash\x12\x1a\n" +
+	"\bprevious\x18\r \x01(\fR\bprevious\"P\n" +
+	"\n" +
+	"AuditRange\x12\x16\n" +
+	"\x06object\x18\x01 \x01(\tR\x06object\x12\x14\n" +
+	"\x05first\x18\x02 \x01(\x04R\x05first\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x04R\x05count\"3\n" +
 	"\tParamsPin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04hash\x18\x02 \x01(\fR\x04hash\"\xab\a\n" +
+	"\x04hash\x18\x02 \x01(\fR\x04hash\"\xd4\a\n" +
 	"\x11GetStatusResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\x05party\x18\x02 \x01(\rH\x00R\x05party\x88\x01\x01\x12\x18\n" +
@@ -1114,7 +1643,8 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\aconduct\x18\x12 \x01(\v2\x18.lodge.status.v1.ConductR\aconduct\x126\n" +
 	"\tlog_level\x18\x13 \x01(\v2\x19.lodge.status.v1.LogLevelR\blogLevel\x127\n" +
 	"\x06linear\x18\x14 \x03(\v2\x1f.lodge.status.v1.LinearDistanceR\x06linear\x121\n" +
-	"\avolumes\x18\x15 \x03(\v2\x17.lodge.status.v1.VolumeR\avolumesB\b\n" +
+	"\avolumes\x18\x15 \x03(\v2\x17.lodge.status.v1.VolumeR\avolumes\x12'\n" +
+	"\x0fmultikey_params\x18\x16 \x01(\tR\x0emultikeyParamsB\b\n" +
 	"\x06_party\"\xa8\x01\n" +
 	"\x0eLinearDistance\x12\x16\n" +
 	"\x06client\x18\x01 \x01(\tR\x06client\x12\x12\n" +
@@ -1131,11 +1661,22 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12-\n" +
 	"\x04span\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04span\"M\n" +
 	"\x13SetLogLevelResponse\x126\n" +
-	"\tlog_level\x18\x01 \x01(\v2\x19.lodge.status.v1.LogLevelR\blogLevel\"b\n" +
+	"\tlog_level\x18\x01 \x01(\v2\x19.lodge.status.v1.LogLevelR\blogLevel\"\xc3\x03\n" +
 	"\x04Link\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05party\x18\x02 \x01(\rR\x05party\x120\n" +
-	"\x05state\x18\x03 \x01(\x0e2\x1a.lodge.status.v1.LinkStateR\x05state\"\x94\x01\n" +
+	"\x05state\x18\x03 \x01(\x0e2\x1a.lodge.status.v1.LinkStateR\x05state\x12\x1c\n" +
+	"\treachable\x18\x04 \x01(\bR\treachable\x120\n" +
+	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x128\n" +
+	"\n" +
+	"round_trip\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\troundTrip\x12\x18\n" +
+	"\aversion\x18\a \x01(\tR\aversion\x12N\n" +
+	"\x15certificate_not_after\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x13certificateNotAfter\x12\x14\n" +
+	"\x05ready\x18\t \x01(\bR\x05ready\x124\n" +
+	"\astarted\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x12\x1f\n" +
+	"\vroster_hash\x18\v \x01(\fR\n" +
+	"rosterHash\"\x94\x01\n" +
 	"\x06Volume\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
@@ -1174,9 +1715,11 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\x14LINK_STATE_CONNECTED\x10\x01\x12\x19\n" +
 	"\x15LINK_STATE_CONNECTING\x10\x02\x12\x16\n" +
 	"\x12LINK_STATE_FAILING\x10\x03\x12\x13\n" +
-	"\x0fLINK_STATE_IDLE\x10\x042\xbd\x01\n" +
+	"\x0fLINK_STATE_IDLE\x10\x042\x82\x03\n" +
 	"\rStatusService\x12R\n" +
-	"\tGetStatus\x12!.lodge.status.v1.GetStatusRequest\x1a\".lodge.status.v1.GetStatusResponse\x12X\n" +
+	"\tGetStatus\x12!.lodge.status.v1.GetStatusRequest\x1a\".lodge.status.v1.GetStatusResponse\x12Z\n" +
+	"\vWatchStatus\x12#.lodge.status.v1.WatchStatusRequest\x1a$.lodge.status.v1.WatchStatusResponse0\x01\x12g\n" +
+	"\x10ListAuditEntries\x12(.lodge.status.v1.ListAuditEntriesRequest\x1a).lodge.status.v1.ListAuditEntriesResponse\x12X\n" +
 	"\vSetLogLevel\x12#.lodge.status.v1.SetLogLevelRequest\x1a$.lodge.status.v1.SetLogLevelResponseB;Z9github.com/lodge-mpc/lodge/proto/lodge/status/v1;statusv1b\x06proto3"
 
 var (
@@ -1192,50 +1735,68 @@ func file_lodge_status_v1_status_proto_rawDescGZIP() []byte {
 }
 
 var file_lodge_status_v1_status_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lodge_status_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_lodge_status_v1_status_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_lodge_status_v1_status_proto_goTypes = []any{
-	(LinkState)(0),                // 0: lodge.status.v1.LinkState
-	(*GetStatusRequest)(nil),      // 1: lodge.status.v1.GetStatusRequest
-	(*ParamsPin)(nil),             // 2: lodge.status.v1.ParamsPin
-	(*GetStatusResponse)(nil),     // 3: lodge.status.v1.GetStatusResponse
-	(*LinearDistance)(nil),        // 4: lodge.status.v1.LinearDistance
-	(*LogLevel)(nil),              // 5: lodge.status.v1.LogLevel
-	(*SetLogLevelRequest)(nil),    // 6: lodge.status.v1.SetLogLevelRequest
-	(*SetLogLevelResponse)(nil),   // 7: lodge.status.v1.SetLogLevelResponse
-	(*Link)(nil),                  // 8: lodge.status.v1.Link
-	(*Volume)(nil),                // 9: lodge.status.v1.Volume
-	(*Store)(nil),                 // 10: lodge.status.v1.Store
-	(*Conduct)(nil),               // 11: lodge.status.v1.Conduct
-	(*AuditHead)(nil),             // 12: lodge.status.v1.AuditHead
-	(*ErrorDetail)(nil),           // 13: lodge.status.v1.ErrorDetail
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 15: google.protobuf.Duration
+	(LinkState)(0),                   // 0: lodge.status.v1.LinkState
+	(*GetStatusRequest)(nil),         // 1: lodge.status.v1.GetStatusRequest
+	(*WatchStatusRequest)(nil),       // 2: lodge.status.v1.WatchStatusRequest
+	(*WatchStatusResponse)(nil),      // 3: lodge.status.v1.WatchStatusResponse
+	(*ListAuditEntriesRequest)(nil),  // 4: lodge.status.v1.ListAuditEntriesRequest
+	(*ListAuditEntriesResponse)(nil), // 5: lodge.status.v1.ListAuditEntriesResponse
+	(*AuditEntry)(nil),               // 6: lodge.status.v1.AuditEntry
+	(*AuditRange)(nil),               // 7: lodge.status.v1.AuditRange
+	(*ParamsPin)(nil),                // 8: lodge.status.v1.ParamsPin
+	(*GetStatusResponse)(nil),        // 9: lodge.status.v1.GetStatusResponse
+	(*LinearDistance)(nil),           // 10: lodge.status.v1.LinearDistance
+	(*LogLevel)(nil),                 // 11: lodge.status.v1.LogLevel
+	(*SetLogLevelRequest)(nil),       // 12: lodge.status.v1.SetLogLevelRequest
+	(*SetLogLevelResponse)(nil),      // 13: lodge.status.v1.SetLogLevelResponse
+	(*Link)(nil),                     // 14: lodge.status.v1.Link
+	(*Volume)(nil),                   // 15: lodge.status.v1.Volume
+	(*Store)(nil),                    // 16: lodge.status.v1.Store
+	(*Conduct)(nil),                  // 17: lodge.status.v1.Conduct
+	(*AuditHead)(nil),                // 18: lodge.status.v1.AuditHead
+	(*ErrorDetail)(nil),              // 19: lodge.status.v1.ErrorDetail
+	(*timestamppb.Timestamp)(nil),    // 20: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 21: google.protobuf.Duration
 }
 var file_lodge_status_v1_status_proto_depIdxs = []int32{
-	2,  // 0: lodge.status.v1.GetStatusResponse.params:type_name -> lodge.status.v1.ParamsPin
-	14, // 1: lodge.status.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
-	14, // 2: lodge.status.v1.GetStatusResponse.now:type_name -> google.protobuf.Timestamp
-	14, // 3: lodge.status.v1.GetStatusResponse.certificate_not_after:type_name -> google.protobuf.Timestamp
-	8,  // 4: lodge.status.v1.GetStatusResponse.links:type_name -> lodge.status.v1.Link
-	10, // 5: lodge.status.v1.GetStatusResponse.store:type_name -> lodge.status.v1.Store
-	12, // 6: lodge.status.v1.GetStatusResponse.audit:type_name -> lodge.status.v1.AuditHead
-	11, // 7: lodge.status.v1.GetStatusResponse.conduct:type_name -> lodge.status.v1.Conduct
-	5,  // 8: lodge.status.v1.GetStatusResponse.log_level:type_name -> lodge.status.v1.LogLevel
-	4,  // 9: lodge.status.v1.GetStatusResponse.linear:type_name -> lodge.status.v1.LinearDistance
-	9,  // 10: lodge.status.v1.GetStatusResponse.volumes:type_name -> lodge.status.v1.Volume
-	14, // 11: lodge.status.v1.LogLevel.until:type_name -> google.protobuf.Timestamp
-	15, // 12: lodge.status.v1.SetLogLevelRequest.span:type_name -> google.protobuf.Duration
-	5,  // 13: lodge.status.v1.SetLogLevelResponse.log_level:type_name -> lodge.status.v1.LogLevel
-	0,  // 14: lodge.status.v1.Link.state:type_name -> lodge.status.v1.LinkState
-	1,  // 15: lodge.status.v1.StatusService.GetStatus:input_type -> lodge.status.v1.GetStatusRequest
-	6,  // 16: lodge.status.v1.StatusService.SetLogLevel:input_type -> lodge.status.v1.SetLogLevelRequest
-	3,  // 17: lodge.status.v1.StatusService.GetStatus:output_type -> lodge.status.v1.GetStatusResponse
-	7,  // 18: lodge.status.v1.StatusService.SetLogLevel:output_type -> lodge.status.v1.SetLogLevelResponse
-	17, // [17:19] is the sub-list for method output_type
-	15, // [15:17] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	9,  // 0: lodge.status.v1.WatchStatusResponse.status:type_name -> lodge.status.v1.GetStatusResponse
+	6,  // 1: lodge.status.v1.ListAuditEntriesResponse.entries:type_name -> lodge.status.v1.AuditEntry
+	20, // 2: lodge.status.v1.AuditEntry.time:type_name -> google.protobuf.Timestamp
+	7,  // 3: lodge.status.v1.AuditEntry.ranges:type_name -> lodge.status.v1.AuditRange
+	8,  // 4: lodge.status.v1.GetStatusResponse.params:type_name -> lodge.status.v1.ParamsPin
+	20, // 5: lodge.status.v1.GetStatusResponse.started:type_name -> google.protobuf.Timestamp
+	20, // 6: lodge.status.v1.GetStatusResponse.now:type_name -> google.protobuf.Timestamp
+	20, // 7: lodge.status.v1.GetStatusResponse.certificate_not_after:type_name -> google.protobuf.Timestamp
+	14, // 8: lodge.status.v1.GetStatusResponse.links:type_name -> lodge.status.v1.Link
+	16, // 9: lodge.status.v1.GetStatusResponse.store:type_name -> lodge.status.v1.Store
+	18, // 10: lodge.status.v1.GetStatusResponse.audit:type_name -> lodge.status.v1.AuditHead
+	17, // 11: lodge.status.v1.GetStatusResponse.conduct:type_name -> lodge.status.v1.Conduct
+	11, // 12: lodge.status.v1.GetStatusResponse.log_level:type_name -> lodge.status.v1.LogLevel
+	10, // 13: lodge.status.v1.GetStatusResponse.linear:type_name -> lodge.status.v1.LinearDistance
+	15, // 14: lodge.status.v1.GetStatusResponse.volumes:type_name -> lodge.status.v1.Volume
+	20, // 15: lodge.status.v1.LogLevel.until:type_name -> google.protobuf.Timestamp
+	21, // 16: lodge.status.v1.SetLogLevelRequest.span:type_name -> google.protobuf.Duration
+	11, // 17: lodge.status.v1.SetLogLevelResponse.log_level:type_name -> lodge.status.v1.LogLevel
+	0,  // 18: lodge.status.v1.Link.state:type_name -> lodge.status.v1.LinkState
+	20, // 19: lodge.status.v1.Link.since:type_name -> google.protobuf.Timestamp
+	21, // 20: lodge.status.v1.Link.round_trip:type_name -> google.protobuf.Duration
+	20, // 21: lodge.status.v1.Link.certificate_not_after:type_name -> google.protobuf.Timestamp
+	20, // 22: lodge.status.v1.Link.started:type_name -> google.protobuf.Timestamp
+	1,  // 23: lodge.status.v1.StatusService.GetStatus:input_type -> lodge.status.v1.GetStatusRequest
+	2,  // 24: lodge.status.v1.StatusService.WatchStatus:input_type -> lodge.status.v1.WatchStatusRequest
+	4,  // 25: lodge.status.v1.StatusService.ListAuditEntries:input_type -> lodge.status.v1.ListAuditEntriesRequest
+	12, // 26: lodge.status.v1.StatusService.SetLogLevel:input_type -> lodge.status.v1.SetLogLevelRequest
+	9,  // 27: lodge.status.v1.StatusService.GetStatus:output_type -> lodge.status.v1.GetStatusResponse
+	3,  // 28: lodge.status.v1.StatusService.WatchStatus:output_type -> lodge.status.v1.WatchStatusResponse
+	5,  // 29: lodge.status.v1.StatusService.ListAuditEntries:output_type -> lodge.status.v1.ListAuditEntriesResponse
+	13, // 30: lodge.status.v1.StatusService.SetLogLevel:output_type -> lodge.status.v1.SetLogLevelResponse
+	27, // [27:31] is the sub-list for method output_type
+	23, // [23:27] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_lodge_status_v1_status_proto_init() }
@@ -1243,14 +1804,14 @@ func file_lodge_status_v1_status_proto_init() {
 	if File_lodge_status_v1_status_proto != nil {
 		return
 	}
-	file_lodge_status_v1_status_proto_msgTypes[2].OneofWrappers = []any{}
+	file_lodge_status_v1_status_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lodge_status_v1_status_proto_rawDesc), len(file_lodge_status_v1_status_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

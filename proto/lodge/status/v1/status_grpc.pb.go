@@ -32,8 +32,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	StatusService_GetStatus_FullMethodName   = "/lodge.status.v1.StatusService/GetStatus"
-	StatusService_SetLogLevel_FullMethodName = "/lodge.status.v1.StatusService/SetLogLevel"
+	StatusService_GetStatus_FullMethodName        = "/lodge.status.v1.StatusService/GetStatus"
+	StatusService_WatchStatus_FullMethodName      = "/lodge.status.v1.StatusService/WatchStatus"
+	StatusService_ListAuditEntries_FullMethodName = "/lodge.status.v1.StatusService/ListAuditEntries"
+	StatusService_SetLogLevel_FullMethodName      = "/lodge.status.v1.StatusService/SetLogLevel"
 )
 
 // StatusServiceClient is the client API for StatusService service.
@@ -44,6 +46,17 @@ type StatusServiceClient interface {
 	// marked "Detail" are set only for peers, the coordinator, the process's own
 	// identity and clients with "status". Idempotent. Errors: only general errors. [anyone]
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
+	// WatchStatus streams the status of the process: at once, when it changes, which is
+	// checked every second, and at least every ten seconds. The clock and the memory in
+	// use do not count as changes. Idempotent. Errors: unavailable (the process is
+	// stopping). [anyone]
+	WatchStatus(ctx context.Context, in *WatchStatusRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchStatusResponse], error)
+	// ListAuditEntries returns entries of the party's audit log in pages, newest first. A
+	// client sees the entries of its tenants and those without a tenant. The party
+	// verifies the hash of each entry that it reads, and its link to the next one.
+	// Idempotent. Errors: not_found (only parties have an audit log), invalid_request
+	// (the limit), too_large (the text), check_failed (the log was changed). [own identity, client with "operate"]
+	ListAuditEntries(ctx context.Context, in *ListAuditEntriesRequest, opts ...grpc.CallOption) (*ListAuditEntriesResponse, error)
 	// SetLogLevel changes the log level of the process. Log lines contain no secrets at
 	// any level. Idempotent. Errors: invalid_request (an unknown level, or a span below
 	// 0 or above a day). [own identity, client with "operate"]
@@ -68,6 +81,35 @@ func (c *statusServiceClient) GetStatus(ctx context.Context, in *GetStatusReques
 	return out, nil
 }
 
+func (c *statusServiceClient) WatchStatus(ctx context.Context, in *WatchStatusRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchStatusResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &StatusService_ServiceDesc.Streams[0], StatusService_WatchStatus_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[WatchStatusRequest, WatchStatusResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type StatusService_WatchStatusClient = grpc.ServerStreamingClient[WatchStatusResponse]
+
+func (c *statusServiceClient) ListAuditEntries(ctx context.Context, in *ListAuditEntriesRequest, opts ...grpc.CallOption) (*ListAuditEntriesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListAuditEntriesResponse)
+	err := c.cc.Invoke(ctx, StatusService_ListAuditEntries_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *statusServiceClient) SetLogLevel(ctx context.Context, in *SetLogLevelRequest, opts ...grpc.CallOption) (*SetLogLevelResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SetLogLevelResponse)
@@ -86,6 +128,17 @@ type StatusServiceServer interface {
 	// marked "Detail" are set only for peers, the coordinator, the process's own
 	// identity and clients with "status". Idempotent. Errors: only general errors. [anyone]
 	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
+	// WatchStatus streams the status of the process: at once, when it changes, which is
+	// checked every second, and at least every ten seconds. The clock and the memory in
+	// use do not count as changes. Idempotent. Errors: unavailable (the process is
+	// stopping). [anyone]
+	WatchStatus(*WatchStatusRequest, grpc.ServerStreamingServer[WatchStatusResponse]) error
+	// ListAuditEntries returns entries of the party's audit log in pages, newest first. A
+	// client sees the entries of its tenants and those without a tenant. The party
+	// verifies the hash of each entry that it reads, and its link to the next one.
+	// Idempotent. Errors: not_found (only parties have an audit log), invalid_request
+	// (the limit), too_large (the text), check_failed (the log was changed). [own identity, client with "operate"]
+	ListAuditEntries(context.Context, *ListAuditEntriesRequest) (*ListAuditEntriesResponse, error)
 	// SetLogLevel changes the log level of the process. Log lines contain no secrets at
 	// any level. Idempotent. Errors: invalid_request (an unknown level, or a span below
 	// 0 or above a day). [own identity, client with "operate"]
@@ -102,6 +155,12 @@ type UnimplementedStatusServiceServer struct{}
 
 func (UnimplementedStatusServiceServer) GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStatus not implemented")
+}
+func (UnimplementedStatusServiceServer) WatchStatus(*WatchStatusRequest, grpc.ServerStreamingServer[WatchStatusResponse]) error {
+	return status.Error(codes.Unimplemented, "method WatchStatus not implemented")
+}
+func (UnimplementedStatusServiceServer) ListAuditEntries(context.Context, *ListAuditEntriesRequest) (*ListAuditEntriesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListAuditEntries not implemented")
 }
 func (UnimplementedStatusServiceServer) SetLogLevel(context.Context, *SetLogLevelRequest) (*SetLogLevelResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetLogLevel not implemented")
@@ -145,6 +204,35 @@ func _StatusService_GetStatus_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _StatusService_WatchStatus_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(WatchStatusRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(StatusServiceServer).WatchStatus(m, &grpc.GenericServerStream[WatchStatusRequest, WatchStatusResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type StatusService_WatchStatusServer = grpc.ServerStreamingServer[WatchStatusResponse]
+
+func _StatusService_ListAuditEntries_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListAuditEntriesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StatusServiceServer).ListAuditEntries(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: StatusService_ListAuditEntries_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StatusServiceServer).ListAuditEntries(ctx, req.(*ListAuditEntriesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _StatusService_SetLogLevel_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SetLogLevelRequest)
 	if err := dec(in); err != nil {
@@ -175,10 +263,20 @@ var StatusService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _StatusService_GetStatus_Handler,
 		},
 		{
+			MethodName: "ListAuditEntries",
+			Handler:    _StatusService_ListAuditEntries_Handler,
+		},
+		{
 			MethodName: "SetLogLevel",
 			Handler:    _StatusService_SetLogLevel_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "WatchStatus",
+			Handler:       _StatusService_WatchStatus_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "lodge/status/v1/status.proto",
 }

@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1clodge/status/v1/status.proto\x12\x0flodge.status.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n\x10GetStatusRequest\"\'\n\tParamsPin\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04hash\x18\x02 \x01(\x0c\"\xd5\x05\n\x11GetStatusResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\x05party\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x18\n\x10protocol_version\x18\x04 \x01(\r\x12\x13\n\x0broster_hash\x18\x05 \x01(\x0c\x12*\n\x06params\x18\x06 \x03(\x0b\x32\x1a.lodge.status.v1.ParamsPin\x12\r\n\x05ready\x18\x07 \x01(\x08\x12+\n\x07started\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0f\x61\x63tive_sessions\x18\t \x01(\r\x12\x11\n\trss_bytes\x18\n \x01(\x04\x12\x16\n\x0epeak_rss_bytes\x18\x0b \x01(\x04\x12\'\n\x03now\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x39\n\x15\x63\x65rtificate_not_after\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12$\n\x05links\x18\x0e \x03(\x0b\x32\x15.lodge.status.v1.Link\x12%\n\x05store\x18\x0f \x01(\x0b\x32\x16.lodge.status.v1.Store\x12)\n\x05\x61udit\x18\x10 \x01(\x0b\x32\x1a.lodge.status.v1.AuditHead\x12\x18\n\x10max_memory_bytes\x18\x11 \x01(\x04\x12)\n\x07\x63onduct\x18\x12 \x01(\x0b\x32\x18.lodge.status.v1.Conduct\x12,\n\tlog_level\x18\x13 \x01(\x0b\x32\x19.lodge.status.v1.LogLevel\x12/\n\x06linear\x18\x14 \x03(\x0b\x32\x1f.lodge.status.v1.LinearDistance\x12(\n\x07volumes\x18\x15 \x03(\x0b\x32\x17.lodge.status.v1.VolumeB\x08\n\x06_party\"u\n\x0eLinearDistance\x12\x0e\n\x06\x63lient\x18\x01 \x01(\t\x12\x0c\n\x04with\x18\x02 \x01(\t\x12\x11\n\tlog_spent\x18\x03 \x01(\x01\x12\x12\n\nlog_budget\x18\x04 \x01(\x01\x12\x10\n\x08products\x18\x05 \x01(\x04\x12\x0c\n\x04lost\x18\x06 \x01(\x08\"D\n\x08LogLevel\x12\r\n\x05level\x18\x01 \x01(\t\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"L\n\x12SetLogLevelRequest\x12\r\n\x05level\x18\x01 \x01(\t\x12\'\n\x04span\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"C\n\x13SetLogLevelResponse\x12,\n\tlog_level\x18\x01 \x01(\x0b\x32\x19.lodge.status.v1.LogLevel\"N\n\x04Link\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05party\x18\x02 \x01(\r\x12)\n\x05state\x18\x03 \x01(\x0e\x32\x1a.lodge.status.v1.LinkState\"d\n\x06Volume\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nfree_bytes\x18\x02 \x01(\x04\x12\x13\n\x0btotal_bytes\x18\x03 \x01(\x04\x12\x16\n\x0emin_free_bytes\x18\x04 \x01(\x04\x12\x0b\n\x03low\x18\x05 \x01(\x08\"\x8f\x01\n\x05Store\x12\n\n\x02id\x18\x01 \x01(\x0c\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12\x12\n\nquarantine\x18\x03 \x01(\t\x12\r\n\x05\x66\x61ult\x18\x04 \x01(\t\x12\x17\n\x0f\x64isk_free_bytes\x18\x05 \x01(\x04\x12\x18\n\x10\x64isk_total_bytes\x18\x06 \x01(\x04\x12\x10\n\x08postgres\x18\x07 \x01(\x08\"T\n\x07\x43onduct\x12\x0f\n\x07refusal\x18\x01 \x01(\t\x12\x10\n\x08\x65xcluded\x18\x02 \x03(\t\x12\x10\n\x08\x66\x61ilures\x18\x03 \x01(\r\x12\x14\n\x0cmax_failures\x18\x04 \x01(\r\":\n\tAuditHead\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x0c\n\x04hash\x18\x02 \x01(\x0c\x12\r\n\x05\x66\x61ult\x18\x03 \x01(\t\"7\n\x0b\x45rrorDetail\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0c\n\x04what\x18\x02 \x01(\t\x12\x0c\n\x04next\x18\x03 \x01(\t*\x89\x01\n\tLinkState\x12\x1a\n\x16LINK_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14LINK_STATE_CONNECTED\x10\x01\x12\x19\n\x15LINK_STATE_CONNECTING\x10\x02\x12\x16\n\x12LINK_STATE_FAILING\x10\x03\x12\x13\n\x0fLINK_STATE_IDLE\x10\x04\x32\xbd\x01\n\rStatusService\x12R\n\tGetStatus\x12!.lodge.status.v1.GetStatusRequest\x1a\".lodge.status.v1.GetStatusResponse\x12X\n\x0bSetLogLevel\x12#.lodge.status.v1.SetLogLevelRequest\x1a$.lodge.status.v1.SetLogLevelResponseB;Z9github.com/lodge-mpc/lodge/proto/lodge/status/v1;statusv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1clodge/status/v1/status.proto\x12\x0flodge.status.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n\x10GetStatusRequest\"\x14\n\x12WatchStatusRequest\"I\n\x13WatchStatusResponse\x12\x32\n\x06status\x18\x01 \x01(\x0b\x32\".lodge.status.v1.GetStatusResponse\"Z\n\x17ListAuditEntriesRequest\x12\x0e\n\x06\x62\x65\x66ore\x18\x01 \x01(\x04\x12\r\n\x05limit\x18\x02 \x01(\r\x12\x10\n\x08\x63ontains\x18\x03 \x01(\t\x12\x0e\n\x06\x65vents\x18\x04 \x03(\t\"V\n\x18ListAuditEntriesResponse\x12,\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x1b.lodge.status.v1.AuditEntry\x12\x0c\n\x04next\x18\x02 \x01(\x04\"\x8f\x02\n\nAuditEntry\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12(\n\x04time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x61\x63tor\x18\x03 \x01(\t\x12\x0c\n\x04\x61uth\x18\x04 \x01(\t\x12\r\n\x05\x65vent\x18\x05 \x01(\t\x12\x0e\n\x06tenant\x18\x06 \x01(\t\x12\x0f\n\x07objects\x18\x07 \x03(\t\x12+\n\x06ranges\x18\x08 \x03(\x0b\x32\x1b.lodge.status.v1.AuditRange\x12\r\n\x05\x63ount\x18\t \x01(\x04\x12\x0e\n\x06\x64igest\x18\n \x01(\x0c\x12\x0c\n\x04note\x18\x0b \x01(\t\x12\x0c\n\x04hash\x18\x0c \x01(\x0c\x12\x10\n\x08previous\x18\r \x01(\x0c\":\n\nAuditRange\x12\x0e\n\x06object\x18\x01 \x01(\t\x12\r\n\x05\x66irst\x18\x02 \x01(\x04\x12\r\n\x05\x63ount\x18\x03 \x01(\x04\"\'\n\tParamsPin\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04hash\x18\x02 \x01(\x0c\"\xee\x05\n\x11GetStatusResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\x05party\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x18\n\x10protocol_version\x18\x04 \x01(\r\x12\x13\n\x0broster_hash\x18\x05 \x01(\x0c\x12*\n\x06params\x18\x06 \x03(\x0b\x32\x1a.lodge.status.v1.ParamsPin\x12\r\n\x05ready\x18\x07 \x01(\x08\x12+\n\x07started\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x17\n\x0f\x61\x63tive_sessions\x18\t \x01(\r\x12\x11\n\trss_bytes\x18\n \x01(\x04\x12\x16\n\x0epeak_rss_bytes\x18\x0b \x01(\x04\x12\'\n\x03now\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x39\n\x15\x63\x65rtificate_not_after\x18\r \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12$\n\x05links\x18\x0e \x03(\x0b\x32\x15.lodge.status.v1.Link\x12%\n\x05store\x18\x0f \x01(\x0b\x32\x16.lodge.status.v1.Store\x12)\n\x05\x61udit\x18\x10 \x01(\x0b\x32\x1a.lodge.status.v1.AuditHead\x12\x18\n\x10max_memory_bytes\x18\x11 \x01(\x04\x12)\n\x07\x63onduct\x18\x12 \x01(\x0b\x32\x18.lodge.status.v1.Conduct\x12,\n\tlog_level\x18\x13 \x01(\x0b\x32\x19.lodge.status.v1.LogLevel\x12/\n\x06linear\x18\x14 \x03(\x0b\x32\x1f.lodge.status.v1.LinearDistance\x12(\n\x07volumes\x18\x15 \x03(\x0b\x32\x17.lodge.status.v1.Volume\x12\x17\n\x0fmultikey_params\x18\x16 \x01(\tB\x08\n\x06_party\"u\n\x0eLinearDistance\x12\x0e\n\x06\x63lient\x18\x01 \x01(\t\x12\x0c\n\x04with\x18\x02 \x01(\t\x12\x11\n\tlog_spent\x18\x03 \x01(\x01\x12\x12\n\nlog_budget\x18\x04 \x01(\x01\x12\x10\n\x08products\x18\x05 \x01(\x04\x12\x0c\n\x04lost\x18\x06 \x01(\x08\"D\n\x08LogLevel\x12\r\n\x05level\x18\x01 \x01(\t\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"L\n\x12SetLogLevelRequest\x12\r\n\x05level\x18\x01 \x01(\t\x12\'\n\x04span\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"C\n\x13SetLogLevelResponse\x12,\n\tlog_level\x18\x01 \x01(\x0b\x32\x19.lodge.status.v1.LogLevel\"\xd8\x02\n\x04Link\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05party\x18\x02 \x01(\r\x12)\n\x05state\x18\x03 \x01(\x0e\x32\x1a.lodge.status.v1.LinkState\x12\x11\n\treachable\x18\x04 \x01(\x08\x12)\n\x05since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12-\n\nround_trip\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07version\x18\x07 \x01(\t\x12\x39\n\x15\x63\x65rtificate_not_after\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05ready\x18\t \x01(\x08\x12+\n\x07started\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0broster_hash\x18\x0b \x01(\x0c\"d\n\x06Volume\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nfree_bytes\x18\x02 \x01(\x04\x12\x13\n\x0btotal_bytes\x18\x03 \x01(\x04\x12\x16\n\x0emin_free_bytes\x18\x04 \x01(\x04\x12\x0b\n\x03low\x18\x05 \x01(\x08\"\x8f\x01\n\x05Store\x12\n\n\x02id\x18\x01 \x01(\x0c\x12\x12\n\ngeneration\x18\x02 \x01(\x04\x12\x12\n\nquarantine\x18\x03 \x01(\t\x12\r\n\x05\x66\x61ult\x18\x04 \x01(\t\x12\x17\n\x0f\x64isk_free_bytes\x18\x05 \x01(\x04\x12\x18\n\x10\x64isk_total_bytes\x18\x06 \x01(\x04\x12\x10\n\x08postgres\x18\x07 \x01(\x08\"T\n\x07\x43onduct\x12\x0f\n\x07refusal\x18\x01 \x01(\t\x12\x10\n\x08\x65xcluded\x18\x02 \x03(\t\x12\x10\n\x08\x66\x61ilures\x18\x03 \x01(\r\x12\x14\n\x0cmax_failures\x18\x04 \x01(\r\":\n\tAuditHead\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x0c\n\x04hash\x18\x02 \x01(\x0c\x12\r\n\x05\x66\x61ult\x18\x03 \x01(\t\"7\n\x0b\x45rrorDetail\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0c\n\x04what\x18\x02 \x01(\t\x12\x0c\n\x04next\x18\x03 \x01(\t*\x89\x01\n\tLinkState\x12\x1a\n\x16LINK_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14LINK_STATE_CONNECTED\x10\x01\x12\x19\n\x15LINK_STATE_CONNECTING\x10\x02\x12\x16\n\x12LINK_STATE_FAILING\x10\x03\x12\x13\n\x0fLINK_STATE_IDLE\x10\x04\x32\x82\x03\n\rStatusService\x12R\n\tGetStatus\x12!.lodge.status.v1.GetStatusRequest\x1a\".lodge.status.v1.GetStatusResponse\x12Z\n\x0bWatchStatus\x12#.lodge.status.v1.WatchStatusRequest\x1a$.lodge.status.v1.WatchStatusResponse0\x01\x12g\n\x10ListAuditEntries\x12(.lodge.status.v1.ListAuditEntriesRequest\x1a).lodge.status.v1.ListAuditEntriesResponse\x12X\n\x0bSetLogLevel\x12#.lodge.status.v1.SetLogLevelRequest\x1a$.lodge.status.v1.SetLogLevelResponseB;Z9github.com/lodge-mpc/lodge/proto/lodge/status/v1;statusv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,34 +34,46 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lodge.status.v1.status_pb2'
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z9github.com/lodge-mpc/lodge/proto/lodge/status/v1;statusv1'
-  _globals['_LINKSTATE']._serialized_start=1771
-  _globals['_LINKSTATE']._serialized_end=1908
+  _globals['_LINKSTATE']._serialized_start=2674
+  _globals['_LINKSTATE']._serialized_end=2811
   _globals['_GETSTATUSREQUEST']._serialized_start=114
   _globals['_GETSTATUSREQUEST']._serialized_end=132
-  _globals['_PARAMSPIN']._serialized_start=134
-  _globals['_PARAMSPIN']._serialized_end=173
-  _globals['_GETSTATUSRESPONSE']._serialized_start=176
-  _globals['_GETSTATUSRESPONSE']._serialized_end=901
-  _globals['_LINEARDISTANCE']._serialized_start=903
-  _globals['_LINEARDISTANCE']._serialized_end=1020
-  _globals['_LOGLEVEL']._serialized_start=1022
-  _globals['_LOGLEVEL']._serialized_end=1090
-  _globals['_SETLOGLEVELREQUEST']._serialized_start=1092
-  _globals['_SETLOGLEVELREQUEST']._serialized_end=1168
-  _globals['_SETLOGLEVELRESPONSE']._serialized_start=1170
-  _globals['_SETLOGLEVELRESPONSE']._serialized_end=1237
-  _globals['_LINK']._serialized_start=1239
-  _globals['_LINK']._serialized_end=1317
-  _globals['_VOLUME']._serialized_start=1319
-  _globals['_VOLUME']._serialized_end=1419
-  _globals['_STORE']._serialized_start=1422
-  _globals['_STORE']._serialized_end=1565
-  _globals['_CONDUCT']._serialized_start=1567
-  _globals['_CONDUCT']._serialized_end=1651
-  _globals['_AUDITHEAD']._serialized_start=1653
-  _globals['_AUDITHEAD']._serialized_end=1711
-  _globals['_ERRORDETAIL']._serialized_start=1713
-  _globals['_ERRORDETAIL']._serialized_end=1768
-  _globals['_STATUSSERVICE']._serialized_start=1911
-  _globals['_STATUSSERVICE']._serialized_end=2100
+  _globals['_WATCHSTATUSREQUEST']._serialized_start=134
+  _globals['_WATCHSTATUSREQUEST']._serialized_end=154
+  _globals['_WATCHSTATUSRESPONSE']._serialized_start=156
+  _globals['_WATCHSTATUSRESPONSE']._serialized_end=229
+  _globals['_LISTAUDITENTRIESREQUEST']._serialized_start=231
+  _globals['_LISTAUDITENTRIESREQUEST']._serialized_end=321
+  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_start=323
+  _globals['_LISTAUDITENTRIESRESPONSE']._serialized_end=409
+  _globals['_AUDITENTRY']._serialized_start=412
+  _globals['_AUDITENTRY']._serialized_end=683
+  _globals['_AUDITRANGE']._serialized_start=685
+  _globals['_AUDITRANGE']._serialized_end=743
+  _globals['_PARAMSPIN']._serialized_start=745
+  _globals['_PARAMSPIN']._serialized_end=784
+  _globals['_GETSTATUSRESPONSE']._serialized_start=787
+  _globals['_GETSTATUSRESPONSE']._serialized_end=1537
+  _globals['_LINEARDISTANCE']._serialized_start=1539
+  _globals['_LINEARDISTANCE']._serialized_end=1656
+  _globals['_LOGLEVEL']._serialized_start=1658
+  _globals['_LOGLEVEL']._serialized_end=1726
+  _globals['_SETLOGLEVELREQUEST']._serialized_start=1728
+  _globals['_SETLOGLEVELREQUEST']._serialized_end=1804
+  _globals['_SETLOGLEVELRESPONSE']._serialized_start=1806
+  _globals['_SETLOGLEVELRESPONSE']._serialized_end=1873
+  _globals['_LINK']._serialized_start=1876
+  _globals['_LINK']._serialized_end=2220
+  _globals['_VOLUME']._serialized_start=2222
+  _globals['_VOLUME']._serialized_end=2322
+  _globals['_STORE']._serialized_start=2325
+  _globals['_STORE']._serialized_end=2468
+  _globals['_CONDUCT']._serialized_start=2470
+  _globals['_CONDUCT']._serialized_end=2554
+  _globals['_AUDITHEAD']._serialized_start=2556
+  _globals['_AUDITHEAD']._serialized_end=2614
+  _globals['_ERRORDETAIL']._serialized_start=2616
+  _globals['_ERRORDETAIL']._serialized_end=2671
+  _globals['_STATUSSERVICE']._serialized_start=2814
+  _globals['_STATUSSERVICE']._serialized_end=3200
 # @@protoc_insertion_point(module_scope)

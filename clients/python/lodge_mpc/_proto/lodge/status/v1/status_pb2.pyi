@@ -28,6 +28,76 @@ class GetStatusRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
+class WatchStatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class WatchStatusResponse(_message.Message):
+    __slots__ = ("status",)
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: GetStatusResponse
+    def __init__(self, status: _Optional[_Union[GetStatusResponse, _Mapping]] = ...) -> None: ...
+
+class ListAuditEntriesRequest(_message.Message):
+    __slots__ = ("before", "limit", "contains", "events")
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CONTAINS_FIELD_NUMBER: _ClassVar[int]
+    EVENTS_FIELD_NUMBER: _ClassVar[int]
+    before: int
+    limit: int
+    contains: str
+    events: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, before: _Optional[int] = ..., limit: _Optional[int] = ..., contains: _Optional[str] = ..., events: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ListAuditEntriesResponse(_message.Message):
+    __slots__ = ("entries", "next")
+    ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_FIELD_NUMBER: _ClassVar[int]
+    entries: _containers.RepeatedCompositeFieldContainer[AuditEntry]
+    next: int
+    def __init__(self, entries: _Optional[_Iterable[_Union[AuditEntry, _Mapping]]] = ..., next: _Optional[int] = ...) -> None: ...
+
+class AuditEntry(_message.Message):
+    __slots__ = ("sequence", "time", "actor", "auth", "event", "tenant", "objects", "ranges", "count", "digest", "note", "hash", "previous")
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
+    AUTH_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    OBJECTS_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    HASH_FIELD_NUMBER: _ClassVar[int]
+    PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    sequence: int
+    time: _timestamp_pb2.Timestamp
+    actor: str
+    auth: str
+    event: str
+    tenant: str
+    objects: _containers.RepeatedScalarFieldContainer[str]
+    ranges: _containers.RepeatedCompositeFieldContainer[AuditRange]
+    count: int
+    digest: bytes
+    note: str
+    hash: bytes
+    previous: bytes
+    def __init__(self, sequence: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., actor: _Optional[str] = ..., auth: _Optional[str] = ..., event: _Optional[str] = ..., tenant: _Optional[str] = ..., objects: _Optional[_Iterable[str]] = ..., ranges: _Optional[_Iterable[_Union[AuditRange, _Mapping]]] = ..., count: _Optional[int] = ..., digest: _Optional[bytes] = ..., note: _Optional[str] = ..., hash: _Optional[bytes] = ..., previous: _Optional[bytes] = ...) -> None: ...
+
+class AuditRange(_message.Message):
+    __slots__ = ("object", "first", "count")
+    OBJECT_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    object: str
+    first: int
+    count: int
+    def __init__(self, object: _Optional[str] = ..., first: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
+
 class ParamsPin(_message.Message):
     __slots__ = ("name", "hash")
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -37,7 +107,7 @@ class ParamsPin(_message.Message):
     def __init__(self, name: _Optional[str] = ..., hash: _Optional[bytes] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("name", "party", "version", "protocol_version", "roster_hash", "params", "ready", "started", "active_sessions", "rss_bytes", "peak_rss_bytes", "now", "certificate_not_after", "links", "store", "audit", "max_memory_bytes", "conduct", "log_level", "linear", "volumes")
+    __slots__ = ("name", "party", "version", "protocol_version", "roster_hash", "params", "ready", "started", "active_sessions", "rss_bytes", "peak_rss_bytes", "now", "certificate_not_after", "links", "store", "audit", "max_memory_bytes", "conduct", "log_level", "linear", "volumes", "multikey_params")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PARTY_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +129,7 @@ class GetStatusResponse(_message.Message):
     LOG_LEVEL_FIELD_NUMBER: _ClassVar[int]
     LINEAR_FIELD_NUMBER: _ClassVar[int]
     VOLUMES_FIELD_NUMBER: _ClassVar[int]
+    MULTIKEY_PARAMS_FIELD_NUMBER: _ClassVar[int]
     name: str
     party: int
     version: str
@@ -80,7 +151,8 @@ class GetStatusResponse(_message.Message):
     log_level: LogLevel
     linear: _containers.RepeatedCompositeFieldContainer[LinearDistance]
     volumes: _containers.RepeatedCompositeFieldContainer[Volume]
-    def __init__(self, name: _Optional[str] = ..., party: _Optional[int] = ..., version: _Optional[str] = ..., protocol_version: _Optional[int] = ..., roster_hash: _Optional[bytes] = ..., params: _Optional[_Iterable[_Union[ParamsPin, _Mapping]]] = ..., ready: bool = ..., started: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., active_sessions: _Optional[int] = ..., rss_bytes: _Optional[int] = ..., peak_rss_bytes: _Optional[int] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., certificate_not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ..., store: _Optional[_Union[Store, _Mapping]] = ..., audit: _Optional[_Union[AuditHead, _Mapping]] = ..., max_memory_bytes: _Optional[int] = ..., conduct: _Optional[_Union[Conduct, _Mapping]] = ..., log_level: _Optional[_Union[LogLevel, _Mapping]] = ..., linear: _Optional[_Iterable[_Union[LinearDistance, _Mapping]]] = ..., volumes: _Optional[_Iterable[_Union[Volume, _Mapping]]] = ...) -> None: ...
+    multikey_params: str
+    def __init__(self, name: _Optional[str] = ..., party: _Optional[int] = ..., version: _Optional[str] = ..., protocol_version: _Optional[int] = ..., roster_hash: _Optional[bytes] = ..., params: _Optional[_Iterable[_Union[ParamsPin, _Mapping]]] = ..., ready: bool = ..., started: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., active_sessions: _Optional[int] = ..., rss_bytes: _Optional[int] = ..., peak_rss_bytes: _Optional[int] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., certificate_not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ..., store: _Optional[_Union[Store, _Mapping]] = ..., audit: _Optional[_Union[AuditHead, _Mapping]] = ..., max_memory_bytes: _Optional[int] = ..., conduct: _Optional[_Union[Conduct, _Mapping]] = ..., log_level: _Optional[_Union[LogLevel, _Mapping]] = ..., linear: _Optional[_Iterable[_Union[LinearDistance, _Mapping]]] = ..., volumes: _Optional[_Iterable[_Union[Volume, _Mapping]]] = ..., multikey_params: _Optional[str] = ...) -> None: ...
 
 class LinearDistance(_message.Message):
     __slots__ = ("client", "log_spent", "log_budget", "products", "lost")
@@ -120,14 +192,30 @@ class SetLogLevelResponse(_message.Message):
     def __init__(self, log_level: _Optional[_Union[LogLevel, _Mapping]] = ...) -> None: ...
 
 class Link(_message.Message):
-    __slots__ = ("name", "party", "state")
+    __slots__ = ("name", "party", "state", "reachable", "since", "round_trip", "version", "certificate_not_after", "ready", "started", "roster_hash")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PARTY_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
+    REACHABLE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    ROUND_TRIP_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_NOT_AFTER_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    STARTED_FIELD_NUMBER: _ClassVar[int]
+    ROSTER_HASH_FIELD_NUMBER: _ClassVar[int]
     name: str
     party: int
     state: LinkState
-    def __init__(self, name: _Optional[str] = ..., party: _Optional[int] = ..., state: _Optional[_Union[LinkState, str]] = ...) -> None: ...
+    reachable: bool
+    since: _timestamp_pb2.Timestamp
+    round_trip: _duration_pb2.Duration
+    version: str
+    certificate_not_after: _timestamp_pb2.Timestamp
+    ready: bool
+    started: _timestamp_pb2.Timestamp
+    roster_hash: bytes
+    def __init__(self, name: _Optional[str] = ..., party: _Optional[int] = ..., state: _Optional[_Union[LinkState, str]] = ..., reachable: bool = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., round_trip: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., version: _Optional[str] = ..., certificate_not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ready: bool = ..., started: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., roster_hash: _Optional[bytes] = ...) -> None: ...
 
 class Volume(_message.Message):
     __slots__ = ("name", "free_bytes", "total_bytes", "min_free_bytes", "low")

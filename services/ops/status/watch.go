@@ -1,0 +1,81 @@
+package status
+
+import (
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	statusv1 "github.com/lodge-mpc/lodge/proto/lodge/status/v1"
+	"github.com/lodge-mpc/lodge/services/host/rpc"
+)
+
+// Intervals of WatchStatus: between looks for a change, and the longest between two messages.
+const (
+	watchEvery = time.Second
+	watchIdle  = 10 * time.Second
+)
+
+// WatchStatus implements the service.
+func (s *Service) WatchStatus(_ *statusv1.WatchStatusRequest, stream grpc.ServerStreamingServer[statusv1.WatchStatusResponse]) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	var last *statusv1.GetStatusResponse
+	var sent time.Time
+	for {
+		now, shape := s.recent(detailed(stream.Context()))
+		if last == nil || time.Since(sent) >= watchIdle || !proto.Equal(shape, last) {
+			if err := stream.Send(&statusv1.WatchStatusResponse{Status: now}); err != nil {
+				return err
+			}
+			last, sent = shape, time.Now()
+		}
+		select {
+		case <-tick.C:
+		case <-s.Stopping:
+			return rpc.Errorf(rpc.Unavailable, "connect again", "the process is stopping")
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		}
+	}
+}
+
+// shared is a status that all watchers use for a short time, so that many of them cost no more than
+// one.
+type shared struct {
+	mu         sync.Mutex
+	at         time.Time
+	now, shape *statusv1.GetStatusResponse
+}
+
+// recent returns a recent status, and its lasting part. Callers must not change them.
+func (s *Service) recent(detailed bool) (now, shape *statusv1.GetStatusResponse) {
+	w := &s.watched[0]
+	if detailed {
+		w = &s.watched[1]
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.now == nil || time.Since(w.at) >= watchEvery/2 {
+		w.now = s.now(detailed)
+		w.shape, w.at = lasting(w.now), time.Now()
+	}
+	return w.now, w.shape
+}
+
+// lasting returns a copy of a status without the values that always change.
+func lasting(s *statusv1.GetStatusResponse) *statusv1.GetStatusResponse {
+	out := proto.CloneOf(s)
+	out.Now, out.RssBytes, out.PeakRssBytes = nil, 0, 0
+	for _, v := range out.GetVolumes() {
+		v.FreeBytes = 0
+	}
+	if out.Store != nil {
+		out.Store.DiskFreeBytes = 0
+	}
+	for _, l := range out.GetLinks() {
+		l.RoundTrip = nil
+	}
+	return out
+}
