@@ -116,7 +116,6 @@ var exceptions = []struct{ from, to, reason string }{
 	{"engine", "os/exec", "this test asks the go command for the imports"},
 	{"services/party", composedVault, "the wiring of a party opens the vault"},
 	{"services/ops/doctor", composedVault, "the doctor examines the store of a stopped party"},
-	{"e2e/byzantine", module + "engine/protocol/cheattest", "a party for tests, in a separate process"},
 }
 
 // listed is the description of a package by the go command.
