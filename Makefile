@@ -28,6 +28,9 @@ console-look: ## take screenshots of the console's pages with Chromium, and chec
 	cd services/console/web && npm ci --ignore-scripts --no-audit --no-fund && PATH="$(CURDIR)/bin/tools:$$PATH" npm run build && \
 		npm run look -- $(or $(OUT),/tmp/lodge-console)
 
+console-soak: ## test for 70 minutes that a console keeps exactly an hour of history; or ARGS="-ring 1m -soak 5m"
+	e2e/console/run -test.run '^TestSoak$$' -test.timeout 3h $(or $(ARGS),-ring 1h -soak 70m)
+
 browser: ## test the console in Chromium on a cluster; ARGS="-pictures DIR" keeps screenshots, ARGS=-write accepts a new layout
 	e2e/console/run $(ARGS)
 

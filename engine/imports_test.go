@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"engine/ring", "engine/field", "engine/sample", "engine/sigma"},
 	{"engine/codec", "engine/share", "engine/params", "engine/ot"},
 	{"engine/gbfv", "engine/lwe", "engine/bgv", "engine/linear"},
-	{"engine/gbfv/gbfvtest", "engine/lwe/lwetest", "engine/bgv/bgvtest", "engine/evaluation", "engine/multikey"},
+	{"engine/gbfv/gbfvtest", "engine/bgv/bgvtest", "engine/evaluation", "engine/multikey"},
 	{"engine/protocol/round", "engine/multikey/circuit", "engine/catalogue", "engine/protocol/threshold/internal/table"},
 	{"engine/protocol/round/roundtest", "engine/protocol/threshold/internal/complaint", "engine/protocol/threshold/internal/dealing"},
 	{"engine/protocol/keygen", "engine/protocol/popk", "engine/protocol/ddec", "engine/protocol/maccheck", "engine/protocol/verdict",

@@ -19,43 +19,51 @@ import (
 // pages are the addresses of the pages.
 var pages = []string{"/cluster", "/jobs", "/stock", "/keys", "/network", "/conduct", "/audit", "/process"}
 
-// view is a size of a window.
+// view is a size of a window, and a theme.
 type view struct {
 	name          string
 	width, height int64
 	scale         float64
+	theme         string
+	axe, layout   bool // whether axe looks at it, and whether its layout is known
 }
 
 // views are a large window, a small one, a phone, and the large window at a zoom of 200 %.
-var views = []view{{"wide", 1440, 900, 1}, {"middle", 900, 1000, 1}, {"phone", 390, 844, 2}, {"zoom", 720, 450, 2}}
+var views = []view{
+	{"wide", 1440, 900, 1, "light", true, true},
+	{"middle", 900, 1000, 1, "light", false, false},
+	{"zoom", 720, 450, 2, "light", false, false},
+	{"phone", 390, 844, 2, "light", true, true},
+	{"phone", 390, 844, 2, "dark", false, false},
+	{"wide", 1440, 900, 1, "dark", true, false},
+}
 
-// look looks at every page in every size, and in both themes: nothing is wider than the window, axe
-// has no objection, the browser has no complaint, and the layout is the known one.
-func (b *browser) look(process, state string) {
+// look looks at pages in every size, and in both themes: nothing is wider than the window, axe has no
+// objection, the browser has no complaint, and the layout is the known one.
+func (b *browser) look(process, state string, pages ...string) {
 	b.Helper()
 	for _, p := range pages {
 		b.page(p)
-		for _, theme := range []string{"light", "dark"} {
-			b.theme(theme)
-			for _, v := range views {
-				if theme == "dark" && v.name != "wide" && v.name != "phone" {
-					continue
-				}
+		for i, v := range views {
+			b.theme(v.theme)
+			if i > 0 {
 				b.size(v.width, v.height, v.scale)
-				b.settled(p)
-				name := strings.Join([]string{process, state, p[1:], v.name, theme}, "-")
-				b.fits(name)
+				b.drawn()
+			}
+			name := strings.Join([]string{process, state, p[1:], v.name, v.theme}, "-")
+			b.fits(name)
+			if v.axe {
 				b.accessible(name)
-				if *pictures != "" {
-					b.save(filepath.Join(*pictures, name+".png"), true)
-				}
-				if theme == "light" && (v.name == "wide" || v.name == "phone") {
-					b.knownLayout(name)
-				}
+			}
+			if v.layout {
+				b.knownLayout(name)
+			}
+			if *pictures != "" {
+				b.save(filepath.Join(*pictures, name+".png"), true)
 			}
 		}
-		b.theme("light")
-		b.size(views[0].width, views[0].height, 1)
+		b.theme(views[0].theme)
+		b.size(views[0].width, views[0].height, views[0].scale)
 		b.quiet(process + " " + state + " " + p)
 	}
 }
