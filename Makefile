@@ -129,5 +129,11 @@ licences: ## write docs/internals/dependencies.md: compiled-in modules, their li
 sbom: build ## write bin/lodge.cdx.json: the bill of materials of bin/lodge, in CycloneDX
 	go run ./cmd/dependencies sbom bin/lodge >bin/lodge.cdx.json
 
+release: tools ## build a release of this commit into bin/release: VERSION=x.y.z
+	.ci/release/run $(or $(VERSION),"")
+
+release-test: tools ## build the release that CHANGELOG.md names first, twice, and install and use its parts
+	.ci/release/test $$(awk '/^## / { print $$2; exit }' CHANGELOG.md)
+
 clean: ## remove build outputs
 	rm -rf bin

@@ -69,7 +69,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// Gates are right, and their figures those that are announced.
+// Gates give right results, and every row has the figures that it announces.
 func TestMultikeyRows(t *testing.T) {
 	o := options(t)
 	o.Gates, o.Resident = AllGates()[5:], func() uint64 { return 1 }

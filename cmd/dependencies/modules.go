@@ -42,6 +42,7 @@ var reasons = map[string]string{
 	"go.opentelemetry.io/proto/otlp":                    "traces of jobs on the wire",
 	"go.yaml.in/yaml/v3":                                "configuration",
 	"golang.org/x/crypto":                               "encryption of stored data",
+	"golang.org/x/crypto/x509roots/fallback":            "root certificates for systems that have none",
 	"golang.org/x/net":                                  "the frames of HTTP/2, to limit the memory of a connection",
 	"golang.org/x/oauth2":                               "sign-in to the console at an issuer",
 	"golang.org/x/sync":                                 "groups of goroutines",
@@ -53,7 +54,7 @@ var reasons = map[string]string{
 	"google.golang.org/protobuf":                        "messages between processes",
 }
 
-// module is a module that is compiled into one of our programs.
+// module describes a Go module that is compiled into one of our programs.
 type module struct {
 	Path, Version string
 	Licences      []string // SPDX identifiers
@@ -198,7 +199,7 @@ func licences(root, dir string) (names []string, err error) {
 	}
 }
 
-// classify names the licences in a text by sentences that only they have; what it does not know is
+// classify returns the names of the licences in a text, by sentences that only they have, or
 // "unknown".
 func classify(text string) (names []string) {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
-
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/cmd/lodge/internal/lodgetest"
 )
 
 // linked lists the packages of the compared libraries that lodge itself uses, with the reason.

@@ -12,8 +12,8 @@ import (
 // namedFigure is a row of a table with a benchmark's name, and a figure beside it.
 var namedFigure = regexp.MustCompile("(?m)^\\|.*`([a-z0-9]+_[a-z0-9_]+)`.*\\|.*[0-9].*\\|$")
 
-// A measured figure stands in docs/measurements/benchmarks.md alone: no other page repeats one by
-// its name, and every name that a page mentions is one that the benchmarks have.
+// TestFiguresStandInOnePlace checks that no page except docs/measurements/benchmarks.md repeats a
+// measured figure by its name, and that the benchmarks have every name that a page mentions.
 func TestFiguresStandInOnePlace(t *testing.T) {
 	root := filepath.Join("..", "..")
 	measured := measuredFigures(t)

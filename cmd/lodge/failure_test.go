@@ -29,8 +29,8 @@ func TestFlagsNameTheirValues(t *testing.T) {
 	}
 }
 
-// A command that has subcommands refuses a word that is none of them; where it does nothing else,
-// it shows its help alone.
+// A command with subcommands rejects any other word. Without a word it shows its help, unless it
+// does something by itself.
 func TestUnknownSubcommand(t *testing.T) {
 	for _, cmd := range lodgetest.Commands(t) {
 		if !cmd.HasSubCommands() {

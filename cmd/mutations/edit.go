@@ -158,7 +158,7 @@ func (s *source) leads(n ast.Node) bool {
 	return before == "" || before == "} else"
 }
 
-// lineBefore gives what stands on a line before a position.
+// lineBefore returns the text of a line before a position.
 func (s *source) lineBefore(p token.Pos) string {
 	at := s.offset(p)
 	return string(s.text[bytes.LastIndexByte(s.text[:at], '\n')+1 : at])

@@ -8,10 +8,10 @@
 // every check of a package, so that one test binary serves all its mutations: an environment
 // variable turns one of them on. The tree does not change.
 //
-//	mutations                        all of them
-//	mutations -count 12 -seed 345    12 of them, selected by the seed; prints the others
-//	mutations -run '^popk/'          those whose names match
-//	mutations -list                  lists the checks, and what each protects
+//	mutations                        runs all mutations
+//	mutations -count 12 -seed 345    runs 12, which the seed selects, and prints the names of the others
+//	mutations -run '^popk/bound$'    runs one; -run selects by name
+//	mutations -list                  lists the checks, and the consequence of losing each
 package main
 
 import (
@@ -51,8 +51,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("mutations", flag.ContinueOnError)
 	flags.SetOutput(out)
-	flags.BoolVar(&o.list, "list", false, "list the verifications and run nothing")
-	flags.BoolVar(&o.asJSON, "json", false, "print a JSON object for every verification")
+	flags.BoolVar(&o.list, "list", false, "list the checks and run nothing")
+	flags.BoolVar(&o.asJSON, "json", false, "print a JSON object for every check")
 	flags.IntVar(&o.count, "count", 0, "how many to run; 0 runs all")
 	flags.Uint64Var(&o.seed, "seed", 0, "which of them: successive seeds go through all")
 	flags.StringVar(&o.pattern, "run", "", "run those whose names match this regular expression")
@@ -96,7 +96,7 @@ func filter(all []mutation, keep func(mutation) bool) (kept []mutation) {
 	return kept
 }
 
-// list prints the verifications.
+// list prints the checks.
 func list(out io.Writer, all []mutation, asJSON bool) error {
 	for _, m := range all {
 		if asJSON {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// What becomes of a mutation.
+// Outcomes of a mutation.
 const (
 	caught   = "caught"   // a test failed
 	survived = "SURVIVED" // all tests passed: nothing tests this check

@@ -10,7 +10,6 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/longtest"
 	"github.com/lodge-mpc/lodge/engine/protocol/cheattest"
-
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"

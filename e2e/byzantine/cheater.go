@@ -5,12 +5,11 @@ import (
 	"slices"
 	"sync"
 
-	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
-
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/cheattest"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
+	exchangev1 "github.com/lodge-mpc/lodge/proto/lodge/exchange/v1"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/session/exchange"
 )

@@ -323,8 +323,8 @@ func (c *cluster) complete(s *jobv1.SessionSpec) {
 	}
 }
 
-// macKey is the record of a MAC key at party i; with no id that of the active one of the tenant of
-// most sessions, nil if there is none.
+// macKey returns the record of a MAC key at party i, or nil if there is none. With an empty id it
+// returns the active MAC key of the cluster's epoch and of devnet.Tenant.
 func (c *cluster) macKey(i int, id string) *tuplesv1.MacKey {
 	c.t.Helper()
 	r, err := tuplesv1.NewTuplesServiceClient(c.conns[i]).ListMacKeys(c.context(), &tuplesv1.ListMacKeysRequest{})

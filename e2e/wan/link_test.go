@@ -92,6 +92,12 @@ func newLink(namespace string, i int, c conditions) (*link, error) {
 	return l, nil
 }
 
+// close removes the interfaces, so that the next test can make others of the same names.
+func (l *link) close() {
+	l.up.from.Close()
+	l.up.to.Close()
+}
+
 // tun creates an interface in the given or the current namespace, and runs additional ip commands
 // there.
 func tun(namespace string, runs bool, name, address string, more ...string) (f *os.File, err error) {

@@ -47,6 +47,7 @@ func TestTCP(t *testing.T) {
 		t.Cleanup(func() { _ = exec.Command("ip", "netns", "delete", names[i]).Run() })
 		l, err := newLink(names[i], i, conditions{delay: *round / 4, rate: *rate, queue: *queue, runs: true})
 		outside.Must(t, err)
+		t.Cleanup(l.close)
 		links = append(links, l)
 		inside(t, names[i], func() {
 			listener, err := net.Listen("tcp", address(i))

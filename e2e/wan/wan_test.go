@@ -78,6 +78,7 @@ func start(t *testing.T, runs bool) *cluster {
 		t.Cleanup(func() { _ = exec.Command("ip", "netns", "delete", name).Run() })
 		l, err := newLink(name, i, conditions{delay: *round / 4, rate: *rate, queue: *queue, runs: runs})
 		outside.Must(t, err)
+		t.Cleanup(l.close)
 		c.links = append(c.links, l)
 		args := []string{"netns", "exec", name, *lodge}
 		if i == 0 {

@@ -68,7 +68,7 @@ func (e *Errors) Sample(dst []int64, s *sample.Stream) {
 }
 
 // Differences fills dst with differences of two uniform bits each, the distribution of z: -1 and 1
-// with probability 1/4 each, and 0 otherwise. Its time does not depend on them.
+// with probability 1/4 each, and 0 otherwise. Its time does not depend on the samples.
 func Differences(dst []int64, s *sample.Stream) {
 	var word uint64
 	for i := range dst {

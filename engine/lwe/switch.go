@@ -6,8 +6,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/kernel"
 )
 
-// Key switching makes of (a, b) under z a ciphertext under s of the same phase, but for noise: with
-// d_ij the digits of a_i,
+// Key switching turns a ciphertext (a, b) under z into a ciphertext under s. The new phase differs
+// from the old one by noise only. With d_ij the digits of a_i, the new ciphertext is
 //
 //	(0, b) - sum_ij d_ij K_ij,  K_ij the sample of z_i g_j.
 //
@@ -73,8 +73,7 @@ func (w *switched) cut(s *Scheme, c *LWE) {
 	w.b = c.B
 }
 
-// keySwitch sets each of the switched to the ciphertext under s of the phase of the ciphertext of
-// the same place.
+// keySwitch sets dst[i] to the ciphertext under s that has the phase of from[i], except for noise.
 func (s *Scheme) keySwitch(dst []switched, key *switchKey, from []*LWE) {
 	for i := range dst {
 		dst[i].cut(s, from[i])
@@ -138,13 +137,13 @@ func (s *Scheme) exponent(x uint64) (turn int, d int64) {
 // circle.
 //
 // Rounding changes the phase by sum_i d_i s_i/Q less the error of b. The d_i are public, and each
-// s_i has the mean 1/2, so sum_i d_i/2 of it is known to everybody before the rotation. A centred
-// set subtracts it from b, which leaves sum_i d_i (s_i - 1/2)/Q:
+// s_i has the mean 1/2, so everybody knows the mean sum_i d_i/2 of the sum before the rotation. A
+// centred set subtracts the mean from b, which leaves sum_i d_i (s_i - 1/2)/Q:
 //
 //	round((2N b - sum_i d_i/2)/Q) = floor((4N b - sum_i d_i + Q)/2Q)
 //
-// As s_i - 1/2 is 1/2 or -1/2, its square is 1/4, where that of s_i has the mean 1/2: half of the
-// variance.
+// The square of s_i - 1/2 is always 1/4, and the square of s_i has the mean 1/2, so subtracting
+// halves the variance.
 func (w *switched) round(s *Scheme) {
 	var sum int64 // |sum| <= n Q/2 < 2^62, which Validate ensures
 	for i, x := range w.a {

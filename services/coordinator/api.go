@@ -318,8 +318,9 @@ func (c *Coordinator) CancelJob(ctx context.Context, r *coordinatorv1.CancelJobR
 	if r.GetReason() != "" {
 		e.stop += ": " + r.GetReason()
 	}
-	//lodge:check coordinator/cancel/checking [run=TestCancelDuringACheck] cancelling a job burns the
-	//  MAC key that some parties have begun to check and others have not
+	//lodge:check coordinator/cancel/checking [swap=!checking(e.job)=>true]
+	//  [run=TestCancelDuringACheck] cancelling a job burns the MAC key that some parties have begun
+	//  to check and others have not
 	if e.cancel != nil && !checking(e.job) {
 		e.cancel()
 	}

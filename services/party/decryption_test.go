@@ -66,8 +66,8 @@ func verifyProof(ctx context.Context, conn *grpc.ClientConn, h *popkv1.ProofHead
 	return stream.CloseAndRecv()
 }
 
-// decrypt asks one party; it gives the party's message and the name of the ciphertext in its
-// ledger.
+// decrypt requests a decryption from one party. It returns the party's share and the digest of the
+// ciphertext in its ledger.
 func decrypt(ctx context.Context, conn *grpc.ClientConn, h *decryptionv1.DecryptShareHeader, ciphertext, proof []byte) (share, digest []byte, err error) {
 	stream, err := decryptionv1.NewDecryptionServiceClient(conn).DecryptShare(ctx)
 	if err != nil {

@@ -81,7 +81,7 @@ func VerifyFile(path string, patience time.Duration, buckets ...string) error {
 	return w.all()
 }
 
-// meta is what a meta page says.
+// meta holds the contents of a meta page.
 type meta struct{ pageSize, root, freelist, high, tx uint64 }
 
 // walk verifies one file.
@@ -164,9 +164,9 @@ func (w *walk) unused(free []byte) error {
 }
 
 // metas reads both meta pages. bbolt writes one in a transaction and the other in the next, and a
-// meta page lies within one sector of a disk: so both are whole, even after a crash, and are of
-// consecutive transactions. If one is damaged the other may be older than what was acknowledged,
-// and so it is not used.
+// meta page lies within one sector of a disk. So even after a crash both are whole, and belong to
+// consecutive transactions. If one is damaged, the other may be older than acknowledged
+// transactions, and metas returns an error.
 func (w *walk) metas() error {
 	size := uint64(0)
 	for at := uint64(0); size == 0 && at <= 16<<20; at = max(1024, at*2) { // the first page, or where the second may be
@@ -223,7 +223,7 @@ type page struct {
 	id    uint64
 	flags uint16
 	count int
-	data  []byte // what follows the header
+	data  []byte // after the header
 	limit int    // bytes of data that bbolt may have used, for the least number of pages; 0 if it is not known
 }
 
@@ -253,8 +253,8 @@ func (w *walk) page(id uint64) (*page, error) {
 	return p, err
 }
 
-// tree verifies a page and all below it. Keys are at least `from`, and below `to`; nil is no bound.
-// top says that it is the tree of buckets.
+// tree verifies a page and all below it. Keys are at least `from`, and below `to`; a nil to is no
+// bound. top marks the tree of buckets.
 func (w *walk) tree(id uint64, from, to []byte, top bool, depth int) error {
 	if depth > maxDepth {
 		return w.fail(id, "lies deeper than %d pages", maxDepth)
@@ -346,8 +346,8 @@ func (w *walk) end(p *page, next int) error {
 	return nil
 }
 
-// bucket verifies the records of a bucket, which lie in pages of their own or, few of them, in the
-// entry itself.
+// bucket verifies the records of a bucket. A bucket with few records contains them in its entry;
+// otherwise they are in separate pages.
 func (w *walk) bucket(p *page, value []byte, depth int) error {
 	if len(value) < bucketSize {
 		return w.fail(p.id, "the bucket's entry is cut off")

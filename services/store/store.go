@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// The refusals of a store.
+// Errors of a store.
 var (
 	ErrNotFound  = errors.New("store: not found")
 	ErrExists    = errors.New("store: there is a blob of that name")
@@ -41,11 +41,12 @@ type Store interface {
 	// returned before. It is read only.
 	View(f func(Tx) error) error
 
-	// Update runs f in a transaction that is atomic, and durable when Update returns nil; when f
-	// fails nothing of it stays, and its error is returned as it is. f may run more than once, so
-	// it must have no effects besides its transaction and resetting its own results. Updates of
-	// concurrent callers are one after another, but are committed together; a failed transaction
-	// does not affect others. After ErrUncertain the update may have taken place or not, wholly.
+	// Update runs f in an atomic transaction, which is durable when Update returns nil. If f
+	// fails, Update rolls the transaction back and returns the error of f unchanged. f may run
+	// more than once, so apart from its transaction it may only set results, and must reset them
+	// when it begins. Updates of concurrent callers run one after another and are committed
+	// together; a failed transaction does not affect others. After ErrUncertain either the whole
+	// update has taken place or none of it.
 	Update(f func(Tx) error) error
 
 	// Create begins a blob; nothing is seen under its name until Commit. A name
@@ -53,11 +54,11 @@ type Store interface {
 	// '.' or "tmp-".
 	Create(name string) (Writer, error)
 
-	// Open opens a committed blob, or gives ErrNotFound.
+	// Open opens a committed blob, or returns ErrNotFound.
 	Open(name string) (Blob, error)
 
 	// Erase makes the committed data of a name unreadable, also through an open Blob. It is durable
-	// when it returns. A name with nothing under it is fine.
+	// when it returns. Erasing a name without data succeeds.
 	Erase(name string) error
 
 	// Blobs lists the committed blobs in order of their names. Blobs that were
@@ -65,16 +66,16 @@ type Store interface {
 	Blobs() ([]string, error)
 
 	// Lineage names the history that the store is on. It changes when the store
-	// was failed over or put back in a way that the storage can tell: on
+	// was failed over or put back, as far as the storage can detect it: on
 	// PostgreSQL it is "system identifier/timeline"; the embedded store cannot
-	// tell, and gives "".
+	// detect it, and returns "".
 	Lineage() string
 
 	// Size returns the size of the store in bytes: its files, or on PostgreSQL the database.
 	Size() (int64, error)
 
-	// Healthy is nil, or why nothing may be written now: ErrFenced, ErrLineage,
-	// ErrUnsafe, ErrClosed, or the error of a storage that does not answer.
+	// Healthy returns nil if the store can be written now, and otherwise the reason:
+	// ErrFenced, ErrLineage, ErrUnsafe, ErrClosed, or the error of the storage.
 	Healthy() error
 
 	Close() error

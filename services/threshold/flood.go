@@ -158,9 +158,9 @@ func (s *Service) flood(ctx context.Context, q *request) ([]byte, error) {
 	return s.seal(q, answer)
 }
 
-// lookUp looks up the recorded state of the ciphertexts. It fails while another request runs that
-// has begun one of them: the state offered to the quorum would be about to change, and other
-// parties may release that request's answers.
+// lookUp looks up the recorded state of the ciphertexts. It fails while another request decrypts
+// one of them, because that request can change the state after this party has offered it to the
+// quorum, and other parties may release that request's answers.
 func (f *flood) lookUp() (err error) {
 	if err := f.floods.free(f.run.Digests); err != nil {
 		return err

@@ -1,6 +1,8 @@
-// Package ciphertext is the client of threshold decryption. [Client.Encrypt] encrypts vectors under
-// the parties' joint key, a [Key], with a proof that the client knows them. A [Ciphertext] is
-// stored with its proof in one file. [Client.Decrypt] has all parties decrypt it together.
+// Package ciphertext is the client of decryption by all parties together, under keys with the
+// purpose decryption; package threshold is the client of decryption by t+1 parties.
+// [Client.Encrypt] encrypts vectors under the parties' joint key, a [Key], with a proof that the
+// client knows them. A [Ciphertext] is stored with its proof in one file. [Client.Decrypt] requests
+// the decryption from all parties and combines their answers.
 //
 // The parties answer a client that all of them know by the same name and that has the permission
 // decrypt. The proof names that client, so that no client can have another client's ciphertext

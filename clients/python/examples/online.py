@@ -9,7 +9,7 @@ import sys
 from lodge_mpc.online import Peer, Session
 
 PEERS = [Peer(f"127.0.0.1:{7801 + i}", f"spiffe://lodge/client/p{i}") for i in range(3)]
-NUMBERS = [120, 250, 200]  # in earnest each party knows only its own
+NUMBERS = [120, 250, 200]  # in a real computation each party knows only its own number
 
 
 async def main(own: int) -> None:

@@ -12,12 +12,13 @@ import secrets
 import socket
 import unittest
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lodge_mpc import Config, LodgeError
+from lodge_mpc import Client, Config, LodgeError
 from lodge_mpc.fields import layout, modulus
 from lodge_mpc.online import CheckFailedError, InconsistentError, Peer, PeerError, Session
 from lodge_mpc.online.check import Checker
@@ -422,6 +423,27 @@ class Lies(Programs):
         self.assertEqual({code for code, _ in seen}, {"check_failed"})
         self.assertEqual(len({step for _, step in seen}), 1)
 
+    def test_nothing_is_opened_after_an_interruption(self) -> None:
+        """Otherwise values that were opened, and not yet checked, would count as checked."""
+
+        async def honest(mpc: Session) -> list[str]:
+            codes = []
+            x = mpc.input([1], owner=0) * mpc.input([2], owner=1)
+            for _ in range(2):
+                try:
+                    await asyncio.wait_for(x.open(), 0.5)
+                except asyncio.TimeoutError:
+                    codes.append("interrupted")
+                except LodgeError as error:
+                    codes.append(error.code)
+            return codes
+
+        async def late(mpc: Session) -> None:
+            await mpc._evaluate([mpc.input([1], owner=0) * mpc.input([2], owner=1)])  # and no check
+            await asyncio.sleep(1.5)
+
+        self.assertEqual(self.run_all(self.sessions(2), [honest, late])[0], ["interrupted", "conflict"])
+
     def test_stops(self) -> None:
         for at in (0, 3, 7):
 
@@ -543,7 +565,7 @@ class Forgery(Programs):
         got = self.attack(revealing)
         np.testing.assert_array_equal(got, [1041])  # the reason for the other check
 
-    def test_this_check_is_not(self) -> None:
+    def test_check_of_this_library_is_not_forged(self) -> None:
         self.assertIsInstance(self.attack(None), CheckFailedError)
 
 
@@ -591,6 +613,15 @@ class Stocked(Programs):
             for got in self.run_all(self.stocked(patience=5.0), program):
                 self.assertIsInstance(got, PeerError)
                 self.assertIn("bad_answers", str(got))
+
+            # A session that runs at the same time sees no record of the other's draw yet.
+            asked = Client.reservation
+            Client.reservation = lambda *args, **options: replace(asked(*args, **options), fetched_by="")  # type: ignore[method-assign]
+            try:
+                for got in self.run_all(self.stocked(patience=5.0), program):
+                    self.assertIsInstance(got, PeerError)
+            finally:
+                Client.reservation = asked  # type: ignore[method-assign]
         finally:
             Stock._reserve = reserve  # type: ignore[method-assign]
 

@@ -1,5 +1,5 @@
-// Package decryption serves the decryption of clients' ciphertexts at one party: it answers a
-// client with this party's last message, which the client combines with those of all other parties.
+// Package decryption serves the decryption of clients' ciphertexts at one party: it sends the
+// client this party's decryption share, which the client combines with those of all other parties.
 //
 // Decryption is an oracle for the key. A party therefore answers only under keys that were made for
 // this purpose, only for fresh ciphertexts that come with a proof of plaintext knowledge by the

@@ -96,6 +96,10 @@ func TestAnEvaluatorStandsStill(t *testing.T) {
 	p := w.poolWith(Options{Check: config.Trust, Processes: []config.Evaluator{still}, Stall: 5 * time.Second, Limit: longLimit}, 1)
 	w.evaluates(p, w.task(1, small()))
 	must(t, cmd.Process.Signal(syscall.SIGSTOP))
+	// The signal returns before the process has stopped, and a small task takes only milliseconds.
+	var status syscall.WaitStatus
+	_, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+	must(t, err)
 	w.evaluates(p, w.task(2, small()))
 	must(t, cmd.Process.Signal(syscall.SIGCONT))
 	if w.value("lodge_evaluator_requests_total", "e0", "stalled") == 0 || w.value("lodge_evaluator_local_total", "nobody") == 0 {

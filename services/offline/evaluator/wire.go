@@ -5,7 +5,7 @@
 // An evaluator has no secrets. It receives public ciphertexts, and keeps public keys under the
 // digest of their bytes, which it computes itself. It serves one party.
 //
-// A party must have computed correctly what it decrypts: otherwise its share of the decryption
+// A party must decrypt only correctly computed ciphertexts: otherwise its share of the decryption
 // leaks information about its key. Unless the configuration trusts the evaluators, the pool
 // therefore returns only results that two evaluators of different domains computed identically, bit
 // for bit, or that the party computed itself. If a result differs from the party's own, its

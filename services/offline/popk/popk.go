@@ -62,8 +62,8 @@ func New(sessions *session.Registry, ring *keyring.Ring, v Vault, n int) *Servic
 	return s
 }
 
-// config checks a header and gives what prover and verifier agree on, for an epoch that usable
-// gives. The prover is the caller.
+// config validates a header and returns the configuration that prover and verifier share. The epoch
+// must be one that usable accepts. The prover is the caller.
 func (s *Service) config(ctx context.Context, h *popkv1.ProofHeader, usable func(uint64, string) (vaultkeys.Epoch, error)) (*protocol.ClientConfig, error) {
 	caller, _ := rpc.Caller(ctx)
 	switch {
@@ -191,7 +191,7 @@ func prove(ctx context.Context, c *protocol.ClientConfig, values []byte) (cipher
 			return nil, nil, rpc.Errorf(rpc.Invalid, "values are below the field's modulus, least significant byte first", "%v", err)
 		}
 	}
-	// With the values, even a seed that were drawn twice would not mask two statements alike.
+	// The values are included so that even a seed drawn twice would not mask two statements alike.
 	source, err := session.Source("proof for a client", []byte(c.Prover), c.Context, c.KeyHash[:], values)
 	if err != nil {
 		return nil, nil, err

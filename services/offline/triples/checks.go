@@ -20,7 +20,7 @@ func (r *run) name() string { return hex.EncodeToString(r.id[:]) }
 
 // opening begins the MAC check unless the session has been cancelled.
 func (r *run) opening() error {
-	if err := r.entry.Opens(); err != nil {
+	if err := r.opens(); err != nil {
 		return err
 	}
 	return r.beginCheck()

@@ -352,8 +352,8 @@ func TestACancelKeepsTheMACKey(t *testing.T) {
 	}
 }
 
-// A result that was erased before its activation says so, and not that it may come: nobody waits
-// for it.
+// If a result was erased before its activation, Activate returns an error that tells the
+// coordinator not to wait for it.
 func TestActivationOfWhatIsErased(t *testing.T) {
 	n := newLive(t, params.Proved)
 	s, spec := n.services[0], n.spec()
@@ -383,7 +383,7 @@ func TestAMACKeyThatIsGivenUpIsErased(t *testing.T) {
 	must(t, err)
 	spec, runs := n.spec(), make([]*run, 2)
 	for i, s := range n.services {
-		r := &run{Service: s, spec: spec}
+		r := &run{Service: s, spec: spec, opens: func() error { return nil }}
 		_, err := r.Memory()
 		must(t, err)
 		leave, err := r.Claim()

@@ -37,8 +37,8 @@ type run struct {
 	// choose has Memory choose the block of matrices.
 	choose bool
 
-	entry  *session.Entry
-	age    uint64 // among the sessions that take turns
+	opens  func() error // see session.Entry.Opens
+	age    uint64       // among the sessions that take turns
 	claim  *claim
 	keys   *keyring.Keys
 	scheme *gbfv.Scheme
@@ -101,7 +101,7 @@ func (r *run) Claim() (release func(), err error) {
 
 // Run implements session.Protocol.
 func (r *run) Run(ctx context.Context, s *session.Entry) (*session.Stored, error) {
-	r.entry, r.age = s, r.turns.join()
+	r.opens, r.age = s.Opens, r.turns.join()
 	var err error
 	if r.keys, err = r.ring.Load(r.spec.GetEpoch(), job.PurposeName(r.spec.GetPurpose())); err != nil {
 		return nil, err

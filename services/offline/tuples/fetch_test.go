@@ -16,8 +16,8 @@ import (
 
 func writeFile(path string, b []byte) error { return os.WriteFile(path, b, 0o600) }
 
-// Every party gives its own shares, from any tuple on, again and again, to the client that came
-// first.
+// Every party delivers its own shares to the client that fetched first, repeatedly and from any
+// tuple on.
 func TestFetch(t *testing.T) {
 	n := newNet(t)
 	n.propose(reservation("r", 10, 20), 0, 1, 2)
@@ -184,7 +184,7 @@ func (n *net3) big() (id string, size int) {
 	return "big", 200 * 64 << 10
 }
 
-// The lease ends while the shares are sent: the rest is not.
+// If the lease ends while the party sends shares, it does not send the rest.
 func TestLeaseEndsWithinAFetch(t *testing.T) {
 	n := newNet(t)
 	id, size := n.big()

@@ -18,7 +18,7 @@ import (
 // maxReason bounds a client's reason for the log, in bytes.
 const maxReason = 1000
 
-// macKey gives a MAC key that the caller may know of.
+// macKey returns a MAC key of one of the caller's tenants. Other MAC keys are not found.
 func (s *Service) macKey(p rpc.Principal, id string) (keys.MACKey, error) {
 	k, err := s.Vault.MACKey(id)
 	//lodge:check tuples/mac-key/tenant [run=TestDrawMacKey|TestReport] a client sees the MAC keys

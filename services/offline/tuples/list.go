@@ -149,8 +149,8 @@ func (s *Service) batches(ctx context.Context, p rpc.Principal, r *tuplesv1.List
 	return out, errors.Join(err, ctx.Err())
 }
 
-// listed is a batch under its epoch. Masks are of no use to anybody once a member of their quorum
-// has left the roster.
+// listed returns a batch for the response. A batch of masks is marked as stranded once a member of
+// its quorum has left the roster, because no quorum can use it.
 func (s *Service) listed(b *stock.Batch, e *vaultkeys.Epoch) *tuplesv1.Batch {
 	stranded := s.Vault.Standing(e) == vaultkeys.OtherParties
 	if b.Kind != stock.KindMasks {

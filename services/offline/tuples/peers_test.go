@@ -35,8 +35,7 @@ func (n *net3) version(party, peer int) *tuplesv1.StoreVersion {
 	return v
 }
 
-// A version that its party has not signed, for this peer, as it is, is refused: nobody speaks of
-// the store of another.
+// A version of a store is rejected unless its own party has signed it, unchanged, for this peer.
 func TestForgedVersions(t *testing.T) {
 	n := newNet(t)
 	ctx := n.context(20 * time.Second)

@@ -15,8 +15,8 @@ import (
 // maxItems bounds the items in one call of the coordinator or of a peer.
 const maxItems = 256
 
-// each does something about many reservations at the same time, so that the store commits them
-// together.
+// each calls do for n reservations concurrently, so that the store commits them together, and
+// returns the outcomes in order. name returns the id of a reservation.
 func each(n int, do func(i int) (stock.Reservation, error), name func(i int) string) ([]*tuplesv1.Outcome, error) {
 	//lodge:check tuples/propose/number [run=TestLimits] the coordinator proposes any number of
 	//  reservations
@@ -61,7 +61,7 @@ func (s *Service) Propose(_ context.Context, r *tuplesv1.ProposeRequest) (*tuple
 	return &tuplesv1.ProposeResponse{Outcomes: out}, err
 }
 
-// checkNames refuses names and times that nobody could have meant.
+// checkNames returns an error if the id, a name or the lease of a reservation is malformed.
 func checkNames(r *tuplesv1.Reservation) error {
 	if !config.ValidID(r.GetId()) {
 		return rpc.Errorf(rpc.Invalid, "use 1 to 64 of a-z, 0-9 and '-'", "the id is not one of a reservation")

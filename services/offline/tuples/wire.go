@@ -52,7 +52,8 @@ func classOf(c *tuplesv1.Class) stock.Class {
 // as many ranges as there may be. Later free spans are listed once these are taken.
 const maxFree = 16 * stock.MaxRanges
 
-// wireBatch is a batch under an epoch; stranded says that its shares must not leave.
+// wireBatch returns the message for a batch under an epoch; stranded means that the party must not
+// deliver its shares.
 func wireBatch(b *stock.Batch, security string, stranded bool) *tuplesv1.Batch {
 	out := &tuplesv1.Batch{
 		Id: b.ID, State: batchStates[b.State], Epoch: b.Epoch, MacKeyId: b.MACKey, Class: wireClass(b.Class()), Dim: b.Dim, Count: b.Count,

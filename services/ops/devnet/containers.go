@@ -284,7 +284,7 @@ func give(path string, whose owner) error {
 	return os.Chown(path, whose.user, whose.group)
 }
 
-// owner is the owner of files.
+// owner holds the user and the group that own files.
 type owner struct{ user, group int }
 
 // self returns the user and group of this process.

@@ -1,12 +1,12 @@
-// Package evidence records what the parties of a session have signed. When a party cheats, the
-// package makes a file that proves the cheat to every reader who has the roster and no other
+// Package evidence records the signed messages of the parties of a session. When a party cheats,
+// the package makes a file that proves the cheat to every reader who has the roster and no other
 // information.
 //
-// A file proves that the holder of one signing key of the roster has signed a message that no party
-// signs that follows the protocol. The expected content of the message follows from the signature:
-// an envelope names the session and the transcript of all earlier broadcasts, and their preimages
-// are in the file. The accuser's own claims therefore do not count; if the accuser omits or changes
-// anything, the file proves nothing. docs/security/evidence.md lists the statements.
+// A file proves that the holder of one signing key of the roster has signed a message that a party
+// which follows the protocol never signs. The expected content of the message follows from the
+// signature: an envelope names the session and the transcript of all earlier broadcasts, and their
+// preimages are in the file. The accuser's own claims therefore do not count; if the accuser omits
+// or changes anything, the file proves nothing. docs/security/evidence.md lists the statements.
 package evidence
 
 import (

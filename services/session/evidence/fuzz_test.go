@@ -3,12 +3,11 @@ package evidence_test
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
 	"testing"
 	"testing/iotest"
-
-	"crypto/ed25519"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"

@@ -1,10 +1,10 @@
-// Package vault composes a party's store of secrets from its rooms:
+// Package vault composes a party's store of secrets from these packages:
 //
 //	seal     opens the store, and encrypts records and blobs; transactions and generations
 //	peers    the versions of this store and of the peers' stores, which reveal old copies
 //	keys     key epochs, MAC keys, multi-key keys, and the roster that may use them
 //	stock    batches of tuple shares and masks, and their reservations
-//	ledger   answers of decryptions, their approvals, and budgets
+//	ledger   responses to decryption requests, their approvals, and budgets
 //	conduct  evidence against cheating parties, and failures of sessions
 //	upkeep   recovery, quarantine, sweeping, checks, statistics, backup and restore
 //
@@ -12,11 +12,11 @@
 // party, tools for operators and tests know the type Vault.
 //
 // A tuple goes to at most one reservation, ever, and a reservation to one client. The vault records
-// both durably before a byte leaves the party. Data is durable before the record that names it, a
-// record says that data is gone before the data is erased, and Open finishes what a crash left half
-// done. An old copy of a store that is put back would make spent tuples fresh again. So every store
-// has an identity and a generation, which the peers remember, and a store that is behind is put
-// into quarantine.
+// both durably before a byte leaves the party. Data is durable before the record that names it, and
+// the record that marks data as erased is durable before the data is erased. Open completes
+// operations that a crash interrupted. An old copy of a store that is put back would make spent
+// tuples fresh again. So every store has an identity and a generation, which the peers remember,
+// and a store that is behind is put into quarantine.
 package vault
 
 import (
@@ -47,7 +47,7 @@ type Vault struct {
 	*upkeep.Upkeep
 }
 
-// compose joins the rooms over a store. Nothing is opened yet.
+// compose joins the parts of a vault over a store. Nothing is opened yet.
 func compose(backend store.Store, now func() time.Time) *Vault {
 	s := seal.New(backend, now)
 	v := &Vault{Store: s, Peers: peers.New(s)}

@@ -1,4 +1,4 @@
-"""The MAC check: opened values against their MACs, without revealing anything about the MAC key.
+"""The MAC check: it compares opened values with their MACs, without revealing anything about the MAC key.
 
 Each party holds shares of alpha y for every opened value y. A cheating program can shift y by an error, but not alpha y
 by alpha times that error, because it does not know alpha. For random weights that nobody knew when the values were
@@ -9,11 +9,11 @@ c = a b from stock, which is used for nothing else:
 2. all commit to z = c + m b - Y gamma(b), where gamma(b) is the share of b's MAC, then open it.
 
 The sum of the z is b (gamma - alpha Y), which is 0 if the MACs are right. Otherwise it is a random value, since b is
-random and unknown. Only one guess of alpha is tested, which is wrong except with probability 1/p. The check that
-SPDZ's papers describe opens gamma - alpha Y instead, which reveals alpha when it fails.
+random and unknown. A cheating program tests one guess of alpha this way, which is right with probability 1/p. The check
+that SPDZ's papers describe opens gamma - alpha Y instead, which reveals alpha when it fails.
 
-The weights come from a coin toss with commitments, made after the values were opened. With the commitments, the
-programs compare the hashes of all broadcasts before they open anything further.
+The weights come from a coin toss after the values were opened. In every exchange of commitments the programs also
+compare hashes of all earlier broadcasts, before they open anything further.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NONCE = 32
 
 
 class Checker:
-    """Collects opened values, and checks them in batches."""
+    """Collects opened values, and checks all of them at once."""
 
     def __init__(self, mesh: Mesh, field: Field, supply: Supply) -> None:
         self._mesh, self._field, self._supply = mesh, field, supply

@@ -27,12 +27,13 @@ class CheckFailedError(LodgeError):
         super().__init__(
             "check_failed",
             "the MAC check failed: a program sent a wrong share of an opened value",
-            "find out with the other parties who did; the results that were returned before are right",
+            "ask the operators of the other parties; results that were returned before are right",
         )
 
 
 class InconsistentError(LodgeError):
-    """The programs received different broadcasts: one sent different values to different peers, or lies about it.
+    """The programs received different broadcasts: one sent different values to different peers, or
+    reported broadcasts that it did not receive.
 
     Attributes:
         peer: index of the party whose program reported other broadcasts than this one received.

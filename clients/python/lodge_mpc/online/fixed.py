@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import ConfigError
 from ..reservation import Class
-from .field import Values
+from .field import Field, Values
 from .supply import Tuples
-from .values import Share, Shared, Step
-
-if TYPE_CHECKING:
-    from .session import Session
+from .values import Computation, Share, Shared, Step
 
 STATISTICAL = 40  # bits of statistical security of a truncation
 
 
 class FixedPoint:
-    """Numbers with ``fraction`` bits behind the binary point. All products must be less than 2^(bits - 1) in absolute
-    value before they are rounded, as integers with both factors' fractions: larger ones give a wrong result that
-    nothing detects.
+    """Numbers with ``fraction`` bits behind the binary point.
+
+    A number x is encoded as the integer x 2^fraction. The product of two encodings has 2 fraction bits behind the
+    binary point until it is rounded. It must be less than 2^(bits - 1) in absolute value: a larger product gives a
+    wrong result, which nothing detects.
     """
 
-    def __init__(self, session: Session, fraction: int, bits: int) -> None:
-        self._session, self.fraction, self.bits = session, fraction, bits
+    def __init__(self, field: Field, fraction: int, bits: int) -> None:
+        self._field, self.fraction, self.bits = field, fraction, bits
 
     def supported(self) -> bool:
-        return self._session.field.p.bit_length() > self.bits + STATISTICAL + 1
+        return self._field.p.bit_length() > self.bits + STATISTICAL + 1
 
     def encoded(self, values: npt.ArrayLike, scale: int | None = None) -> tuple[Values, int]:
         """Return public numbers as elements, with their scale: 0 for integers."""
-        field, a = self._session.field, np.asarray(values)
+        field, a = self._field, np.asarray(values)
         if a.dtype.kind == "f":
             if not np.isfinite(a).all():
                 raise ConfigError("infinite and undefined numbers cannot be shared")
@@ -49,7 +47,7 @@ class FixedPoint:
         return field.elements(a.astype(object) * (1 << scale)), scale
 
     def decoded(self, elements: Values, scale: int) -> Values:
-        values = self._session.field.signed(elements)
+        values = self._field.signed(elements)
         return values if scale == 0 else np.asarray(values / (1 << scale), dtype=np.float64)
 
     def rounded(self, x: Shared, scale: int) -> Shared:
@@ -64,11 +62,12 @@ class FixedPoint:
 
 
 class Truncation(Step):
-    """Divides by 2^m, and rounds up with the probability of the remainder, as Catrina and Saxena do: the result is
-    less than 1 away from the quotient.
+    """Divides by 2^m, after Catrina and Saxena. The result is the quotient rounded down or up; it is rounded up with
+    probability remainder / 2^m.
 
-    With r = r1 2^m + r0 from random bits, the parties open x + 2^(k-1) + r. That reveals x up to a statistical distance
-    of 2^-40, because r has 40 bits more than x. Then (x + r0 - (opened mod 2^m)) / 2^m is the result.
+    With r = r1 2^m + r0 from random bits, the parties open x + 2^(k-1) + r. The opened value
+    hides x up to a statistical distance of 2^-40, because r has 40 bits more than x. Then
+    (x + r0 - (opened mod 2^m)) / 2^m is the result.
     """
 
     def __init__(self, x: Shared, m: int, bits: int) -> None:
@@ -76,7 +75,7 @@ class Truncation(Step):
         self._each = bits + STATISTICAL
         self.tuples, self.count = Class("bit", "", "", ""), math.prod(x.shape) * self._each
 
-    def masked(self, session: Session, args: list[Share], tuples: Tuples) -> list[Share]:
+    def masked(self, session: Computation, args: list[Share], tuples: Tuples) -> list[Share]:
         (x,), p = args, session.field.p
         weights = np.array([1 << i for i in range(self._each)], dtype=object)
         r = self._bits_of(tuples, x).map(lambda v: (v * weights).sum(axis=-1))
@@ -84,7 +83,7 @@ class Truncation(Step):
         value = x.value + r.value + (offset if session.own == 0 else 0)
         return [Share(value % p, (x.mac + r.mac + session.key * offset) % p)]
 
-    def result(self, session: Session, args: list[Share], tuples: Tuples, opened: list[Values]) -> Share:
+    def result(self, session: Computation, args: list[Share], tuples: Tuples, opened: list[Values]) -> Share:
         (x,), p = args, session.field.p
         weights = np.array([1 << i for i in range(self._m)], dtype=object)
         low = self._bits_of(tuples, x).map(lambda v: (v[..., : self._m] * weights).sum(axis=-1))

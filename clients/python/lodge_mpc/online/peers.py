@@ -49,7 +49,7 @@ class Link:
         self._task = asyncio.create_task(self._read())
 
     async def hello(self, mine: bytes, limit: float) -> bytes:
-        """Exchanges the first messages, of the same length."""
+        """Sends the first message, and returns the peer's, which has the same length."""
         self._writer.write(mine)
         try:
             return await asyncio.wait_for(self._reader.readexactly(len(mine)), limit)
@@ -87,7 +87,7 @@ class Link:
             if getter.done():
                 return getter.result()
             getter.cancel()
-        if not queue.empty():  # also of a peer that has ended since
+        if not queue.empty():  # the message may have arrived before the peer ended
             return queue.get_nowait()
         if self._error is not None:
             raise self._error

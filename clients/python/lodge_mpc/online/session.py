@@ -32,11 +32,11 @@ class Session:
 
     Args:
         config: the client's configuration, as for Client; its party is this program's.
-        peers: where each party's program listens, with this one, in the order of the roster.
-        field: of all values, such as ``p128``.
+        peers: where each party's program listens, including this one, in the order of the roster.
+        field: name of the field of all values, such as ``p128``.
         fraction: bits behind the binary point of floats.
         bits: bound on products of floats: they are less than 2^(bits - 1 - 2 fraction).
-        ahead: largest number of tuples that are reserved at once. The next are reserved while these are used.
+        ahead: largest number of tuples that are reserved at once. The next tuples are reserved while these are used.
             Unused tuples are lost when the session ends.
         patience: seconds to wait for tuples; a peer's message may take twice as long.
         report: whether a failed check is reported to the party, which then burns the MAC key and all tuples under it.
@@ -60,7 +60,7 @@ class Session:
         self.field = Field(modulus(self.config.params, field))
         self.own = self.config.own
         self.key = 0  # this party's share of the MAC key
-        self.fixed = FixedPoint(self, fraction, bits)
+        self.fixed = FixedPoint(self.field, fraction, bits)
         self._name, self._ahead, self._patience, self._report = field, ahead, patience, report
         self._mesh = Mesh(self.config, peers, self.own, 2 * patience)
         self._peers = peers
@@ -119,6 +119,9 @@ class Session:
     def encoded(self, values: npt.ArrayLike, scale: int | None = None) -> tuple[Values, int]:
         return self.fixed.encoded(values, scale)
 
+    def rounded(self, x: Shared, scale: int) -> Shared:
+        return self.fixed.rounded(x, scale)
+
     def input(
         self,
         values: npt.ArrayLike | None = None,
@@ -154,16 +157,20 @@ class Session:
         return Shared(self, elements.shape, scale, Local((), lambda: share))
 
     async def open(self, *arrays: Shared) -> list[Values]:
-        """Return the values of several arrays to all parties, with one check. See Shared.open."""
+        """Return the values of several arrays to all parties, with one check of the results. See Shared.open."""
         if self._failed is not None:
             raise self._failed
+        # Until this call has returned: values that it opened may not have been checked.
+        self._failed = LodgeError("conflict", "an earlier open of this session did not end", "start a new session")
         try:
-            return await self._open(arrays)
+            values = await self._open(arrays)
         except LodgeError as error:
             self._failed = error
             if isinstance(error, CheckFailedError) and self._report:
                 await self._supply.report("the MAC check of an online computation failed")
             raise
+        self._failed = None
+        return values
 
     async def _open(self, arrays: Sequence[Shared]) -> list[Values]:
         await self._evaluate(arrays)
@@ -175,12 +182,12 @@ class Session:
         return [self.fixed.decoded(v, a.scale) for v, a in zip(opened, arrays, strict=True)]
 
     async def _evaluate(self, targets: Sequence[Shared]) -> None:
-        """Computes arrays, in as many rounds as products follow one another."""
-        todo = reachable(targets)
-        while todo:
+        """Computes arrays, with one message of each party for all products whose factors are known."""
+        waiting = reachable(targets)
+        while waiting:
             ready: list[Shared] = []
             later: list[Shared] = []
-            for x in todo:  # what x needs comes before it
+            for x in waiting:  # arrays that x depends on come before it
                 if any(a.share is None for a in x.step.args):
                     later.append(x)
                 elif x.step.tuples is None:
@@ -189,7 +196,7 @@ class Session:
                     ready.append(x)
             if ready:
                 await self._round(ready)
-            todo = later
+            waiting = later
 
     async def _round(self, ready: Sequence[Shared]) -> None:
         """Computes arrays that need messages, with one message of each party."""

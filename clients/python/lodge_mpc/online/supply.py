@@ -1,9 +1,10 @@
-"""Tuples for a session: reserved by one program, drawn by all, ahead of their use."""
+"""Tuples for a session: one program reserves them ahead of their use, and all programs fetch them."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -22,6 +23,9 @@ from .peers import Mesh
 LEADER = 0  # the party whose program reserves
 FEW = 64  # tuples of the first reservation
 SCALAR = Class("scalar", "", "", "")
+
+_drawing = threading.Lock()
+_drawn: set[tuple[str, int, str]] = set()  # what this process has drawn: client, party and reservation
 
 Tuples = Mapping[str, Values]  #: this party's shares of tuples, by the names of Shares
 
@@ -48,7 +52,7 @@ class Supply(Protocol):
 
 @dataclass
 class _Store:
-    """Drawn tuples of one class, and the reservation that is on its way."""
+    """Fetched tuples of one class, and the task that fetches the next reservation."""
 
     tuples: dict[str, Values]
     left: int = 0
@@ -73,7 +77,6 @@ class Stock:
         self._number = 0
         self._epoch = 0
         self._mac_key = ""
-        self._seen: set[str] = set()
 
     def complete(self, tuples: Class) -> Class:
         config = self._client.config
@@ -107,7 +110,7 @@ class Stock:
         return 0 if TABLE[tuples.kind].form else min(self._ahead, max(FEW, store.taken))
 
     def _order(self, tuples: Class, count: int) -> asyncio.Task[dict[str, Values]]:
-        """Reserves and draws in the background, after everything that was ordered before."""
+        """Reserves and fetches in the background, after all earlier orders."""
         number, self._number = self._number, self._number + 1
         self._ordered = asyncio.create_task(self._draw(number, tuples, count, self._ordered))
         self._ordered.add_done_callback(lambda task: task.cancelled() or task.exception())  # raised where it is awaited
@@ -155,16 +158,20 @@ class Stock:
     def _read(self, note: bytes, number: int) -> str:
         try:
             got, id_ = json.loads(note)
-            if got == number and isinstance(id_, str) and id_ not in self._seen:
+            if got == number and isinstance(id_, str):
                 return id_
         except (ValueError, TypeError):
             pass
         raise PeerError(LEADER, "bad_answers", f"named no new reservation as number {number}", "run the same program")
 
     def _fetch(self, id_: str, tuples: Class, count: int) -> dict[str, Values]:
-        self._seen.add(id_)
+        # The party gives the same client the same shares again, so a second session must not ask at the same time.
+        key = (str(self._client.config.certificate), self.own, id_)
+        with _drawing:
+            known = key in _drawn
+            _drawn.add(key)
         r = self._client.reservation(id_)
-        if r.fetched_by:
+        if known or r.fetched_by:
             raise PeerError(LEADER, "bad_answers", f"named reservation {id_}, which was delivered before")
         if r.tuples != tuples or r.count != count:
             raise PeerError(LEADER, "bad_answers", f"named reservation {id_}, which has other tuples")

@@ -5,20 +5,46 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import ConfigError
 from ..reservation import Class, Convolution
-from .field import Values
+from .field import Field, Values
 from .supply import Tuples
 
-if TYPE_CHECKING:
-    from .session import Session
-
 Shape = tuple[int, ...]
+
+
+class Computation(Protocol):
+    """What arrays use of the session that evaluates them.
+
+    Attributes:
+        own: this party's number.
+        key: this party's share of the MAC key.
+    """
+
+    field: Field
+    own: int
+    key: int
+
+    def numbered(self) -> int:
+        """Return the next array's number."""
+        ...
+
+    def encoded(self, values: npt.ArrayLike, scale: int | None = None) -> tuple[Values, int]:
+        """Return public numbers as elements, with the bits behind their binary point."""
+        ...
+
+    def rounded(self, x: Shared, scale: int) -> Shared:
+        """Return x with fewer bits behind the binary point."""
+        ...
+
+    async def open(self, *arrays: Shared) -> list[Values]:
+        """Return the values of arrays to all parties."""
+        ...
 
 
 @dataclass
@@ -50,7 +76,7 @@ class Shared:
 
     __array_ufunc__ = None  # so that numpy's arrays leave operators to this class
 
-    def __init__(self, session: Session, shape: Shape, scale: int, step: Step) -> None:
+    def __init__(self, session: Computation, shape: Shape, scale: int, step: Step) -> None:
         self.session, self.shape, self.scale, self.step = session, shape, scale, step
         self.share: Share | None = None  # once it is evaluated
         self.number = session.numbered()
@@ -60,7 +86,7 @@ class Shared:
         return [a.share for a in self.step.args if a.share is not None]
 
     def finish(self, share: Share) -> None:
-        """Keep the shares, and forget how they were computed."""
+        """Store the shares, and drop the step and the arrays that they were computed from."""
         self.share, self.step = share, Local((), lambda: share)
 
     def __repr__(self) -> str:
@@ -152,8 +178,9 @@ class Shared:
 
         Raises:
             CheckFailedError: some program sent a wrong share; no wrong value was returned.
+            InconsistentError: some program sent different messages to different peers.
             PeerError: a peer stopped, or broke the protocol.
-            LodgeError: the tuples that it takes cannot be had.
+            LodgeError: the tuples that it needs are not in stock, or the party cannot deliver them.
         """
         (values,) = await self.session.open(self)
         return values
@@ -194,11 +221,11 @@ class Shared:
             self.scale + scale,
             Local((self,), lambda x: x.map(lambda v: np.asarray(op(v, constant) % p, dtype=object))),
         )
-        return self.session.fixed.rounded(out, max(self.scale, scale))
+        return self.session.rounded(out, max(self.scale, scale))
 
     def _product(self, step: Step, other: Shared, shape: Shape) -> Shared:
         out = Shared(self.session, shape, self.scale + other.scale, step)
-        return self.session.fixed.rounded(out, max(self.scale, other.scale))
+        return self.session.rounded(out, max(self.scale, other.scale))
 
 
 class Step:
@@ -208,11 +235,13 @@ class Step:
     tuples: Class | None = None  # the class that it takes from stock
     count = 0
 
-    def masked(self, session: Session, args: list[Share], tuples: Tuples) -> list[Share]:
-        """Return the shares to open, at most once for each step; none for a local step."""
+    def masked(self, session: Computation, args: list[Share], tuples: Tuples) -> list[Share]:
+        """Return the shares to open; none for a local step. The session calls it once for each step, because a tuple
+        masks only one value.
+        """
         return []
 
-    def result(self, session: Session, args: list[Share], tuples: Tuples, opened: list[Values]) -> Share:
+    def result(self, session: Computation, args: list[Share], tuples: Tuples, opened: list[Values]) -> Share:
         """Return the shares of the result, from the opened values."""
         raise NotImplementedError
 
@@ -224,7 +253,7 @@ class Local(Step):
     args: tuple[Shared, ...]
     compute: Callable[..., Share]
 
-    def result(self, session: Session, args: list[Share], tuples: Tuples, opened: list[Values]) -> Share:
+    def result(self, session: Computation, args: list[Share], tuples: Tuples, opened: list[Values]) -> Share:
         return self.compute(*args)
 
 
@@ -236,14 +265,14 @@ class Bilinear(Step):
     def __init__(self, args: tuple[Shared, Shared]) -> None:
         self.args = args
 
-    def multiply(self, session: Session, a: Values, b: Values) -> Values:
+    def multiply(self, session: Computation, a: Values, b: Values) -> Values:
         raise NotImplementedError
 
     def triple(self, tuples: Tuples, at: int) -> Share:
         name = self.names[at]
         return Share(tuples[name], tuples[f"mac_{name}"])
 
-    def masked(self, session: Session, args: list[Share], tuples: Tuples) -> list[Share]:
+    def masked(self, session: Computation, args: list[Share], tuples: Tuples) -> list[Share]:
         p = session.field.p
         out = []
         for i, x in enumerate(args):
@@ -252,7 +281,7 @@ class Bilinear(Step):
             out.append(Share((x.value - t.value.reshape(shape)) % p, (x.mac - t.mac.reshape(shape)) % p))
         return out
 
-    def result(self, session: Session, args: list[Share], tuples: Tuples, opened: list[Values]) -> Share:
+    def result(self, session: Computation, args: list[Share], tuples: Tuples, opened: list[Values]) -> Share:
         p, (d, e) = session.field.p, opened
         a, b, c = (self.triple(tuples, i) for i in range(3))
         de = self.multiply(session, d, e)
@@ -276,7 +305,7 @@ class Product(Bilinear):
         super().__init__(args)
         self.tuples, self.count = Class("scalar", "", "", ""), math.prod(args[0].shape)
 
-    def multiply(self, session: Session, a: Values, b: Values) -> Values:
+    def multiply(self, session: Computation, a: Values, b: Values) -> Values:
         return np.asarray(a * b, dtype=object)
 
 
@@ -288,7 +317,7 @@ class MatrixProduct(Bilinear):
         (rows, inner), (_, columns) = args[0].shape, args[1].shape
         self.tuples, self.count = Class("matrix", "", "", "", shape=(rows, inner, columns)), 1
 
-    def multiply(self, session: Session, a: Values, b: Values) -> Values:
+    def multiply(self, session: Computation, a: Values, b: Values) -> Values:
         return session.field.matmul(a, b)
 
 
@@ -302,23 +331,25 @@ class ConvolutionProduct(Bilinear):
         self.form = form
         self.tuples, self.count = Class("convolution", "", "", "", convolution=form), 1
 
-    def multiply(self, session: Session, a: Values, b: Values) -> Values:
+    def multiply(self, session: Computation, a: Values, b: Values) -> Values:
         return session.field.convolve(a, b, self.form.stride, self.form.padding)
 
 
 class Input(Step):
-    """A value of one party: with a mask r that it alone knows, it sends x - r to all, and x = r + (x - r)."""
+    """An input x of one party, the owner. The owner sends x - r to all, where r is a mask that only the owner knows and
+    all parties share. Then x = r + (x - r).
+    """
 
     def __init__(self, shape: Shape, owner: int, values: Values | None) -> None:
         self.args, self.owner, self.values, self.shape = (), owner, values, shape
         self.tuples, self.count = Class("input", "", "", "", input_party=owner), math.prod(shape)
 
-    def difference(self, session: Session, tuples: Tuples) -> Values:
+    def difference(self, session: Computation, tuples: Tuples) -> Values:
         """Return the differences that the owner sends."""
         assert self.values is not None
         return np.asarray((self.values - tuples["clear"].reshape(self.shape)) % session.field.p, dtype=object)
 
-    def result(self, session: Session, args: list[Share], tuples: Tuples, opened: list[Values]) -> Share:
+    def result(self, session: Computation, args: list[Share], tuples: Tuples, opened: list[Values]) -> Share:
         (difference,), p = opened, session.field.p
         value = tuples["a"].reshape(self.shape)
         if session.own == 0:
@@ -345,10 +376,10 @@ def _inner(a: Shape, b: Shape) -> Shape:
 def reachable(targets: Sequence[Shared]) -> list[Shared]:
     """Return the arrays without shares that the targets need, in the order in which the program made them."""
     found: dict[int, Shared] = {}
-    todo = list(targets)
-    while todo:
-        x = todo.pop()
+    unvisited = list(targets)
+    while unvisited:
+        x = unvisited.pop()
         if x.share is None and x.number not in found:
             found[x.number] = x
-            todo += x.step.args
+            unvisited += x.step.args
     return [found[k] for k in sorted(found)]

@@ -233,7 +233,7 @@ class BGVCiphertext:
 
     params: BGVSet
     level: int
-    scale: int  #: what the message is multiplied with, from 1 to t - 1
+    scale: int  #: factor of the message, from 1 to t - 1
     c0: Residues
     c1: Residues
 

@@ -32,7 +32,7 @@ class MultikeySet:
     """One choice of dimensions, distributions and gadgets. Different values make ciphertexts incompatible."""
 
     name: str
-    parties: int  #: at most so many in one ciphertext
+    parties: int  #: largest number of parties in one ciphertext
     log_n: int
     dim: int  #: words of a ciphertext for each party
     block: int
@@ -43,7 +43,7 @@ class MultikeySet:
     uni: Gadget
     switch: Gadget
     drop: int
-    deviation: float  #: standard deviation of the noise of what has most of all results, of all parties
+    deviation: float  #: standard deviation of the noise of the noisiest result, with all parties
     insecure: bool = False  #: too few bits of security, or for tests only
     centred: bool = False  #: evaluation subtracts the mean of rounding errors
     successor: str = ""  #: of a legacy set, the set that makes new keys

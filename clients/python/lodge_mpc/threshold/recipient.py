@@ -37,7 +37,7 @@ class SealedRequest:
 
     question: Question
     parts: tuple[bytes, ...]
-    ciphertexts: bytes = b""  #: encodings of BGV ciphertexts, without which answers are no messages
+    ciphertexts: bytes = b""  #: encodings of BGV ciphertexts, which are needed to turn answers into messages
     places: tuple[int, ...] = ()  #: of bits under several parties' keys, among all bits
 
 

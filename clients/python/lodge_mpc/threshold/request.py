@@ -37,7 +37,7 @@ class Provenance:
     """
 
     attester: str  #: as in the parties' policies
-    circuit: str  #: what was computed, for the audit log: at most 200 bytes
+    circuit: str  #: name of the computation, for the audit log: at most 200 bytes
     signature: bytes
 
 

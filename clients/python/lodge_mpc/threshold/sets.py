@@ -21,7 +21,7 @@ class KeyLayout:
 
     params: str
     params_hash: bytes
-    tag: bytes  #: begins what the digest is of
+    tag: bytes  #: prefix of the hashed bytes
     chunk_sizes: tuple[int, ...]
     header_end: bytes = b""  #: of the header, after the hash of the set and the seed
 
@@ -160,7 +160,7 @@ class Kind:
 
     log_eta: int  #: bits of a word
     log_phi: int
-    odd: int = 0  #: what messages are modulo, if that is odd
+    odd: int = 0  #: modulus of messages if it is odd, otherwise 0
 
     @property
     def eta(self) -> int:
@@ -198,8 +198,8 @@ class Kind:
 
 
 def max_noise(q: int, p: int, log_phi: int, parties: int) -> float:
-    """Return the largest noise that never fails, computed as the parties do: less 2^-40 of it, a margin for
-    rounding.
+    """Return the largest noise that never fails, computed as the parties do, and reduced by a fraction of 2^-40 as a
+    margin for rounding.
     """
     phi = math.ldexp(1.0, log_phi)
     return ((phi - parties) * q / (2 * phi * p)) * (1 - math.ldexp(1.0, -40)) - p

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 
@@ -9,7 +10,7 @@ import (
 
 // VersionReport describes this build and everything that all parties must agree on.
 type VersionReport struct {
-	Version  string          `json:"version"`          // of the Go module
+	Version  string          `json:"version"`          // of the release, or of the Go module
 	Commit   string          `json:"commit,omitempty"` // the commit of the build, if Go recorded it
 	Modified bool            `json:"modified"`         // the tree differed from that commit
 	Time     string          `json:"time,omitempty"`   // time of the commit
@@ -29,6 +30,9 @@ type VersionOfASet struct {
 // git.
 var Revision string
 
+// Release is the version of a release.
+var Release string
+
 // Build returns the information that Go recorded about this build.
 func Build() VersionReport {
 	r := VersionReport{Version: "unknown", Commit: Revision, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Protocol: job.ProtocolVersion}
@@ -36,9 +40,7 @@ func Build() VersionReport {
 	if !ok {
 		return r
 	}
-	if r.Version = info.Main.Version; r.Version == "" {
-		r.Version = "(devel)"
-	}
+	r.Version = cmp.Or(Release, info.Main.Version, "(devel)")
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":

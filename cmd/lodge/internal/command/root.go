@@ -1,4 +1,4 @@
-// Package command assembles the commands of all rooms.
+// Package command assembles the commands of the other packages in cmd/lodge/internal.
 package command
 
 import (
@@ -23,7 +23,7 @@ import (
 //go:embed help/*.md
 var help embed.FS
 
-// pages returns the help pages of all rooms.
+// pages returns all help pages.
 func pages() string {
 	var all strings.Builder
 	files, _ := help.ReadDir("help") // embedded files can always be read
@@ -34,7 +34,7 @@ func pages() string {
 	return all.String()
 }
 
-// Root returns `lodge` with the commands of all rooms. A command that fails returns an error, which
+// Root returns `lodge` with all commands. A command that fails returns an error, which
 // main prints once.
 func Root() *cobra.Command {
 	root := &cobra.Command{

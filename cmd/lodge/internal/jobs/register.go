@@ -7,7 +7,7 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 )
 
-// Register adds the commands of this room to root.
+// Register adds the commands of this package to root.
 func Register(root *cobra.Command) {
 	cli.AddCommands(root, cli.GroupMake, jobsCommand(), stockCommand())
 }

@@ -74,7 +74,7 @@ func flags(q *cli.JobOptions, cmd *cobra.Command) {
 }
 
 // request returns the job that the flags describe; changed reports whether a flag was set. It
-// leaves open what a party or the coordinator decides.
+// leaves fields empty that a party or the coordinator decides.
 func request(q *cli.JobOptions, changed func(string) bool) (*coordinatorv1.JobRequest, error) {
 	r := &coordinatorv1.JobRequest{Kind: job.KindOf(q.Kind), Params: q.Params, Dim: q.Dim, Epoch: q.Epoch, InputParty: q.InputParty, NoSacrifice: q.NoSacrifice}
 	for p := range jobv1.Purpose_name {

@@ -33,7 +33,7 @@ type demoOptions struct {
 	cluster            string // directory of a running cluster, or empty
 	export             string
 	every              bool // export every kind that MP-SPDZ reads
-	json, keep         bool
+	keep               bool
 	noSacrifice        bool
 }
 

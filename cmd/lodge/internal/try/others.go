@@ -19,7 +19,7 @@ import (
 type demoDecryptOptions struct {
 	parties, threshold, values int
 	field, params              string
-	all, json, keep            bool
+	all, keep                  bool
 }
 
 func demoDecryptCommand() *cobra.Command {
@@ -150,7 +150,7 @@ func demoLinearCommand() *cobra.Command {
 type demoMultikeyOptions struct {
 	parties, bits int
 	params        string
-	json, keep    bool
+	keep          bool
 }
 
 // Limits of `lodge demo multikey`. Each bit of a bid takes a few seconds of two processors.

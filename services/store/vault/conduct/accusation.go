@@ -170,16 +170,10 @@ func (r EvidenceRoom) spare(all []*Accusation, a *Accusation) (spare []*Accusati
 }
 
 // Accusation gives one by its id.
-func (v *Archive) Accusation(id string) (a Accusation, err error) {
-	err = v.Backend.View(func(tx store.Tx) error {
-		r, err := seal.Get[Accusation](v.Store, tx, AccusationPrefix+id)
-		if err != nil {
-			return fmt.Errorf("%w: accusation %s", err, id)
-		}
-		a = *r
-		return nil
+func (v *Archive) Accusation(id string) (Accusation, error) {
+	return seal.Read(v.Store, func(tx store.Tx) (*Accusation, error) {
+		return seal.Named[Accusation](v.Store, tx, AccusationPrefix+id, "accusation", id)
 	})
-	return a, err
 }
 
 // Accusations gives all, by id, of former rosters too.

@@ -79,15 +79,8 @@ func (v *Archive) conduct(tx store.Tx, roster [32]byte) (*Conduct, error) {
 }
 
 // Conduct of a roster's sessions.
-func (v *Archive) Conduct(roster [32]byte) (out Conduct, err error) {
-	err = v.Backend.View(func(tx store.Tx) error {
-		c, err := v.conduct(tx, roster)
-		if err == nil {
-			out = *c
-		}
-		return err
-	})
-	return out, err
+func (v *Archive) Conduct(roster [32]byte) (Conduct, error) {
+	return seal.Read(v.Store, func(tx store.Tx) (*Conduct, error) { return v.conduct(tx, roster) })
 }
 
 // UnnamedFailures of a roster, the oldest first.

@@ -98,9 +98,9 @@ func (v *Keys) SameKeys(tx store.Tx, e *Epoch) ([]*Epoch, error) {
 // epoch, including those that it has already answered.
 func (v *Keys) FloodingLimit(id uint64) (limit uint64, err error) {
 	err = v.Backend.View(func(tx store.Tx) error {
-		e, err := seal.Get[Epoch](v.Store, tx, EpochKey(id))
+		e, err := v.EpochIn(tx, id)
 		if err != nil {
-			return fmt.Errorf("%w: epoch %d", err, id)
+			return err
 		}
 		epochs, err := v.SameKeys(tx, e)
 		limit = e.Decrypted + floodsLeft(epochs)

@@ -26,10 +26,10 @@ func (v *Keys) DrainEpoch(id, successor uint64) error {
 
 // Drainable gives an epoch that is active, or drains already.
 func (v *Keys) Drainable(tx store.Tx, id uint64) (*Epoch, error) {
-	e, err := seal.Get[Epoch](v.Store, tx, EpochKey(id))
+	e, err := v.EpochIn(tx, id)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: epoch %d", err, id)
+		return nil, err
 	//lodge:check vault/drain/there [tests=./services/store/vault] [run=TestDrainEpoch] a retired
 	//  epoch drains
 	case e.State == EpochRetired:

@@ -1,13 +1,13 @@
 package keys
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 
-	"bytes"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
@@ -25,7 +25,7 @@ type EpochState string
 const (
 	EpochLocked EpochState = "locked" // stored, not yet active everywhere
 	EpochActive EpochState = "active"
-	// EpochDraining makes nothing new. Existing tuples may be used up
+	// EpochDraining allows clients to use existing tuples, and makes no new ones.
 	EpochDraining EpochState = "draining"
 	EpochRetired  EpochState = "retired" // erased; this record is the tombstone
 )
@@ -38,7 +38,7 @@ type Epoch struct {
 	ParamsHash     [32]byte   `json:"params_hash"`
 	RosterHash     [32]byte   `json:"roster_hash"`
 	Holders        [32]byte   `json:"holders"` // of the roster: its parties' signing keys
-	Purpose        string     `json:"purpose"` // one of those below, for good
+	Purpose        string     `json:"purpose"` // one of those below; never changes
 	Dim            uint32     `json:"dim"`     // of the rotation keys
 	Digest         [32]byte   `json:"digest"`  // of the public keys
 	SessionID      [32]byte   `json:"session_id"`
@@ -46,7 +46,7 @@ type Epoch struct {
 	KeygenSecurity string     `json:"keygen_security"`
 	Created        time.Time  `json:"created"`
 	Reason         string     `json:"reason,omitempty"`    // of retirement, or why its keys are suspect while it drains
-	Successor      uint64     `json:"successor,omitempty"` // that is used instead of one that drains
+	Successor      uint64     `json:"successor,omitempty"` // the epoch that replaces a draining one
 	// Decrypted counts the ciphertexts that the key may have decrypted, and Limit bounds them: each
 	// costs some of the statistical distance that flooding keeps. Of threshold keys they are those
 	// that were begun (BeginFloods).
@@ -84,9 +84,10 @@ func (e *Epoch) Decrypts() bool {
 	return e.Purpose == PurposeDecryption || e.Purpose == PurposeThreshold
 }
 
-// PutBack takes away decryptions that are left when a store comes of a backup, after which some
-// were spent: half, or all of those with flooding. Floods of a threshold epoch also count for other
-// epochs of the same keys, so all of them count as spent, also if the epoch is retired.
+// PutBack reduces the remaining decryptions of an epoch in a store that was restored from a backup,
+// because the party may have decrypted after the backup. It takes away half of them. Of a threshold
+// epoch it takes away all decryptions with flooding, even if the epoch is retired, because they
+// also count for other epochs of the same keys.
 func (e *Epoch) PutBack() {
 	switch {
 	case e.Decrypted >= e.Limit:
@@ -126,9 +127,9 @@ func (v *Keys) SpendDecryptions(id, n uint64) error {
 		if err := v.Trusted(tx); err != nil {
 			return err
 		}
-		e, err := seal.Get[Epoch](v.Store, tx, EpochKey(id))
+		e, err := v.EpochIn(tx, id)
 		if err != nil {
-			return fmt.Errorf("%w: epoch %d", err, id)
+			return err
 		}
 		//lodge:check vault/drain/session [tests=./services/store/vault] [drop=e.State !=
 		//  EpochActive] [run=TestDrainEpoch] a session decrypts under an epoch that drains
@@ -239,16 +240,13 @@ func (w *EpochWriter) Abort() {
 }
 
 // Epoch gives the record of an epoch.
-func (v *Keys) Epoch(id uint64) (e Epoch, err error) {
-	err = v.Backend.View(func(tx store.Tx) error {
-		r, err := seal.Get[Epoch](v.Store, tx, EpochKey(id))
-		if err != nil {
-			return fmt.Errorf("%w: epoch %d", err, id)
-		}
-		e = *r
-		return nil
-	})
-	return e, err
+func (v *Keys) Epoch(id uint64) (Epoch, error) {
+	return seal.Read(v.Store, func(tx store.Tx) (*Epoch, error) { return v.EpochIn(tx, id) })
+}
+
+// EpochIn is the record of an epoch within a transaction.
+func (v *Keys) EpochIn(tx store.Tx, id uint64) (*Epoch, error) {
+	return seal.Named[Epoch](v.Store, tx, EpochKey(id), "epoch", id)
 }
 
 // Epochs lists all epochs by id, retired ones included.
@@ -257,10 +255,10 @@ func (v *Keys) Epochs() ([]Epoch, error) { return seal.Records[Epoch](v.Store, E
 // ActivateEpoch makes a locked epoch active; an epoch that was activated before does not change.
 func (v *Keys) ActivateEpoch(id uint64) error {
 	return v.Update(func(tx store.Tx) error {
-		e, err := seal.Get[Epoch](v.Store, tx, EpochKey(id))
+		e, err := v.EpochIn(tx, id)
 		switch {
 		case err != nil:
-			return fmt.Errorf("%w: epoch %d", err, id)
+			return err
 		case e.State == EpochRetired:
 			//lodge:check vault/epoch/retired [tests=./services/store/vault] [run=TestRetire] a
 			//  retired epoch is activated
@@ -318,9 +316,9 @@ func (v *Keys) RetireEpoch(id uint64, reason string) (batches int, err error) {
 	//  [swap=v.Advance=>v.Update] [run=TestGeneration] an old copy of the store forgets unnoticed
 	//  that an epoch was retired
 	err = v.Advance(func(tx store.Tx) error {
-		e, err := seal.Get[Epoch](v.Store, tx, EpochKey(id))
+		e, err := v.EpochIn(tx, id)
 		if err != nil {
-			return fmt.Errorf("%w: epoch %d", err, id)
+			return err
 		}
 		objects, batches, err = v.Retire(tx, e, reason)
 		return err

@@ -77,23 +77,12 @@ func (v *Keys) WriteMAC(fresh *NewMACKey) (*seal.ObjectWriter, error) {
 
 // MACKeyIn is the record of a MAC key within a transaction.
 func (v *Keys) MACKeyIn(tx store.Tx, id string) (*MACKey, error) {
-	k, err := seal.Get[MACKey](v.Store, tx, MACPrefix+id)
-	if err != nil {
-		return nil, fmt.Errorf("%w: MAC key %s", err, id)
-	}
-	return k, nil
+	return seal.Named[MACKey](v.Store, tx, MACPrefix+id, "MAC key", id)
 }
 
 // MACKey gives the record of a MAC key.
-func (v *Keys) MACKey(id string) (k MACKey, err error) {
-	err = v.Backend.View(func(tx store.Tx) error {
-		r, err := v.MACKeyIn(tx, id)
-		if err == nil {
-			k = *r
-		}
-		return err
-	})
-	return k, err
+func (v *Keys) MACKey(id string) (MACKey, error) {
+	return seal.Read(v.Store, func(tx store.Tx) (*MACKey, error) { return v.MACKeyIn(tx, id) })
 }
 
 // MACKeys lists all MAC keys by id, burnt ones included.

@@ -146,9 +146,9 @@ func (v *Keys) Works(e *Epoch) error {
 
 // Gives refuses an epoch whose shares must not go to clients under the present roster.
 func (v *Keys) Gives(tx store.Tx, id uint64) error {
-	e, err := seal.Get[Epoch](v.Store, tx, EpochKey(id))
+	e, err := v.EpochIn(tx, id)
 	if err != nil {
-		return fmt.Errorf("%w: epoch %d", err, id)
+		return err
 	}
 	//lodge:check vault/roster/gives [tests=./services/store/vault] [swap=v.Standing(e) ==
 	//  OtherParties=>v.Standing(e) > OtherParties] [run=TestStanding] shares of other parties are

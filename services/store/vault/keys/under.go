@@ -4,7 +4,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store"
 )
 
-// Under erases data that other rooms of the vault store under keys, in the transaction that ends
+// Under erases data that other packages of the vault store under keys, in the transaction that ends
 // the keys. Both methods return the blobs that the caller erases after the transaction.
 type Under interface {
 	// RevokeBatches revokes the batches for whose epoch and MAC key the function returns true, and

@@ -36,9 +36,9 @@ func (v *Ledger) ThresholdAnswers(epoch uint64, quorum []uint32, list []Messages
 	places := Pointers(epoch, quorum, digests)
 	err := v.Backend.View(func(tx store.Tx) error {
 		out = make([][]Answer, len(list))
-		e, err := seal.Get[keys.Epoch](v.Store, tx, keys.EpochKey(epoch))
+		e, err := v.keys.EpochIn(tx, epoch)
 		if err != nil {
-			return fmt.Errorf("%w: epoch %d", err, epoch)
+			return err
 		}
 		if e.State != keys.EpochRetired {
 			//lodge:check vault/runs/looked-up [tests=./services/store/vault]

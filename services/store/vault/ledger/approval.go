@@ -28,14 +28,14 @@ const (
 	MaxNote = 1000 // bytes
 )
 
-// Approval is a client's request for decryption, and who has approved it.
+// Approval is a client's request for decryption, with the clients that have approved it.
 type Approval struct {
-	Digest   [32]byte  `json:"digest"` // of all that is asked for
+	Digest   [32]byte  `json:"digest"` // of the whole request
 	Epoch    uint64    `json:"epoch"`
-	Client   string    `json:"client"` // who asks
+	Client   string    `json:"client"` // the requesting client
 	Messages uint64    `json:"messages"`
 	Note     string    `json:"note,omitempty"`
-	Needs    int       `json:"needs"` // how many must approve
+	Needs    int       `json:"needs"` // number of clients that must approve
 	When     time.Time `json:"when"`
 	Expires  time.Time `json:"expires"`
 	By       []string  `json:"by,omitempty"`  // clients, in the order in which they approved
@@ -229,13 +229,10 @@ func (v *Ledger) DropApprovals(tx store.Tx, which func(*Approval) bool) error {
 		}
 		return nil
 	})
-	for i := 0; i < len(gone) && err == nil; i++ {
-		err = tx.Delete(gone[i])
-	}
 	if err != nil {
 		return fmt.Errorf("vault: %w", err)
 	}
-	return nil
+	return seal.DeleteAll(tx, gone)
 }
 
 // SweepApprovals deletes expired approvals. A record that does not open keeps no other.

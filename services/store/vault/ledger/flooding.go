@@ -13,17 +13,17 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// Decryption with flooding under a threshold epoch. A ciphertext is answered by one quorum, for one
-// client, under whatever epoch of its keys, and every run that answers for it is counted before it
-// begins: fresh noise, or other parties, tell more of the key than one answer does. So of each
-// ciphertext there is an entry in the ledger, which goes through three steps:
+// Decryption with flooding under a threshold epoch. One quorum answers a ciphertext, for one
+// client, under any epoch of its keys, because answers with fresh noise or from other parties
+// reveal more about the key than one answer does. The ledger counts every run before it begins, and
+// has an entry for each ciphertext. The entry goes through three states:
 //
-//	begun      a run may compute this party's answer; it is counted, and nothing has left
-//	recorded   the answer is durable, and has not left
-//	released   the answer may have left
+//	begun      a run may compute this party's answer; it is counted, and no answer was sent
+//	recorded   the answer is durable, and was not sent
+//	released   the answer may have been sent
 //
-// What has not left may be begun again, by the same quorum and client, and counts once more. A
-// released answer is final.
+// The same quorum and client may begin again until the answer is released, which counts as another
+// run. A released answer is final.
 
 // QuorumError names the quorum that a ciphertext is decrypted with.
 type QuorumError struct{ Quorum []uint32 }
@@ -32,7 +32,7 @@ func (e *QuorumError) Error() string {
 	return fmt.Sprintf("%v, by the holders %v", vaulterr.ErrQuorum, e.Quorum)
 }
 
-// Unwrap gives ErrQuorum.
+// Unwrap returns ErrQuorum.
 func (e *QuorumError) Unwrap() error { return vaulterr.ErrQuorum }
 
 // FloodRun is a run of decryption with flooding that this party takes part in.
@@ -78,7 +78,7 @@ func (r *FloodRun) check() error {
 // Floods returns the state of ciphertexts for their client and quorum. The error is ErrDelivered
 // for another client, a *QuorumError for another quorum, and ErrSpent if the allowance is smaller
 // than the number of unanswered ciphertexts: then a quorum finds out before any member has begun.
-// The run's id is not looked at.
+// It ignores the id of the run.
 func (v *Ledger) Floods(r FloodRun) ([]Flood, error) {
 	var out []Flood
 	objects := make([]string, len(r.Digests))
@@ -123,7 +123,7 @@ func (v *Ledger) readObject(name string) ([]byte, error) {
 	return io.ReadAll(in)
 }
 
-// floods gives the epoch of a run, and the other epochs of the same keys.
+// floods returns the epoch of a run, and the other epochs of the same keys.
 func (v *Ledger) floods(tx store.Tx, r *FloodRun) (e *keys.Epoch, others []*keys.Epoch, err error) {
 	if e, err = v.answers(tx, r.Epoch, keys.PurposeThreshold); err != nil {
 		return nil, nil, err
@@ -213,8 +213,8 @@ func (v *Ledger) BeginFloods(r FloodRun) error {
 	return v.EraseAfter(err, objects)
 }
 
-// RecordFloods makes the answers of a run that was begun durable, all or none. They are not
-// released by that.
+// RecordFloods makes the answers of a run that was begun durable, all or none. This does
+// not release them.
 func (v *Ledger) RecordFloods(r FloodRun, answers [][]byte, also ...seal.Also) error {
 	if err := r.check(); err != nil {
 		return err
@@ -255,8 +255,7 @@ func (v *Ledger) RecordFloods(r FloodRun, answers [][]byte, also ...seal.Also) e
 	return err
 }
 
-// ReleaseFloods notes durably that recorded answers may leave this party, which are of the runs
-// that held names.
+// ReleaseFloods records durably that this party may send the recorded answers of the runs in held.
 func (v *Ledger) ReleaseFloods(r FloodRun, held []Flood) error {
 	if len(held) != len(r.Digests) {
 		return fmt.Errorf("%w: %d answers for %d ciphertexts", vaulterr.ErrRange, len(held), len(r.Digests))

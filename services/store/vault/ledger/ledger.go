@@ -55,15 +55,7 @@ type LedgerEntry struct {
 func (v *Ledger) Decryption(k LedgerKey) (LedgerEntry, error) { return v.ledgerEntry(k.key()) }
 
 func (v *Ledger) ledgerEntry(key string) (LedgerEntry, error) {
-	var out LedgerEntry
-	err := v.Backend.View(func(tx store.Tx) error {
-		e, err := seal.Get[LedgerEntry](v.Store, tx, key)
-		if err == nil {
-			out = *e
-		}
-		return err
-	})
-	return out, err
+	return seal.Read(v.Store, func(tx store.Tx) (*LedgerEntry, error) { return seal.Get[LedgerEntry](v.Store, tx, key) })
 }
 
 // RecordDecryption makes an answer durable if there is none yet, and returns the recorded answer:
@@ -177,10 +169,10 @@ func (v *Ledger) answers(tx store.Tx, id uint64, purpose string) (*keys.Epoch, e
 	if err := v.Trusted(tx); err != nil {
 		return nil, err
 	}
-	epoch, err := seal.Get[keys.Epoch](v.Store, tx, keys.EpochKey(id))
+	epoch, err := v.keys.EpochIn(tx, id)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: epoch %d", err, id)
+		return nil, err
 	//lodge:check vault/ledger/retired [tests=./services/store/vault]
 	//  [run=TestLedger|TestDecryptions|TestAnswers|TestRetire] a ciphertext is decrypted under a
 	//  retired epoch

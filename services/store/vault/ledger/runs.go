@@ -176,7 +176,7 @@ func (r *ThresholdRun) sealed(aead cipher.AEAD) *sealedRun {
 	flush := func() {
 		key := ChunkKey(r.Epoch, r.Run, len(s.keys))
 		//lodge:check vault/runs/epoch-key [tests=./services/store/vault] [swap=seal.Seal(aead, key,
-		//  plain)=>bytes.Clone(plain)] [run=TestAnswersAreUnderTheEpoch] answers of a retired epoch
+		//  plain)=>slices.Clone(plain)] [run=TestAnswersAreUnderTheEpoch] answers of a retired epoch
 		//  stay readable in kept records
 		s.keys, s.chunks = append(s.keys, key), append(s.chunks, seal.Seal(aead, key, plain))
 		clear(plain)
@@ -349,16 +349,9 @@ func (v *Ledger) ThresholdCount(epoch uint64) (uint64, error) {
 
 // forgetRuns drops the answers of the runs under an epoch, and keeps that they were given.
 func (v *Ledger) forgetRuns(tx store.Tx, epoch uint64) error {
-	var keys []string
-	err := tx.Scan(RunsOf(AnswersPrefix, epoch), func(key string, _ []byte) error {
-		keys = append(keys, key)
-		return nil
-	})
-	for i := 0; i < len(keys) && err == nil; i++ {
-		err = tx.Delete(keys[i])
-	}
+	chunks, err := seal.KeysUnder(tx, RunsOf(AnswersPrefix, epoch))
 	if err != nil {
 		return fmt.Errorf("vault: %w", err)
 	}
-	return nil
+	return seal.DeleteAll(tx, chunks)
 }

@@ -65,7 +65,7 @@ func (v *Store) NewIdentity() *Identity {
 // Update runs a transaction.
 func (v *Store) Update(f func(store.Tx) error) error { return v.Backend.Update(f) }
 
-// noting is a transaction that knows whether it wrote.
+// noting is a transaction that records whether it wrote.
 type noting struct {
 	store.Tx
 	wrote bool
@@ -81,7 +81,8 @@ func (t *noting) Delete(key string) error {
 	return t.Tx.Delete(key)
 }
 
-// Advance runs a transaction that changes the fate of tuples or keys, which makes a generation.
+// Advance runs a transaction that changes the state of tuples or keys, and increments the
+// generation of the store if the transaction writes anything.
 func (v *Store) Advance(f func(store.Tx) error) error {
 	return v.Update(func(tx store.Tx) error {
 		t := &noting{Tx: tx}
@@ -100,7 +101,7 @@ func (v *Store) Advance(f func(store.Tx) error) error {
 	})
 }
 
-// NextGeneration is the generation that a transaction of advance makes.
+// NextGeneration returns the generation of the store after the transaction of Advance.
 func (v *Store) NextGeneration(tx store.Tx) (uint64, error) {
 	id, err := Get[Identity](v, tx, IdentityKey)
 	if err != nil {
@@ -109,7 +110,7 @@ func (v *Store) NextGeneration(tx store.Tx) (uint64, error) {
 	return id.Generation + 1, nil
 }
 
-// Trusted refuses in quarantine.
+// Trusted returns an error if the store is in quarantine.
 func (v *Store) Trusted(tx store.Tx) error {
 	id, err := Get[Identity](v, tx, IdentityKey)
 	//lodge:check vault/store/quarantine [tests=./services/store/vault]
@@ -121,15 +122,8 @@ func (v *Store) Trusted(tx store.Tx) error {
 	return err
 }
 
-func (v *Store) IdentityNow() (out Identity, err error) {
-	err = v.Backend.View(func(tx store.Tx) error {
-		id, err := Get[Identity](v, tx, IdentityKey)
-		if err == nil {
-			out = *id
-		}
-		return err
-	})
-	return out, err
+func (v *Store) IdentityNow() (Identity, error) {
+	return Read(v, func(tx store.Tx) (*Identity, error) { return Get[Identity](v, tx, IdentityKey) })
 }
 
 // Generation of this store now.

@@ -2,7 +2,7 @@
 // bulk data in blobs, each under its own key (object.go), so that it can be erased. All keys are
 // encrypted under the operator's key. Package seal also runs the transactions, counts the
 // generations of the store, and keeps its identity and quarantine. It is the lowest package of the
-// vault: the rooms store their records and blobs through it. The store.Store below sees only
+// vault: the others store their records and blobs through it. The store.Store below sees only
 // ciphertext.
 package seal
 

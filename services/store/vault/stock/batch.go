@@ -1,18 +1,18 @@
 package stock
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
-	"bytes"
 	"github.com/lodge-mpc/lodge/engine/kind"
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/vault/keys"
 	"github.com/lodge-mpc/lodge/services/store/vault/seal"
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
-	"slices"
 )
 
 const BatchPrefix = "batch/"
@@ -289,23 +289,12 @@ func (w *BatchWriter) Abort() {
 
 // BatchIn is the record of a batch within a transaction.
 func (v *Stock) BatchIn(tx store.Tx, id string) (*Batch, error) {
-	b, err := seal.Get[Batch](v.Store, tx, BatchPrefix+id)
-	if err != nil {
-		return nil, fmt.Errorf("%w: batch %s", err, id)
-	}
-	return b, nil
+	return seal.Named[Batch](v.Store, tx, BatchPrefix+id, "batch", id)
 }
 
 // Batch gives the record of a batch.
-func (v *Stock) Batch(id string) (b Batch, err error) {
-	err = v.Backend.View(func(tx store.Tx) error {
-		r, err := v.BatchIn(tx, id)
-		if err == nil {
-			b = *r
-		}
-		return err
-	})
-	return b, err
+func (v *Stock) Batch(id string) (Batch, error) {
+	return seal.Read(v.Store, func(tx store.Tx) (*Batch, error) { return v.BatchIn(tx, id) })
 }
 
 // Batches lists all batches by id, tombstones included.

@@ -3,6 +3,7 @@ package stock
 import (
 	"bytes"
 	"errors"
+
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 

@@ -13,14 +13,14 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
-// Deliver records durably that a reservation goes to a client of this party, whose index in Clients
-// is party, and gives it. The same client may ask again until the lease ends. first says whether
-// this was the first time.
+// Deliver records durably that a reservation goes to a client, and returns the reservation. party
+// is the index of this party in the reservation's Clients. The same client may fetch again until
+// the lease ends. first reports whether this was the first delivery.
 func (v *Stock) Deliver(id, client string, party int) (out Reservation, first bool, err error) {
 	return v.DeliverCharged(id, client, party, quota.NewBook(nil, v.Clock))
 }
 
-// DeliverCharged is Deliver within the client's quota, which the first time counts against.
+// DeliverCharged is Deliver within the client's quota. Only the first delivery counts.
 func (v *Stock) DeliverCharged(id, client string, party int, book *quota.Book) (out Reservation, first bool, err error) {
 	//lodge:check vault/deliver/client [tests=./services/store/vault]
 	//  [run=TestReplay|TestNamedClients|TestLeaseEnds|TestDeliver|TestReservationStates|TestModel]
@@ -34,7 +34,7 @@ func (v *Stock) DeliverCharged(id, client string, party int, book *quota.Book) (
 	err = v.Advance(func(tx store.Tx) error {
 		first = false
 		held := v.openBatches(tx)
-		r, err := v.ReservationIn(tx, id)
+		r, err := v.reservationIn(tx, id)
 		if err == nil {
 			err = v.deliverable(held, r, client, party)
 		}

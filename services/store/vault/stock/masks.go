@@ -216,9 +216,9 @@ func (v *Stock) spendable(tx store.Tx, batch string, x Span) (*Batch, error) {
 	if b.Taken.Within(x) > 0 {
 		return nil, fmt.Errorf("%w: masks of batch %s, from %d on, are spent", vaulterr.ErrTaken, batch, x.First)
 	}
-	e, err := seal.Get[keys.Epoch](v.Store, tx, keys.EpochKey(b.Epoch))
+	e, err := v.keys.EpochIn(tx, b.Epoch)
 	if err != nil {
-		return nil, fmt.Errorf("%w: epoch %d", err, b.Epoch)
+		return nil, err
 	}
 	//lodge:check vault/masks/bounded [tests=./services/store/vault] [run=TestSpendingIsBounded]
 	//  spent masks take any amount of memory

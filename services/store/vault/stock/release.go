@@ -13,7 +13,7 @@ import (
 // record.
 func (v *Stock) Withdraw(id string) (out Reservation, err error) {
 	err = v.Advance(func(tx store.Tx) error {
-		r, err := v.ReservationIn(tx, id)
+		r, err := v.reservationIn(tx, id)
 		if err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func (v *Stock) withdraw(tx store.Tx, r *Reservation) error {
 	return v.PutReservation(tx, r, r.waits())
 }
 
-// waits is until when a withdrawn reservation waits.
+// waits returns the time until which a withdrawn reservation waits for its release.
 func (r *Reservation) waits() time.Time {
 	if r.Withdrawn.IsZero() { // by a version that did not record when
 		return r.Lease.Add(WithdrawnFor)
@@ -49,7 +49,7 @@ func (v *Stock) Release(id string, discard bool) (out Reservation, err error) {
 	err = v.Advance(func(tx store.Tx) error {
 		held := v.openBatches(tx)
 		batches = nil
-		r, err := v.ReservationIn(tx, id)
+		r, err := v.reservationIn(tx, id)
 		if err != nil {
 			return err
 		}

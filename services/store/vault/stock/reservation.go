@@ -60,15 +60,15 @@ type Reservation struct {
 	Class   Class     `json:"class"`
 	Epoch   uint64    `json:"epoch"`
 	MACKey  string    `json:"mac_key"`
-	Ranges  []Range   `json:"ranges"`            // none of one that was released
-	Tuples  uint64    `json:"tuples,omitempty"`  // of one that was released
-	Owner   string    `json:"owner"`             // the client that asked for it
-	Clients []string  `json:"clients,omitempty"` // who may draw it at each party; empty: who comes first
-	Lease   time.Time `json:"lease"`             // no byte leaves after
+	Ranges  []Range   `json:"ranges"`            // empty after the release
+	Tuples  uint64    `json:"tuples,omitempty"`  // number of tuples, set by the release
+	Owner   string    `json:"owner"`             // the client that made the reservation
+	Clients []string  `json:"clients,omitempty"` // clients that may fetch it, by party; empty: the first that fetches
+	Lease   time.Time `json:"lease"`             // the party sends no share afterwards
 
 	State     ReservationState `json:"state"`
 	Digest    [32]byte         `json:"digest"`
-	Client    string           `json:"client,omitempty"` // whom it went to
+	Client    string           `json:"client,omitempty"` // the client that received it
 	Delivered time.Time        `json:"delivered,omitzero"`
 	Withdrawn time.Time        `json:"withdrawn,omitzero"`
 	// Generation of the store that recorded the delivery.
@@ -234,8 +234,8 @@ func (v *Stock) Reserve(r Reservation) (Reservation, error) {
 	return out, err
 }
 
-// same refuses another reservation under the id of an old one. Batches keep their digests, so that
-// is all there is.
+// same returns an error if r differs from the recorded reservation with the same id. It need not
+// compare the tuples themselves, because the digest of a batch never changes.
 func same(old, r *Reservation) error {
 	if old.State == Released && old.Lease.Equal(r.Lease) && old.Owner == r.Owner { // the rest is not recorded any more
 		return nil
@@ -370,25 +370,14 @@ func (v *Stock) PutReservation(tx store.Tx, r *Reservation, due time.Time) error
 	return tx.Put(fmt.Sprintf("%s%020d/%s", DuePrefix, due.UnixNano(), r.ID), []byte{1})
 }
 
-// reservation is the record of one within a transaction.
-func (v *Stock) ReservationIn(tx store.Tx, id string) (*Reservation, error) {
-	r, err := seal.Get[Reservation](v.Store, tx, ReservationPrefix+id)
-	if err != nil {
-		return nil, fmt.Errorf("%w: reservation %s", err, id)
-	}
-	return r, nil
+// reservationIn is the record of a reservation within a transaction.
+func (v *Stock) reservationIn(tx store.Tx, id string) (*Reservation, error) {
+	return seal.Named[Reservation](v.Store, tx, ReservationPrefix+id, "reservation", id)
 }
 
 // Reservation gives the record of one.
-func (v *Stock) Reservation(id string) (out Reservation, err error) {
-	err = v.Backend.View(func(tx store.Tx) error {
-		r, err := v.ReservationIn(tx, id)
-		if err == nil {
-			out = *r
-		}
-		return err
-	})
-	return out, err
+func (v *Stock) Reservation(id string) (Reservation, error) {
+	return seal.Read(v.Store, func(tx store.Tx) (*Reservation, error) { return v.reservationIn(tx, id) })
 }
 
 // Reservations calls f with all after an id, in order, until it says no.

@@ -5,9 +5,10 @@ import (
 	"crypto/cipher"
 	"errors"
 	"fmt"
-	"golang.org/x/crypto/chacha20poly1305"
 	"io"
 	"sync/atomic"
+
+	"golang.org/x/crypto/chacha20poly1305"
 
 	"github.com/lodge-mpc/lodge/services/store"
 	"github.com/lodge-mpc/lodge/services/store/spans"

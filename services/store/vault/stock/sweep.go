@@ -28,7 +28,7 @@ type sweep struct {
 	first   error // of what failed
 }
 
-// SweepTuples ends due reservations and erases shares of tuples that are gone.
+// SweepTuples ends due reservations and erases the shares of their tuples.
 func (v *Stock) SweepTuples() error {
 	s := &sweep{v: v, now: v.Clock(), batches: map[string]bool{}}
 	err := s.leases()

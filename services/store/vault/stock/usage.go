@@ -57,18 +57,11 @@ func (u Usage) Add(client string, day quota.Day, kind string, tuples, bytes uint
 // forget makes room for one more day of a client. The number of days decides, not the clock: a
 // clock that jumps far ahead and back must not delete the present day.
 func (u Usage) forget(client string) error {
-	var days []string
-	err := u.Tx.Scan(UsagePrefix+client+"/", func(key string, _ []byte) error {
-		days = append(days, key)
-		return nil
-	})
-	for ; err == nil && len(days) >= UsageDays; days = days[1:] {
-		err = u.Tx.Delete(days[0])
-	}
+	days, err := seal.KeysUnder(u.Tx, UsagePrefix+client+"/")
 	if err != nil {
 		return fmt.Errorf("vault: %w", err)
 	}
-	return nil
+	return seal.DeleteAll(u.Tx, days[:max(0, len(days)-UsageDays+1)])
 }
 
 // charge counts a reservation against the quota of the client that draws it.

@@ -11,8 +11,8 @@ import (
 
 const AuditKey = "audit"
 
-// AuditHead is the hash of an entry of the party's audit log that RememberAudit was given last;
-// empty for none. A log that has it not was cut or written anew.
+// AuditHead returns the hash that was last passed to RememberAudit, or "". An audit log without an
+// entry of this hash was cut or rewritten.
 func (v *Upkeep) AuditHead() (hash string, err error) {
 	err = v.Backend.View(func(tx store.Tx) error {
 		h, err := seal.Get[string](v.Store, tx, AuditKey)
@@ -27,7 +27,7 @@ func (v *Upkeep) AuditHead() (hash string, err error) {
 	return hash, err
 }
 
-// RememberAudit keeps the hash of the audit log's head.
+// RememberAudit stores the hash of the last entry of the audit log.
 func (v *Upkeep) RememberAudit(hash string) error {
 	if known, err := v.AuditHead(); err != nil || known == hash {
 		return err

@@ -94,7 +94,7 @@ type Backup struct {
 	Err   error
 }
 
-// records writes the beginning, and names the blobs that are to come.
+// records writes the beginning of the backup, and returns the names of the blobs that follow.
 func (b *Backup) records(tx store.Tx) (info BackupInfo, blobs []string, err error) {
 	c, _, err := b.V.named(tx)
 	if err != nil {

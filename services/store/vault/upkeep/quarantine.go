@@ -62,8 +62,9 @@ func (v *Upkeep) Quarantine(reason string, beyond uint64) error {
 // MaxGeneration keeps a generation that a peer makes up from wrapping around.
 const MaxGeneration = 1 << 62
 
-// QuarantineIn records all that Quarantine does, at once, and names the blobs to erase. With keep
-// the epochs for decryption drain, with what putBack leaves them.
+// QuarantineIn records in one transaction everything that Quarantine does, and returns the names of
+// the blobs to erase. With keep, epochs for decryption drain instead of being retired, with the
+// decryptions that Epoch.PutBack leaves them.
 func (v *Upkeep) QuarantineIn(tx store.Tx, id *seal.Identity, beyond uint64, reason string, keep bool) (objects []string, err error) {
 	why := "quarantine: " + reason
 	id.Quarantine, id.Lineage = reason, v.Backend.Lineage()
@@ -115,7 +116,7 @@ func (v *Upkeep) QuarantineIn(tx store.Tx, id *seal.Identity, beyond uint64, rea
 			if e.Purpose != keys.PurposeThreshold {
 				e.PutBack()
 			}
-			e.State = keys.EpochDraining // it may drain since, or be destroyed elsewhere: nobody is to encrypt under it
+			e.State = keys.EpochDraining // other parties may have drained or destroyed it since: no client may encrypt under it
 			if err := seal.Put(v.Store, tx, keys.EpochKey(e.ID), e); err != nil {
 				return nil, err
 			}

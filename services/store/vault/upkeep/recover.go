@@ -3,6 +3,8 @@ package upkeep
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/lodge-mpc/lodge/services/store"
@@ -10,8 +12,6 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/keys"
 	"github.com/lodge-mpc/lodge/services/store/vault/ledger"
 	"github.com/lodge-mpc/lodge/services/store/vault/stock"
-	"maps"
-	"slices"
 )
 
 // Recover ends interrupted MAC checks, and erases data that is recorded as gone and data without a

@@ -22,12 +22,12 @@ type RestoreOptions struct {
 	// KeepDecryption keeps the epochs for decryption, with half of the decryptions that the backup
 	// had left to them, none of those with flooding under threshold keys, and the answers that it
 	// knows. Answers that were given after the backup are not known: the same ciphertext would get
-	// another answer with fresh noise, two of which together tell more of the key than the bound on
-	// decryptions counts. Use it only if no client will request one of those ciphertexts again, or
-	// if the clients have lost their earlier answers.
+	// another answer with fresh noise. Two answers to one ciphertext reveal more about the key than
+	// the bound on decryptions allows for. Use it only if no client will request one of those
+	// ciphertexts again, or if the clients have lost their earlier answers.
 	KeepDecryption bool
-	// NewAuditLog is for a party that has also lost its audit log: the restored store does not
-	// remember an entry of it.
+	// NewAuditLog is for a party that has also lost its audit log: the restored store names no
+	// entry that a new log would have to continue.
 	NewAuditLog bool
 	// Check reads the backup to its end, and touches no store.
 	Check bool
@@ -43,7 +43,8 @@ type Restored struct {
 
 const restoreSome = 4 << 20 // bytes of records in a transaction
 
-// Restore is Restore into the vault's store.
+// Restore restores a backup into the vault's store, which must be empty. With opt.Check it only
+// reads the backup.
 func (v *Upkeep) Restore(in io.Reader, key *seal.Key, opt RestoreOptions) (Restored, error) {
 	r := &restorer{v: v, opt: opt, wanted: map[string]bool{}, dropped: map[string]bool{}}
 	if !opt.Check {
@@ -136,14 +137,7 @@ func (v *Upkeep) empty() error {
 		n := min(len(keys), 1000)
 		some := keys[:n]
 		keys = keys[n:]
-		err = v.Update(func(tx store.Tx) error {
-			for _, key := range some {
-				if err := tx.Delete(key); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		err = v.Update(func(tx store.Tx) error { return seal.DeleteAll(tx, some) })
 	}
 	if err == nil {
 		err = v.Update(func(tx store.Tx) error { return tx.Delete(seal.RestoreKey) })

@@ -4,10 +4,10 @@ import (
 	"errors"
 )
 
-// Sweep does all due work: it withdraws undelivered reservations whose leases have ended and erases
-// the tuples of delivered ones; what waited in vain to go back into stock is erased; masks that
-// were spent are erased; and what ended long ago is forgotten. A reservation whose record cannot be
-// decrypted is part of the error and does not stop the rest.
+// Sweep does all due work. It withdraws undelivered reservations whose leases have ended, and
+// erases the tuples of delivered ones. It erases the tuples of reservations that were withdrawn
+// long ago and never released, erases spent masks, and deletes old records. Sweep skips a
+// reservation whose record cannot be decrypted, and reports it in the error.
 func (v *Upkeep) Sweep() error {
 	return errors.Join(v.stock.SweepTuples(), v.ledger.SweepApprovals(), v.eraseOrphans())
 }

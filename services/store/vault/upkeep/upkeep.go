@@ -1,4 +1,4 @@
-// Package upkeep maintains the vault of a party across all its rooms: recovery after a crash,
+// Package upkeep maintains all parts of a party's vault: recovery after a crash,
 // quarantine, sweeping, checks, statistics, backup and restore.
 package upkeep
 
@@ -10,7 +10,7 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/stock"
 )
 
-// Upkeep maintains the rooms of one vault. It is safe for concurrent use.
+// Upkeep maintains all parts of one vault. It is safe for concurrent use.
 type Upkeep struct {
 	*seal.Store
 	peers  *peers.Peers
@@ -19,7 +19,7 @@ type Upkeep struct {
 	ledger *ledger.Ledger
 }
 
-// New returns the upkeep of the rooms of a vault.
+// New returns the upkeep of a vault with these parts.
 func New(s *seal.Store, p *peers.Peers, k *keys.Keys, st *stock.Stock, l *ledger.Ledger) *Upkeep {
 	return &Upkeep{Store: s, peers: p, keys: k, stock: st, ledger: l}
 }
