@@ -18,6 +18,19 @@ SHARE = $(if $(filter all,$(COUNT)),all,$(or $(COUNT),$(1))@$(or $(SEED),1))
 build: ## build bin/lodge
 	go build -o bin/lodge ./cmd/lodge
 
+console: ## build the pages of the console into services/console/web/dist
+	cd services/console/web && npm ci --ignore-scripts --no-audit --no-fund && PATH="$(CURDIR)/bin/tools:$$PATH" npm run generate && \
+		npm run types && npm run build && npm test
+
+# The pages on a stand-in for the server, which shows layout only: at three widths, in both themes, on an empty, a busy
+# and a broken cluster, each checked with axe. OUT is a directory for the screenshots.
+console-look: ## take screenshots of the console's pages with Chromium, and check them with axe
+	cd services/console/web && npm ci --ignore-scripts --no-audit --no-fund && PATH="$(CURDIR)/bin/tools:$$PATH" npm run build && \
+		npm run look -- $(or $(OUT),/tmp/lodge-console)
+
+browser: ## test the console in Chromium on a cluster; ARGS="-pictures DIR" keeps screenshots, ARGS=-write accepts a new layout
+	e2e/console/run $(ARGS)
+
 demo: ## make triples with three parties on this machine and check them
 	go run ./cmd/lodge demo $(ARGS)
 

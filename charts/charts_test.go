@@ -154,7 +154,7 @@ func TestKindsInTheSchema(t *testing.T) {
 }
 
 // written lists the keys of a configuration that the chart writes.
-var written = []string{"name", "roster", "listen", "metrics_listen", "health_listen", "stop_after", "tls.", "signing_key", "vault.", "audit_dir", "data_dir", "party."}
+var written = []string{"name", "roster", "listen", "metrics_listen", "health_listen", "stop_after", "tls.", "signing_key", "vault.", "audit_dir", "data_dir", "party.", "console.listen"}
 
 // The schema has exactly the keys of configurations that the chart does not write.
 func TestConfig(t *testing.T) {

@@ -213,13 +213,14 @@ func TestRefusals(t *testing.T) {
 		"evaluators.partyIdentity: set it to":            minimal("evaluator"),
 		"an evaluator has no store":                      minimal("evaluator", "--set", "evaluators.partyIdentity=a.example,maintenance.command={store}"),
 		"the ports of a pod must differ":                 minimal("party", "--set", "health.port=7100"),
-		"health.port and metrics.port":                   minimal("coordinator", "--set", "metrics.port=7199"),
-		"nonsense":                                       minimal("party", "--set", "nonsense=1"),
-		"max_memmory":                                    minimal("party", "--set", "party.config.policy.max_memmory=1GiB"),
-		"replicas":                                       minimal("party", "--set", "replicas=2"),
-		"listen":                                         minimal("party", "--set", "party.config.listen=:1"),
-		"role":                                           minimal("party", "--set", "role=helper"),
-		"max_memory":                                     minimal("party", "--set", "party.config.policy.max_memory=4GB"),
+		"health.port, metrics.port and console.port":     minimal("coordinator", "--set", "metrics.port=7199"),
+		"console.port": minimal("party", "--set", "console.enabled=true,console.port=7100"),
+		"nonsense":     minimal("party", "--set", "nonsense=1"),
+		"max_memmory":  minimal("party", "--set", "party.config.policy.max_memmory=1GiB"),
+		"replicas":     minimal("party", "--set", "replicas=2"),
+		"listen":       minimal("party", "--set", "party.config.listen=:1"),
+		"role":         minimal("party", "--set", "role=helper"),
+		"max_memory":   minimal("party", "--set", "party.config.policy.max_memory=4GB"),
 	} {
 		if _, err := render(t, args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, and not %q", args, err, want)
@@ -253,7 +254,26 @@ var other = map[string]string{
 	"fullnameOverride=other":     "name: other-pods",
 	"commonAnnotations.note=mpc": "note: mpc",
 	"stopAfterSeconds=60":        "terminationGracePeriodSeconds: 85",
+	"console.enabled=true":       "name: test-lodge-console",
 	"tls.ca=x":                   "ca: /etc/lodge/config/ca.pem",
+}
+
+// A console's settings reach the configuration, together with the address that the chart writes.
+// Only the browsers that the network policy names may call it.
+func TestConsole(t *testing.T) {
+	list, err := render(t, example("p1", "--set", "console.enabled=true,party.config.console.url=https://p1.example:7443,party.config.console.max_sessions=7,networkPolicy.console[0].ipBlock.cidr=192.0.2.0/24")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	party, _ := loads(t, list)
+	if c := party.Console; c.Listen != "0.0.0.0:7443" || c.URL != "https://p1.example:7443" || c.MaxSessions != 7 {
+		t.Errorf("%+v", c)
+	}
+	for kind, want := range map[string]string{"NetworkPolicy": "cidr: 192.0.2.0/24", "StatefulSet": "containerPort: 7443"} {
+		if !slices.ContainsFunc(list, func(m manifest) bool { return m.Kind == kind && strings.Contains(m.text, want) }) {
+			t.Errorf("no %s has %q", kind, want)
+		}
+	}
 }
 
 // attesterKey is the public key of an attester.

@@ -21,6 +21,8 @@ const own = "github.com/lodge-mpc/lodge"
 var reasons = map[string]string{
 	"connectrpc.com/vanguard":                           "lets pages of the console call gRPC services",
 	"filippo.io/edwards25519":                           "the group of base oblivious transfers",
+	"github.com/chromedp/cdproto":                       "tests of the console in Chromium",
+	"github.com/chromedp/chromedp":                      "tests of the console in Chromium",
 	"github.com/coreos/go-oidc/v3":                      "verifies bearer tokens of clients, and sign-ins to the console",
 	"github.com/go-jose/go-jose/v4":                     "signatures of bearer tokens",
 	"github.com/jackc/pgx/v5":                           "a party's store in PostgreSQL",
@@ -90,7 +92,7 @@ func load() ([]module, error) {
 	}{
 		{inLodge, []string{own + "/cmd/lodge"}},
 		{inClients, []string{own + "/clients/..."}},
-		{inTests, []string{"-test", own + "/..."}},
+		{inTests, []string{"-tags", "console", "-test", own + "/..."}},
 	} {
 		packages, err := list(use.args...)
 		if err != nil {

@@ -44,6 +44,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	flags.SetOutput(errs)
 	name := flags.String("cheat", "", "name of the cheat, or - to read names from standard input")
 	file := flags.String("config", "party.yaml", "configuration of the party")
+	version := flags.String("version", "byzantine", "version that the party claims to be")
 	list := flags.Bool("list", false, "write the table of cheats")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -64,7 +65,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	} else if err := c.order("cheat", *name); err != nil {
 		return err
 	}
-	return party.RunWith(ctx, f, "byzantine", slog.New(slog.NewTextHandler(errs, nil)), party.Seam{Cheat: c.begin, Streams: c.sends}, c.inner())
+	return party.RunWith(ctx, f, *version, slog.New(slog.NewTextHandler(errs, nil)), party.Seam{Cheat: c.begin, Streams: c.sends}, c.inner())
 }
 
 // obey takes orders until its input ends.

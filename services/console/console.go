@@ -169,6 +169,7 @@ func (c *Console) routes(api http.Handler, conns *connections) http.Handler {
 	}
 	mux.HandleFunc("GET /assets/", c.asset)
 	mux.HandleFunc("GET /favicon.svg", c.asset)
+	mux.HandleFunc("GET /signin", c.entrance)
 	mux.HandleFunc("POST /signin/certificate", c.withCertificate)
 	mux.HandleFunc("GET "+linkPath+"{secret}", c.withLink)
 	mux.HandleFunc("GET /signin/oidc", c.toIssuer)
@@ -244,6 +245,21 @@ func (c *Console) unauthenticated(w http.ResponseWriter) {
 		Ways    []way   `json:"ways"`
 		Process process `json:"process"`
 	}{failure{rpc.Unauthenticated, "not signed in, or the session has ended", "sign in", 0}, c.ways(), c.process()})
+}
+
+// entrance tells a page whether its browser is signed in, and if not, how it can. A page asks here
+// first, so that a browser without a session makes no request that fails.
+func (c *Console) entrance(w http.ResponseWriter, r *http.Request) {
+	in := false
+	if s := c.sessions.find(r, c.cookie()); s != nil {
+		_, refused := c.identify(r.Context(), s)
+		in = refused == nil || refused.Code != rpc.Unauthenticated && refused.Code != rpc.Forbidden
+	}
+	reply(w, http.StatusOK, struct {
+		SignedIn bool    `json:"signed_in"`
+		Ways     []way   `json:"ways"`
+		Process  process `json:"process"`
+	}{in, c.ways(), c.process()})
 }
 
 // process describes the process to everybody.

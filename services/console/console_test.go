@@ -44,8 +44,16 @@ func TestNoSession(t *testing.T) {
 			check(method, b.post(rpcPath+method[1:], "{}", "Cookie", cookie, "Content-Type", "application/json"))
 		}
 	}
-	if a := b.get("/api/session"); strings.Contains(string(a.body), "v1") {
-		t.Errorf("strangers see the version: %s", a.body)
+	for _, path := range []string{"/api/session", "/signin"} {
+		if a := b.get(path); strings.Contains(string(a.body), "v1") {
+			t.Errorf("strangers see the version: %s", a.body)
+		}
+	}
+	if a := b.get("/signin"); string(a.body) != `{"signed_in":false,"ways":["certificate","link"],"process":{"role":"party","name":"alice"}}` {
+		t.Errorf("strangers see %s", a.body)
+	}
+	if a := w.in("anna").get("/signin"); a.status != http.StatusOK || !strings.Contains(string(a.body), `"signed_in":true`) {
+		t.Errorf("a signed-in browser sees %d %s", a.status, a.body)
 	}
 	for _, path := range []string{"/assets/x.js", "/assets/", "/assets/../index.html", "/web", "/metrics"} {
 		if a := b.get(path); a.status != http.StatusNotFound && a.from.Path != "/index.html" {

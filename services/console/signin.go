@@ -147,7 +147,7 @@ func (c *Console) enter(w http.ResponseWriter, r *http.Request, refused *rpc.Err
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	io.WriteString(w, `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/cluster">`+
-		`<title>Lodge console</title><p><a href="/cluster">Continue to the console</a></p></html>`)
+		`<link rel="icon" href="data:,"><title>Lodge console</title><p><a href="/cluster">Continue to the console</a></p></html>`)
 }
 
 // reasonOf returns the reason of a failed sign-in.

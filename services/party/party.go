@@ -282,9 +282,17 @@ func (p *party) register(x *exchange.Exchange, version string) error {
 		Log: p.log, Ready: p.server.Ready, Running: p.sessions.Running, Peers: p.links(), Certificate: p.credentials.NotAfter,
 		Vault: p.vault, Place: seal.Place{Dir: f.Vault.Dir, PostgresDSNFile: f.Vault.PostgresDSNFile}, Audit: p.audit, MaxMemory: uint64(f.Policy.MaxMemory),
 		Conduct: p.book.Standing, DistanceBudget: f.Linear.DistanceBudget(), Disks: p.disks,
-		Reports: p.reports, Stopping: p.stopping,
+		Reports: p.reports, Stopping: p.stopping, Multikey: multikeySet(f),
 	})
 	return nil
+}
+
+// multikeySet returns the multi-key parameter set of the roster; empty if it has no context.
+func multikeySet(f *config.PartyFile) string {
+	if f.Roster.Multikey == nil {
+		return ""
+	}
+	return f.Roster.Multikey.Set
 }
 
 // threshold returns the service for threshold keys.

@@ -152,8 +152,9 @@ annotations:
 {{- $v := (index . 0).Values -}}
 {{- $ports := list (int (index . 1)) (int $v.health.port) -}}
 {{- if $v.metrics.enabled }}{{ $ports = append $ports (int $v.metrics.port) }}{{ end -}}
+{{- if $v.console.enabled }}{{ $ports = append $ports (int $v.console.port) }}{{ end -}}
 {{- if ne (len $ports) (len (uniq $ports)) -}}
-{{- fail "health.port and metrics.port: the ports of a pod must differ from each other and from its main port" -}}
+{{- fail "health.port, metrics.port and console.port: the ports of a pod must differ from each other and from its main port" -}}
 {{- end -}}
 listen: 0.0.0.0:{{ index . 1 }}
 health_listen: 0.0.0.0:{{ $v.health.port }}
@@ -188,6 +189,7 @@ tls:
 {{- $pins := get (fromYaml (include "lodge.pins" (list . $params))) "pins" -}}
 {{- $own := merge (dict "roster" "/etc/lodge/config/roster.yaml") (fromYaml (include "lodge.listens" (list . $v.service.port))) -}}
 {{- if $v.tls.clientCA }}{{ $_ := set $own.tls "client_ca" "/etc/lodge/config/client-ca.pem" }}{{ end -}}
+{{- if $v.console.enabled }}{{ $_ := set $own "console" (dict "listen" (printf "0.0.0.0:%v" $v.console.port)) }}{{ end -}}
 {{- if $party -}}
 {{- $vault := dict "key_file" "/etc/lodge/keys/vault.key" -}}
 {{- if $v.party.postgres.enabled -}}

@@ -18,6 +18,8 @@ import (
 const (
 	reachEvery = 5 * time.Second
 	reachWait  = 5 * time.Second
+	// reachPause is the shortest time between two checks of a peer whose connection changes.
+	reachPause = 250 * time.Millisecond
 )
 
 // reportEvery is the longest interval between two requests for a peer's own status.
@@ -90,17 +92,15 @@ func (r *Reports) add(out *statusv1.Link) {
 	}
 }
 
-// Reach periodically checks whether each peer responds and records the results in the metrics and
-// the reports, until ctx is done.
+// Reach checks periodically, and when the connection changes, whether each peer responds. It
+// records the results in the metrics and the reports, until ctx is done.
 func Reach(ctx context.Context, peers []Link, m *metrics.Metrics, reports *Reports) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	for _, p := range peers {
 		m.Peers(p.Name)
 		asking.Go(func() {
-			tick := time.NewTicker(reachEvery)
-			defer tick.Stop()
-			for {
+			for ctx.Err() == nil {
 				up, trip := p.answers(ctx)
 				if ctx.Err() != nil {
 					return
@@ -112,14 +112,22 @@ func Reach(ctx context.Context, peers []Link, m *metrics.Metrics, reports *Repor
 				if reports.polled(p.Name, up, trip) {
 					p.report(ctx, reports)
 				}
-				select {
-				case <-tick.C:
-				case <-ctx.Done():
-					return
-				}
+				p.rest(ctx)
 			}
 		})
 	}
+}
+
+// rest waits until the next check of a peer: reachEvery, or until the connection changes.
+func (p Link) rest(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, reachEvery)
+	defer cancel()
+	state := p.Conn.GetState()
+	select {
+	case <-time.After(reachPause):
+	case <-ctx.Done():
+	}
+	p.Conn.WaitForStateChange(ctx, state)
 }
 
 // report asks a peer for its status. A peer that does not say has an empty report.

@@ -38,10 +38,12 @@ type Service struct {
 	Version string
 	Roster  [32]byte
 	Params  []config.ParamsPin
-	Started time.Time
-	Ready   func() bool
-	Running func() int // sessions that have not ended
-	Peers   []Link     // the parties to which it connects
+	// Multikey is the multi-key parameter set of the roster; empty if it has no context.
+	Multikey string
+	Started  time.Time
+	Ready    func() bool
+	Running  func() int // sessions that have not ended
+	Peers    []Link     // the parties to which it connects
 	// Certificate returns the expiry of the served certificate.
 	Certificate func() time.Time
 	Log         *slog.Logger // of the process
@@ -79,7 +81,7 @@ func (s *Service) now(detailed bool) *statusv1.GetStatusResponse {
 	out := &statusv1.GetStatusResponse{
 		Name: s.Name, Version: s.Version, ProtocolVersion: job.ProtocolVersion, RosterHash: s.Roster[:], Ready: s.Ready(),
 		Started: timestamppb.New(s.Started), ActiveSessions: uint32(s.Running()), RssBytes: now, PeakRssBytes: peak,
-		CertificateNotAfter: timestamppb.New(s.Certificate()),
+		CertificateNotAfter: timestamppb.New(s.Certificate()), MultikeyParams: s.Multikey,
 	}
 	if s.Party >= 0 {
 		i := uint32(s.Party)

@@ -630,9 +630,12 @@ type GetStatusResponse struct {
 	// with products; only set by parties. Detail.
 	Linear []*LinearDistance `protobuf:"bytes,20,rep,name=linear,proto3" json:"linear,omitempty"`
 	// File systems that the process writes to. Detail.
-	Volumes       []*Volume `protobuf:"bytes,21,rep,name=volumes,proto3" json:"volumes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Volumes []*Volume `protobuf:"bytes,21,rep,name=volumes,proto3" json:"volumes,omitempty"`
+	// Multi-key parameter set of the roster; only set by parties whose roster has a
+	// multi-key context.
+	MultikeyParams string `protobuf:"bytes,22,opt,name=multikey_params,json=multikeyParams,proto3" json:"multikey_params,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
@@ -810,6 +813,13 @@ func (x *GetStatusResponse) GetVolumes() []*Volume {
 		return x.Volumes
 	}
 	return nil
+}
+
+func (x *GetStatusResponse) GetMultikeyParams() string {
+	if x != nil {
+		return x.MultikeyParams
+	}
+	return ""
 }
 
 // LinearDistance is the statistical distance spent by products of two-party linear
@@ -1609,7 +1619,7 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\x05count\x18\x03 \x01(\x04R\x05count\"3\n" +
 	"\tParamsPin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04hash\x18\x02 \x01(\fR\x04hash\"\xab\a\n" +
+	"\x04hash\x18\x02 \x01(\fR\x04hash\"\xd4\a\n" +
 	"\x11GetStatusResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\x05party\x18\x02 \x01(\rH\x00R\x05party\x88\x01\x01\x12\x18\n" +
@@ -1633,7 +1643,8 @@ const file_lodge_status_v1_status_proto_rawDesc = "" +
 	"\aconduct\x18\x12 \x01(\v2\x18.lodge.status.v1.ConductR\aconduct\x126\n" +
 	"\tlog_level\x18\x13 \x01(\v2\x19.lodge.status.v1.LogLevelR\blogLevel\x127\n" +
 	"\x06linear\x18\x14 \x03(\v2\x1f.lodge.status.v1.LinearDistanceR\x06linear\x121\n" +
-	"\avolumes\x18\x15 \x03(\v2\x17.lodge.status.v1.VolumeR\avolumesB\b\n" +
+	"\avolumes\x18\x15 \x03(\v2\x17.lodge.status.v1.VolumeR\avolumes\x12'\n" +
+	"\x0fmultikey_params\x18\x16 \x01(\tR\x0emultikeyParamsB\b\n" +
 	"\x06_party\"\xa8\x01\n" +
 	"\x0eLinearDistance\x12\x16\n" +
 	"\x06client\x18\x01 \x01(\tR\x06client\x12\x12\n" +

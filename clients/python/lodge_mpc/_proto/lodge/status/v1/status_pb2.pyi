@@ -107,7 +107,7 @@ class ParamsPin(_message.Message):
     def __init__(self, name: _Optional[str] = ..., hash: _Optional[bytes] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("name", "party", "version", "protocol_version", "roster_hash", "params", "ready", "started", "active_sessions", "rss_bytes", "peak_rss_bytes", "now", "certificate_not_after", "links", "store", "audit", "max_memory_bytes", "conduct", "log_level", "linear", "volumes")
+    __slots__ = ("name", "party", "version", "protocol_version", "roster_hash", "params", "ready", "started", "active_sessions", "rss_bytes", "peak_rss_bytes", "now", "certificate_not_after", "links", "store", "audit", "max_memory_bytes", "conduct", "log_level", "linear", "volumes", "multikey_params")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PARTY_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -129,6 +129,7 @@ class GetStatusResponse(_message.Message):
     LOG_LEVEL_FIELD_NUMBER: _ClassVar[int]
     LINEAR_FIELD_NUMBER: _ClassVar[int]
     VOLUMES_FIELD_NUMBER: _ClassVar[int]
+    MULTIKEY_PARAMS_FIELD_NUMBER: _ClassVar[int]
     name: str
     party: int
     version: str
@@ -150,7 +151,8 @@ class GetStatusResponse(_message.Message):
     log_level: LogLevel
     linear: _containers.RepeatedCompositeFieldContainer[LinearDistance]
     volumes: _containers.RepeatedCompositeFieldContainer[Volume]
-    def __init__(self, name: _Optional[str] = ..., party: _Optional[int] = ..., version: _Optional[str] = ..., protocol_version: _Optional[int] = ..., roster_hash: _Optional[bytes] = ..., params: _Optional[_Iterable[_Union[ParamsPin, _Mapping]]] = ..., ready: bool = ..., started: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., active_sessions: _Optional[int] = ..., rss_bytes: _Optional[int] = ..., peak_rss_bytes: _Optional[int] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., certificate_not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ..., store: _Optional[_Union[Store, _Mapping]] = ..., audit: _Optional[_Union[AuditHead, _Mapping]] = ..., max_memory_bytes: _Optional[int] = ..., conduct: _Optional[_Union[Conduct, _Mapping]] = ..., log_level: _Optional[_Union[LogLevel, _Mapping]] = ..., linear: _Optional[_Iterable[_Union[LinearDistance, _Mapping]]] = ..., volumes: _Optional[_Iterable[_Union[Volume, _Mapping]]] = ...) -> None: ...
+    multikey_params: str
+    def __init__(self, name: _Optional[str] = ..., party: _Optional[int] = ..., version: _Optional[str] = ..., protocol_version: _Optional[int] = ..., roster_hash: _Optional[bytes] = ..., params: _Optional[_Iterable[_Union[ParamsPin, _Mapping]]] = ..., ready: bool = ..., started: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., active_sessions: _Optional[int] = ..., rss_bytes: _Optional[int] = ..., peak_rss_bytes: _Optional[int] = ..., now: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., certificate_not_after: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ..., store: _Optional[_Union[Store, _Mapping]] = ..., audit: _Optional[_Union[AuditHead, _Mapping]] = ..., max_memory_bytes: _Optional[int] = ..., conduct: _Optional[_Union[Conduct, _Mapping]] = ..., log_level: _Optional[_Union[LogLevel, _Mapping]] = ..., linear: _Optional[_Iterable[_Union[LinearDistance, _Mapping]]] = ..., volumes: _Optional[_Iterable[_Union[Volume, _Mapping]]] = ..., multikey_params: _Optional[str] = ...) -> None: ...
 
 class LinearDistance(_message.Message):
     __slots__ = ("client", "log_spent", "log_budget", "products", "lost")
