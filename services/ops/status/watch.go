@@ -11,7 +11,8 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Intervals of WatchStatus: between looks for a change, and the longest between two messages.
+// Intervals of WatchStatus: between looks for a change, and the longest between two messages. A
+// change of a peer is sent at once.
 const (
 	watchEvery = time.Second
 	watchIdle  = 10 * time.Second
@@ -24,7 +25,8 @@ func (s *Service) WatchStatus(_ *statusv1.WatchStatusRequest, stream grpc.Server
 	var last *statusv1.GetStatusResponse
 	var sent time.Time
 	for {
-		now, shape := s.recent(detailed(stream.Context()))
+		change := s.Reports.change()
+		now, shape := s.recent(detailed(stream.Context()), change)
 		if last == nil || time.Since(sent) >= watchIdle || !proto.Equal(shape, last) {
 			if err := stream.Send(&statusv1.WatchStatusResponse{Status: now}); err != nil {
 				return err
@@ -33,6 +35,7 @@ func (s *Service) WatchStatus(_ *statusv1.WatchStatusRequest, stream grpc.Server
 		}
 		select {
 		case <-tick.C:
+		case <-change:
 		case <-s.Stopping:
 			return rpc.Errorf(rpc.Unavailable, "connect again", "the process is stopping")
 		case <-stream.Context().Done():
@@ -46,19 +49,21 @@ func (s *Service) WatchStatus(_ *statusv1.WatchStatusRequest, stream grpc.Server
 type shared struct {
 	mu         sync.Mutex
 	at         time.Time
+	before     <-chan struct{} // the next change of a peer
 	now, shape *statusv1.GetStatusResponse
 }
 
-// recent returns a recent status, and its lasting part. Callers must not change them.
-func (s *Service) recent(detailed bool) (now, shape *statusv1.GetStatusResponse) {
+// recent returns a recent status, and its lasting part. Callers must not change them. The status
+// has all changes of peers before the given one.
+func (s *Service) recent(detailed bool, change <-chan struct{}) (now, shape *statusv1.GetStatusResponse) {
 	w := &s.watched[0]
 	if detailed {
 		w = &s.watched[1]
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.now == nil || time.Since(w.at) >= watchEvery/2 {
-		w.now = s.now(detailed)
+	if w.now == nil || w.before != change || time.Since(w.at) >= watchEvery/2 {
+		w.before, w.now = change, s.now(detailed)
 		w.shape, w.at = lasting(w.now), time.Now()
 	}
 	return w.now, w.shape
