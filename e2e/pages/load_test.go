@@ -27,6 +27,9 @@ var (
 // onePage is the number of pages that use one session.
 const onePage = 20
 
+// charts is a request that a page makes every five seconds.
+const charts = `/api/history?since=3600&series=process_resident_memory_bytes,process_start_time_seconds,lodge_peer_up{peer="p1"},lodge_peer_up{peer="p2"}`
+
 // watch opens a page, which follows the status of a process and the history of a few series as the
 // front end does, until its session's browser is closed. The first message has arrived when watch
 // returns.
@@ -61,7 +64,7 @@ func watch(b *browser, ended *sync.WaitGroup, stop <-chan struct{}) error {
 		defer tick.Stop()
 		for {
 			var past window
-			if err := b.get("/api/history?since=3600&series=process_resident_memory_bytes,process_cpu_seconds_total,go_goroutines", &past); err != nil {
+			if err := b.get(charts, &past); err != nil {
 				b.t.Errorf("a page: %v", err)
 				return
 			}

@@ -22,16 +22,16 @@ const (
 func (s *Service) WatchStatus(_ *statusv1.WatchStatusRequest, stream grpc.ServerStreamingServer[statusv1.WatchStatusResponse]) error {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	var last *statusv1.GetStatusResponse
+	var last uint64
 	var sent time.Time
 	for {
 		change := s.Reports.change()
-		now, shape := s.recent(detailed(stream.Context()), change)
-		if last == nil || time.Since(sent) >= watchIdle || !proto.Equal(shape, last) {
+		now, version := s.recent(detailed(stream.Context()), change)
+		if version != last || time.Since(sent) >= watchIdle {
 			if err := stream.Send(&statusv1.WatchStatusResponse{Status: now}); err != nil {
 				return err
 			}
-			last, sent = shape, time.Now()
+			last, sent = version, time.Now()
 		}
 		select {
 		case <-tick.C:
@@ -51,11 +51,12 @@ type shared struct {
 	at         time.Time
 	before     <-chan struct{} // the next change of a peer
 	now, shape *statusv1.GetStatusResponse
+	version    uint64 // of the shape, from 1
 }
 
-// recent returns a recent status, and its lasting part. Callers must not change them. The status
-// has all changes of peers before the given one.
-func (s *Service) recent(detailed bool, change <-chan struct{}) (now, shape *statusv1.GetStatusResponse) {
+// recent returns a recent status, which callers must not change, and the version of its lasting
+// part. The status has all changes of peers before the given one.
+func (s *Service) recent(detailed bool, change <-chan struct{}) (now *statusv1.GetStatusResponse, version uint64) {
 	w := &s.watched[0]
 	if detailed {
 		w = &s.watched[1]
@@ -63,10 +64,12 @@ func (s *Service) recent(detailed bool, change <-chan struct{}) (now, shape *sta
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.now == nil || w.before != change || time.Since(w.at) >= watchEvery/2 {
-		w.before, w.now = change, s.now(detailed)
-		w.shape, w.at = lasting(w.now), time.Now()
+		w.before, w.now, w.at = change, s.now(detailed), time.Now()
+		if shape := lasting(w.now); !proto.Equal(shape, w.shape) {
+			w.shape, w.version = shape, w.version+1
+		}
 	}
-	return w.now, w.shape
+	return w.now, w.version
 }
 
 // lasting returns a copy of a status without the values that always change.
