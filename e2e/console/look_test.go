@@ -104,6 +104,18 @@ func (b *browser) shot(whole bool) []byte {
 	return call(b, page.CaptureScreenshot, p).Data
 }
 
+// picture takes a screenshot for the guide, if the guide's are wanted.
+func (b *browser) picture(name string) {
+	b.Helper()
+	if *guide == "" {
+		return
+	}
+	b.size(1280, 800, 1)
+	b.drawn()
+	b.save(filepath.Join(*guide, name+".png"), false)
+	b.size(views[0].width, views[0].height, views[0].scale)
+}
+
 func (b *browser) save(path string, whole bool) {
 	b.Helper()
 	if err := os.WriteFile(path, b.shot(whole), 0o644); err != nil {
