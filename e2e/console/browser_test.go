@@ -80,6 +80,7 @@ func (c *cluster) browse(t *testing.T, client string) *browser {
 	call(b, network.Enable, network.EnableParams{})
 	call(b, log.Enable, cdp.Empty{})
 	b.theme("light")
+	b.size(views[0].width, views[0].height, views[0].scale)
 	return b
 }
 
@@ -228,8 +229,14 @@ func (b *browser) page(path string) {
 func (b *browser) settled(path string) {
 	b.Helper()
 	b.until(patience, path+" is shown", "location.pathname === "+quoted(path)+" && document.querySelector('.page-head .verdict') && !/^Waiting/.test(document.querySelector('.page-head .verdict').innerText)")
+	b.drawn()
+}
+
+// drawn waits until the fonts are there, and charts have measured their place and drawn.
+func (b *browser) drawn() {
+	b.Helper()
 	value[bool](b, "document.fonts.ready.then(() => true)")
-	time.Sleep(300 * time.Millisecond) // a chart measures its place, and draws
+	time.Sleep(200 * time.Millisecond)
 }
 
 // width makes the page this wide. The scale is that of its zoom.

@@ -27,7 +27,7 @@ import (
 
 var (
 	binary    = flag.String("lodge", "", "the lodge that is tested")
-	byzantine = flag.String("byzantine", "", "the party that can cheat")
+	byzantine = flag.String("byzantine", "", "the tests of e2e/byzantine, which run the party that can cheat")
 	axeSource = flag.String("axe", "", "axe.min.js of axe-core")
 	pictures  = flag.String("pictures", "", "a directory for screenshots of all pages")
 	guide     = flag.String("guide", "", "a directory for the screenshots of the guide")
@@ -88,23 +88,31 @@ func (c *cluster) file(name string) string {
 // users as clients: one with all that a page can show, and one with nothing.
 func (c *cluster) configure(name string) {
 	c.Helper()
-	b, err := os.ReadFile(c.file(name))
-	c.must(err)
-	var f map[string]any
-	c.must(yaml.Unmarshal(b, &f))
-	console := f["console"].(map[string]any)
-	origin := "https://" + console["listen"].(string)
-	c.origins[name] = origin
-	if name != "coordinator" {
-		// A party gives up soon on a peer that is gone.
-		f["limits"] = map[string]any{"idle": "5s", "compute": "10s"}
-	} else {
+	c.edit(name, func(f map[string]any) {
+		console := f["console"].(map[string]any)
+		origin := "https://" + console["listen"].(string)
+		c.origins[name] = origin
+		if name != "coordinator" {
+			// A party gives up soon on a peer that is gone.
+			f["limits"] = map[string]any{"idle": "5s", "compute": "10s"}
+			return
+		}
 		c.issuer = oidctest.New(c.T, oidctest.Client{ID: "lodge-coordinator", Redirect: origin + "/signin/oidc/callback"})
 		console["url"] = origin
 		f["oidc"] = map[string]any{"issuer": c.issuer.URL, "audience": "lodge-coordinator", "ca": c.issuer.CA}
 		f["clients"] = append(f["clients"].([]any),
 			map[string]any{"name": "olga", "oidc_subject": oidctest.Subject, "permissions": []string{"status"}, "tenants": []string{"dev"}})
-	}
+	})
+}
+
+// edit changes the configuration of a process.
+func (c *cluster) edit(name string, change func(map[string]any)) {
+	c.Helper()
+	b, err := os.ReadFile(c.file(name))
+	c.must(err)
+	var f map[string]any
+	c.must(yaml.Unmarshal(b, &f))
+	change(f)
 	b, err = yaml.Marshal(f)
 	c.must(err)
 	c.must(os.WriteFile(c.file(name), b, 0o600))
