@@ -31,31 +31,34 @@ const onePage = 20
 const charts = `/api/history?since=3600&series=process_resident_memory_bytes,process_start_time_seconds,lodge_peer_up{peer="p1"},lodge_peer_up{peer="p2"}`
 
 // watch opens a page, which follows the status of a process and the history of a few series as the
-// front end does, until its session's browser is closed. The first message has arrived when watch
+// front end does, until stop is closed. A page whose stream the process refuses, because its client
+// has too many, asks for the status every five seconds. The first message has arrived when watch
 // returns.
-func watch(b *browser, ended *sync.WaitGroup, stop <-chan struct{}) error {
+func watch(b *browser, ended *sync.WaitGroup, stop <-chan struct{}) (streams bool, err error) {
 	body := append([]byte{0, 0, 0, 0, 2}, "{}"...)
 	w, err := b.send(http.MethodPost, "/api/rpc/lodge.status.v1.StatusService/WatchStatus", "application/connect+json", body)
 	if err != nil {
-		return err
+		return false, err
 	}
-	next := func() error {
+	next := func() (end bool, err error) {
 		var head [5]byte
 		if _, err := io.ReadFull(w.Body, head[:]); err != nil {
-			return err
+			return false, err
 		}
-		_, err := io.CopyN(io.Discard, w.Body, int64(binary.BigEndian.Uint32(head[1:])))
-		return err
+		_, err = io.CopyN(io.Discard, w.Body, int64(binary.BigEndian.Uint32(head[1:])))
+		return head[0]&2 != 0, err
 	}
 	if w.StatusCode != http.StatusOK {
 		w.Body.Close()
-		return fmt.Errorf("a stream: %s", w.Status)
+		return false, fmt.Errorf("a stream: %s", w.Status)
 	}
-	if err := next(); err != nil {
-		return err
+	refused, err := next()
+	if err != nil {
+		return false, err
 	}
 	ended.Go(func() {
-		for next() == nil {
+		for end, err := refused, error(nil); !end && err == nil; {
+			end, err = next()
 		}
 	})
 	ended.Go(func() {
@@ -63,6 +66,12 @@ func watch(b *browser, ended *sync.WaitGroup, stop <-chan struct{}) error {
 		tick := time.NewTicker(5 * time.Second)
 		defer tick.Stop()
 		for {
+			if refused {
+				if r, err := b.send(http.MethodPost, "/api/rpc/lodge.status.v1.StatusService/GetStatus", "application/json", []byte("{}")); err == nil {
+					_, _ = io.Copy(io.Discard, r.Body) // the connection is used again
+					r.Body.Close()
+				}
+			}
 			var past window
 			if err := b.get(charts, &past); err != nil {
 				b.t.Errorf("a page: %v", err)
@@ -75,7 +84,7 @@ func watch(b *browser, ended *sync.WaitGroup, stop <-chan struct{}) error {
 			}
 		}
 	})
-	return nil
+	return !refused, nil
 }
 
 // open opens pages at a process, and returns a function that closes them.
@@ -84,12 +93,18 @@ func open(t *testing.T, sessions []*browser) (shut func()) {
 	var ended sync.WaitGroup
 	stop := make(chan struct{})
 	pause := 5 * time.Second / time.Duration(*many) // spreads their requests
+	streams := 0
 	for i := range *many {
-		if err := watch(sessions[i/onePage], &ended, stop); err != nil {
+		is, err := watch(sessions[i/onePage], &ended, stop)
+		if err != nil {
 			t.Fatalf("page %d: %v", i, err)
+		}
+		if is {
+			streams++
 		}
 		time.Sleep(pause)
 	}
+	t.Logf("%d pages have a stream, %d ask every five seconds", streams, *many-streams)
 	return func() { close(stop); ended.Wait() }
 }
 
