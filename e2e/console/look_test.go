@@ -38,8 +38,8 @@ var views = []view{
 	{"wide", 1440, 900, 1, "dark", true, false},
 }
 
-// look looks at pages in every size, and in both themes: nothing is wider than the window, axe has no
-// objection, the browser has no complaint, and the layout is the known one.
+// look looks at pages in every size, and in both themes: nothing is wider than the window, axe has
+// no objection, the browser has no complaint, and the layout is the known one.
 func (b *browser) look(process, state string, pages ...string) {
 	b.Helper()
 	for _, p := range pages {
@@ -150,8 +150,8 @@ func layoutOf(shot []byte, v image.Point) (*image.Gray, error) {
 	return out, nil
 }
 
-// Squares differ if their brightness differs by more than faint. Numbers and their widths differ from
-// run to run, in few squares.
+// Squares differ if their brightness differs by more than faint. Numbers and their widths differ
+// from run to run, in few squares.
 const (
 	faint = 10
 	few   = 0.03
@@ -171,8 +171,8 @@ func differing(a, b *image.Gray) float64 {
 	return float64(n) / float64(len(a.Pix))
 }
 
-// layout returns the layout of the window. Curves, bars and colours of charts, which differ from run
-// to run, are hidden; their places are not.
+// layout returns the layout of the window. Curves, bars and colours of charts, which differ from
+// run to run, are hidden; their places are not.
 func (b *browser) layout() *image.Gray {
 	b.Helper()
 	show := func(how string) {
