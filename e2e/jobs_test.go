@@ -123,12 +123,12 @@ var _ = Describe("lodge jobs", Ordered, func() {
 
 	It("reports in one line the error and the next step", func() {
 		for want, args := range map[string][]string{
-			`not_found: no job "j0" .*lodge jobs list`: with("show", "j0"),
-			`policy_refused: .*pin the set`:            with("submit", "--kind", "keys", "--params", "S14-99"),
-			`invalid_request: no --epoch .*`:           with("submit", "--kind", "scalar"),
-			`forbidden: .*`:                            with("list", "--identity", c.dir+"/clients/app.pem"),
-			`not_found: .*--cluster`:                   {"jobs", "list", "--cluster", "nowhere"},
-			`invalid_request: required flag.*kind`:     with("submit"),
+			`not_found: no job "j0" .*lodge jobs list`:  with("show", "j0"),
+			`policy_refused: .*pin the set`:             with("submit", "--kind", "keys", "--params", "S14-99"),
+			`not_found: no epoch .*lodge jobs submit.*`: with("submit", "--kind", "scalar"),
+			`forbidden: .*`:                        with("list", "--identity", c.dir+"/clients/app.pem"),
+			`not_found: .*--cluster`:               {"jobs", "list", "--cluster", "nowhere"},
+			`invalid_request: required flag.*kind`: with("submit"),
 		} {
 			session := run(10*time.Second, args...)
 			code := 1

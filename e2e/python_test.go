@@ -4,9 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -29,7 +27,7 @@ func pip(dir string) (python string) {
 	out, err := exec.Command("python3", "-m", "venv", filepath.Join(dir, "venv")).CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
 	python = filepath.Join(dir, "venv", "bin", "python")
-	out, err = exec.Command(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", source+"[sealed]").CombinedOutput()
+	out, err = exec.Command(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", source+"[sealed,examples]").CombinedOutput()
 	if sign := offline(string(out)); err != nil && sign != "" {
 		Skip("no package index for pip: " + sign)
 	}
@@ -104,21 +102,7 @@ var _ = Describe("the Python client", func() {
 		if !ok {
 			return // skipped or failed, as already reported
 		}
-		Expect(os.Symlink(c.dir, filepath.Join(dir, "lodge-dev"))).To(Succeed())
-		online, err := filepath.Abs(filepath.Join("..", "clients", "python", "examples", "online.py"))
-		Expect(err).NotTo(HaveOccurred())
-		var programs sync.WaitGroup
-		for party := range 3 {
-			programs.Go(func() {
-				defer GinkgoRecover()
-				cmd := exec.Command(python, "-B", online, strconv.Itoa(party))
-				cmd.Dir = dir
-				out, err := cmd.CombinedOutput()
-				Expect(err).NotTo(HaveOccurred(), string(out))
-				Expect(string(out)).To(ContainSubstring("mean: 190.0, variance: 2866.67"))
-			})
-		}
-		programs.Wait()
+		runExamples(python)
 
 		tests, err := filepath.Abs(filepath.Join("..", "clients", "python", "tests"))
 		Expect(err).NotTo(HaveOccurred())
@@ -128,17 +112,5 @@ var _ = Describe("the Python client", func() {
 		out, err := cmd.CombinedOutput()
 		Expect(err).NotTo(HaveOccurred(), string(out))
 		GinkgoWriter.Write(out)
-
-		for name, says := range map[string]string{
-			"threshold.py": "sums: [5, 8, 5]", "multikey.py": "bits: [0, 1] opened by parties [(0, 1)]", "linear.py": "product: [-3.875, 13.5]",
-		} {
-			example, err := filepath.Abs(filepath.Join("..", "clients", "python", "examples", name))
-			Expect(err).NotTo(HaveOccurred())
-			cmd = exec.Command(python, "-B", example)
-			cmd.Dir = dir
-			out, err = cmd.CombinedOutput()
-			Expect(err).NotTo(HaveOccurred(), string(out))
-			Expect(string(out)).To(ContainSubstring(says))
-		}
 	})
 })

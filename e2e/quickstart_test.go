@@ -111,7 +111,7 @@ var _ = Describe("lodge dev", func() {
 		var first, second struct{ Epoch, Available uint64 }
 		up := func(r any) *gexec.Session {
 			GinkgoHelper()
-			session := start("dev", "--dir", dir, "--params", set, "--parties", "2", "--stock", "100", "--json")
+			session := start("dev", "--dir", dir, "--params", set, "--parties", "2", "--stock", "100", "--minimal", "--json")
 			Eventually(session.Out, time.Minute).Should(gbytes.Say("(?s)^{.*\n}\n"))
 			Expect(json.Unmarshal(session.Out.Contents(), r)).To(Succeed())
 			return session

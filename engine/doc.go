@@ -104,8 +104,6 @@
 // For tests only:
 //
 //   - [github.com/lodge-mpc/lodge/engine/gbfv/gbfvtest]: keys of package gbfv made in one process
-//   - [github.com/lodge-mpc/lodge/engine/lwe/lwetest]: keys of package lwe from one secret, and
-//     decryption with it
 //   - [github.com/lodge-mpc/lodge/engine/bgv/bgvtest]: users of package bgv, and operations with
 //     secret keys
 //   - [github.com/lodge-mpc/lodge/engine/protocol/round/roundtest]: all parties of a protocol in

@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"engine/ring", "engine/field", "engine/sample", "engine/sigma"},
 	{"engine/codec", "engine/share", "engine/params", "engine/ot"},
 	{"engine/gbfv", "engine/lwe", "engine/bgv", "engine/linear"},
-	{"engine/gbfv/gbfvtest", "engine/lwe/lwetest", "engine/bgv/bgvtest", "engine/evaluation", "engine/multikey"},
+	{"engine/gbfv/gbfvtest", "engine/bgv/bgvtest", "engine/evaluation", "engine/multikey"},
 	{"engine/protocol/round", "engine/multikey/circuit", "engine/catalogue", "engine/protocol/threshold/internal/table"},
 	{"engine/protocol/round/roundtest", "engine/protocol/threshold/internal/complaint", "engine/protocol/threshold/internal/dealing"},
 	{"engine/protocol/keygen", "engine/protocol/popk", "engine/protocol/ddec", "engine/protocol/maccheck", "engine/protocol/verdict",
@@ -116,7 +116,6 @@ var exceptions = []struct{ from, to, reason string }{
 	{"engine", "os/exec", "this test asks the go command for the imports"},
 	{"services/party", composedVault, "the wiring of a party opens the vault"},
 	{"services/ops/doctor", composedVault, "the doctor examines the store of a stopped party"},
-	{"e2e/byzantine", module + "engine/protocol/cheattest", "a party for tests, in a separate process"},
 }
 
 // listed is the description of a package by the go command.

@@ -117,7 +117,7 @@ func peakOf(j *coordinatorv1.Job) float64 { return float64(cluster.PeakRSS(j)) }
 
 // snapshots reads the parties' metrics.
 func snapshots(ctx context.Context, c *cluster.Cluster) (list []bench.Snapshot, err error) {
-	for _, address := range c.Net.Metrics {
+	for _, address := range c.Net.Metrics[:len(c.Net.Parties)] {
 		q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 		if err != nil {
 			return nil, err

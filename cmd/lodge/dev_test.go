@@ -39,6 +39,9 @@ func TestDevRefuses(t *testing.T) {
 		"--dim 8192 (":                    {"--dim", "8192"},
 		"p99":                             {"--field", "p99"},
 		"S-none":                          {"--params", "S-none"},
+		"T-none":                          {"--params", "insecure-8,T-none"},
+		"M-none":                          {"--multikey", "M-none"},
+		"--params is empty":               {"--params", ""},
 	} {
 		dev(want, args...)
 	}
@@ -67,7 +70,7 @@ func TestDevRefuses(t *testing.T) {
 // with the same cluster.
 func TestDev(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "net")
-	args := []string{"dev", "--dir", dir, "--field", lodgetest.LiveField, "--stock", "100", "--json"}
+	args := []string{"dev", "--dir", dir, "--field", lodgetest.LiveField, "--stock", "100", "--minimal", "--json"}
 	var logs string
 	for _, more := range [][]string{{"--parties", "2", "--params", "insecure-8"}, {"--dim", "8"}} {
 		ctx, cancel := context.WithCancel(t.Context())

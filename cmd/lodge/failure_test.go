@@ -165,7 +165,7 @@ func TestExamplesFailWell(t *testing.T) {
 	tried := 0
 	for name, lines := range lodgetest.Examples(t) {
 		switch strings.Fields(name)[0] {
-		case "demo", "dev", "init", "bench", "params", "version", "compose", "enrol": // these need nothing
+		case "demo", "dev", "quickstart", "init", "bench", "params", "version", "compose", "enrol": // these need nothing
 			continue
 		}
 		if name == "config keys" || name == "decrypt recipient" || name == "decrypt attester" || name == "linear sets" || name == "mk netlist example" {

@@ -2,12 +2,14 @@ package main
 
 import (
 	"os"
+	"strings"
 	"testing"
 )
 
-// TestMain serves the processes of clusters, which are this test program started again.
+// TestMain runs the processes of clusters and the commands of the quickstart, which are this test
+// program started again.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == "party" || os.Args[1] == "coordinator") {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		main()
 		return
 	}

@@ -36,15 +36,15 @@ func TestDashboardsAskForWhatThereIs(t *testing.T) {
 			known[m.Name+"_bucket"], known[m.Name+"_sum"], known[m.Name+"_count"] = true, true, true
 		}
 	}
-	for _, d := range dashboards {
-		for _, p := range d.panels {
-			if p.title == "" || p.about == "" || p.width == 0 || p.height == 0 || len(p.queries) == 0 {
-				t.Errorf("%s: panel %q has the description %q and %d queries", d.name, p.title, p.about, len(p.queries))
+	for name, d := range dashboards() {
+		for _, p := range d.Panels {
+			if p.Title == "" || p.About == "" || p.Width == 0 || p.Height == 0 || len(p.Queries) == 0 {
+				t.Errorf("%s: panel %q has the description %q and %d queries", name, p.Title, p.About, len(p.Queries))
 			}
-			for _, q := range p.queries {
-				for _, name := range regexp.MustCompile(`lodge_\w+`).FindAllString(q.expr, -1) {
-					if !known[name] {
-						t.Errorf("%s: panel %q uses %s, which does not exist", d.name, p.title, name)
+			for _, q := range p.Queries {
+				for _, metric := range regexp.MustCompile(`lodge_\w+`).FindAllString(q.Expr, -1) {
+					if !known[metric] {
+						t.Errorf("%s: panel %q uses %s, which does not exist", name, p.Title, metric)
 					}
 				}
 			}

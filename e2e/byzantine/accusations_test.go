@@ -1,4 +1,4 @@
-package main
+package byzantine
 
 import (
 	"encoding/json"
@@ -45,7 +45,7 @@ func (c *cluster) again(i int) {
 // lodge runs a command, and reports whether it exits with 0.
 func (c *cluster) lodge(args ...string) (out string, ok bool) {
 	c.t.Helper()
-	b, err := exec.CommandContext(c.context(), programs.lodge, args...).Output()
+	b, err := exec.CommandContext(c.context(), lodge, args...).Output()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		c.t.Fatal(err)
 	}

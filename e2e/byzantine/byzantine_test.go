@@ -1,4 +1,4 @@
-package main
+package byzantine
 
 import (
 	"bytes"
@@ -169,10 +169,10 @@ func TestNothingOfThisIsInLodge(t *testing.T) {
 	}
 }
 
-// --list shows every cheat in a line; an unknown name is rejected.
+// -cheats shows every cheat in a line; an unknown name is rejected.
 func TestList(t *testing.T) {
 	var out bytes.Buffer
-	must(t, run(t.Context(), []string{"--list"}, nil, &out, &out))
+	must(t, writeTable(&out))
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if want := 1 + len(cheattest.Table()) + 2 + len(attacks()); len(lines) != want {
 		t.Fatalf("%d lines, want %d", len(lines), want)

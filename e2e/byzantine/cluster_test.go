@@ -1,4 +1,4 @@
-package main
+package byzantine
 
 import (
 	"bufio"
@@ -40,32 +40,29 @@ const (
 	within = 3 * time.Minute
 )
 
-// programs are built once: lodge for honest parties, and this one for the last party.
-var programs struct{ lodge, byzantine string }
+// lodge is the program of the honest parties, which is built once.
+var lodge string
 
-func TestMain(m *testing.M) {
+// runTests builds lodge, with the kernels of these tests, and runs the tests.
+func runTests(m *testing.M) (status int, err error) {
 	dir, err := os.MkdirTemp("", "byzantine")
 	if err != nil {
-		panic(err)
+		return 0, err
 	}
-	programs.lodge, programs.byzantine = filepath.Join(dir, "lodge"), filepath.Join(dir, "byzantine")
-	args := []string{"build", "-o", dir}
-	if own, ok := debug.ReadBuildInfo(); ok { // with the kernels of these tests
+	defer os.RemoveAll(dir)
+	lodge = filepath.Join(dir, "lodge")
+	args := []string{"build", "-o", lodge}
+	if own, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range own.Settings {
 			if s.Key == "-tags" && s.Value != "" {
 				args = append(args, "-tags", s.Value)
 			}
 		}
 	}
-	out, err := exec.Command("go", append(args, "github.com/lodge-mpc/lodge/cmd/lodge",
-		"github.com/lodge-mpc/lodge/e2e/byzantine")...).CombinedOutput()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
-		os.Exit(1)
+	if out, err := exec.Command("go", append(args, "github.com/lodge-mpc/lodge/cmd/lodge")...).CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("%s%w", out, err)
 	}
-	status := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(status)
+	return m.Run(), nil
 }
 
 // cluster runs parties as separate processes; the last one cheats on request. The test acts as the
@@ -173,12 +170,12 @@ func (c *cluster) allowMuch(path string) {
 	must(c.t, os.WriteFile(path, b, 0o600))
 }
 
-// start starts party i: the last one is this program.
+// start starts party i: the last one runs this test binary.
 func (c *cluster) start(i int) {
 	c.t.Helper()
-	cmd := exec.Command(programs.lodge, "party", "--config", c.files.Parties[i])
+	cmd := exec.Command(lodge, "party", "--config", c.files.Parties[i])
 	if i == len(c.files.Parties)-1 {
-		cmd = exec.Command(programs.byzantine, "--cheat", "-", "--config", c.files.Parties[i])
+		cmd = exec.Command(os.Args[0], "-cheat", "-", "-config", c.files.Parties[i])
 		in, err := cmd.StdinPipe()
 		must(c.t, err)
 		out, err := cmd.StdoutPipe()

@@ -26,7 +26,7 @@ import (
 
 var (
 	binary    = flag.String("lodge", "", "the lodge that is tested")
-	byzantine = flag.String("byzantine", "", "the party that can cheat")
+	byzantine = flag.String("byzantine", "", "the tests of e2e/byzantine, which run the party that can cheat")
 	axeSource = flag.String("axe", "", "axe.min.js of axe-core")
 	pictures  = flag.String("pictures", "", "a directory for screenshots of all pages")
 	guide     = flag.String("guide", "", "a directory for the screenshots of the guide")

@@ -59,7 +59,7 @@ func start(t *testing.T, runs bool) *cluster {
 	c.net, err = devnet.Write(c.Dir, devnet.Options{Parties: parties, Host: "0.0.0.0", Port: 7100, Params: []string{*params}, Metrics: true, MaxMemory: 7 << 30,
 		Insecure: strings.HasPrefix(*params, "insecure")})
 	outside.Must(t, err)
-	for i, address := range c.net.Metrics {
+	for i, address := range c.net.Metrics[:len(c.net.Parties)] {
 		_, port, err := net.SplitHostPort(address)
 		outside.Must(t, err)
 		c.metrics = append(c.metrics, fmt.Sprintf("http://10.77.%d.2:%s/metrics", i+1, port))

@@ -49,32 +49,35 @@ type study struct {
 	t      testing.TB
 	s      *gbfv.Scheme
 	inst   *params.Instance
-	k      *gbfvtest.Key
+	k      measured
 	source *sample.Source
 	real   *gbfv.Evaluator
 	exact  *gbfv.Evaluator // the same keys without errors
 	q      float64
-	secret gbfvtest.Embedding
-	p      gbfvtest.Embedding // P = X^D-b
+	secret embedding
+	p      embedding // P = X^D-b
 	found  map[string]map[pattern]float64
 }
 
 func newStudy(t testing.TB, s *gbfv.Scheme, inst *params.Instance, keyDim int) *study {
-	st := &study{t: t, s: s, inst: inst, source: sample.NewSource(seed), found: map[string]map[pattern]float64{}}
+	st := &study{
+		t: t, s: s, inst: inst, k: measured{scheme: s},
+		source: sample.NewSource(seed), found: map[string]map[pattern]float64{},
+	}
 	if inst.Set.IsProved() {
-		b := gbfvtest.Bounds{Secret: st.bound("s"), Error: st.bound("e")}
-		b.RelinError = 2*b.Secret*b.Error + 2*b.Error // S·E0 + U·E1 + 2·E2
-		st.k = gbfvtest.AtBounds(s, b, keyDim, seed)
+		b := bounds{secret: st.bound("s"), error: st.bound("e")}
+		b.relinError = 2*b.secret*b.error + 2*b.error // S·E0 + U·E1 + 2·E2
+		st.k.Key = atBounds(s, b, keyDim, seed)
 	} else {
-		st.k = gbfvtest.New(s, inst.Use.Parties, keyDim, seed)
+		st.k.Key = gbfvtest.New(s, inst.Use.Parties, keyDim, seed)
 	}
 	k := st.k
-	st.real, st.exact = gbfv.NewEvaluator(s, k.Eval), gbfv.NewEvaluator(s, k.Exact())
-	st.secret = gbfvtest.Embed(gbfvtest.Floats(k.SecretPoly()))
+	st.real, st.exact = gbfv.NewEvaluator(s, k.Eval), gbfv.NewEvaluator(s, k.exact())
+	st.secret = embed(floats(k.secretPoly()))
 	st.q = float64Of(s.Q.Modulus())
 	p := make([]float64, s.N())
 	p[0], p[s.Slots()] = -float64Of(s.Spec.B), 1
-	st.p = gbfvtest.Embed(p)
+	st.p = embed(p)
 	return st
 }
 
@@ -93,10 +96,10 @@ func (st *study) note(term string, p pattern, value float64) {
 }
 
 // norm and top return the canonical norm of an error and its largest coefficient.
-func norm(e []*big.Int) float64 { return gbfvtest.Embed(gbfvtest.Floats(e)).Norm() }
+func norm(e []*big.Int) float64 { return embed(floats(e)).norm() }
 
 func top(e []*big.Int) (v float64) {
-	for _, x := range gbfvtest.Floats(e) {
+	for _, x := range floats(e) {
 		v = max(v, math.Abs(x))
 	}
 	return v
@@ -114,7 +117,7 @@ func (st *study) known(ct *gbfv.Ciphertext, slots field.Vec) encrypted {
 	return encrypted{ct, coeffs, slots}
 }
 
-func (st *study) errorOf(x encrypted) []*big.Int { return st.k.PhaseError(x.ct, x.coeffs) }
+func (st *study) errorOf(x encrypted) []*big.Int { return st.k.phaseError(x.ct, x.coeffs) }
 
 // encrypt returns the ciphertext of a witness, which stands for twice the sum of all parties'
 // witnesses.
@@ -128,13 +131,13 @@ func (st *study) encrypt(w witness) encrypted {
 }
 
 // wraps records |(c0+c1·s)/q| and returns its values.
-func (st *study) wraps(p pattern, ct *gbfv.Ciphertext) gbfvtest.Embedding {
-	c0, c1 := gbfvtest.Embed(gbfvtest.Floats(st.s.Q.ToBig(ct.C0))), gbfvtest.Embed(gbfvtest.Floats(st.s.Q.ToBig(ct.C1)))
+func (st *study) wraps(p pattern, ct *gbfv.Ciphertext) embedding {
+	c0, c1 := embed(floats(st.s.Q.ToBig(ct.C0))), embed(floats(st.s.Q.ToBig(ct.C1)))
 	for j := range c0 {
 		c0[j] = (c0[j] + c1[j]*st.secret[j]) / complex(st.q, 0)
 	}
-	st.note("wrap", p, c0.Norm())
-	for _, c := range c0.Coefficients() {
+	st.note("wrap", p, c0.norm())
+	for _, c := range c0.coefficients() {
 		st.note("wrap.coeff", p, math.Abs(c))
 	}
 	return c0
@@ -144,13 +147,13 @@ func (st *study) wraps(p pattern, ct *gbfv.Ciphertext) gbfvtest.Embedding {
 func (st *study) difference(a, b *gbfv.Ciphertext) []*big.Int {
 	d := st.s.NewCiphertext()
 	st.s.Sub(d, a, b)
-	return st.k.PhaseError(d, st.s.Field.NewVec(st.s.Slots()))
+	return st.k.phaseError(d, st.s.Field.NewVec(st.s.Slots()))
 }
 
 // keys measures the joint key.
 func (st *study) keys() {
-	st.note("s", st.drawn(), st.secret.Norm())
-	st.note("e", st.drawn(), norm(st.k.PublicError()))
+	st.note("s", st.drawn(), st.secret.norm())
+	st.note("e", st.drawn(), norm(st.k.publicError()))
 }
 
 // drawn returns the pattern by which the keys were chosen.
@@ -176,7 +179,7 @@ func (st *study) rotation() {
 }
 
 // synthetic encrypts zero with a uniform c1 and the error with the values v; nil means no error.
-func (st *study) synthetic(label string, v gbfvtest.Embedding) encrypted {
+func (st *study) synthetic(label string, v embedding) encrypted {
 	s := st.s
 	x := encrypted{s.NewCiphertext(), s.Field.NewVec(s.Slots()), s.Field.NewVec(s.Slots())}
 	for l, q := range s.Q.Primes() {
@@ -192,9 +195,9 @@ func (st *study) synthetic(label string, v gbfvtest.Embedding) encrypted {
 }
 
 // addError adds an error, rounded to integers.
-func (st *study) addError(ct *gbfv.Ciphertext, v gbfvtest.Embedding) {
+func (st *study) addError(ct *gbfv.Ciphertext, v embedding) {
 	e, p := intpoly.New(st.s.N(), len(st.s.Q.Primes())+1), st.s.Q.NewPoly()
-	setFloats(e, v.Coefficients())
+	setFloats(e, v.coefficients())
 	st.s.Q.FromInt(p, e)
 	st.s.Q.Add(ct.C0, ct.C0, p)
 }
@@ -267,7 +270,7 @@ func (st *study) chain(p pattern) {
 	left, right := s.Left(x.ct), s.Right(y.ct)
 	c := st.known(st.real.Mul(left, right), mulVec(s.Field, x.slots, y.slots))
 	bare := st.exact.Mul(left, right)
-	st.note("tensor", p, norm(st.k.PhaseError(bare, c.coeffs)))
+	st.note("tensor", p, norm(st.k.phaseError(bare, c.coeffs)))
 	st.note("ks.relin", p, norm(st.difference(c.ct, bare)))
 	st.note("product", p, norm(st.errorOf(c)))
 	st.wraps(p, c.ct)
@@ -289,13 +292,13 @@ func (st *study) steps() {
 	// Every value of the product's error is P·(wrap_x·v_y + wrap_y·v_x); all of them are at their
 	// maximum.
 	fresh := st.bound("fresh")
-	for i, wrap := range []gbfvtest.Embedding{st.wraps(honest, other.ct), st.wraps(honest, zero.ct)} {
+	for i, wrap := range []embedding{st.wraps(honest, other.ct), st.wraps(honest, zero.ct)} {
 		st.addError([]encrypted{zero, other}[i].ct, inPhase(fresh, wrap))
 	}
 	left, right = s.Left(zero.ct), s.Right(other.ct)
 	c, bare := st.real.Mul(left, right), st.exact.Mul(left, right)
-	st.note("tensor", step, norm(st.k.PhaseError(bare, zero.coeffs)))
-	st.note("product", step, norm(st.k.PhaseError(c, zero.coeffs)))
+	st.note("tensor", step, norm(st.k.phaseError(bare, zero.coeffs)))
+	st.note("product", step, norm(st.k.phaseError(c, zero.coeffs)))
 
 	// At the last level errors cannot be in phase with the other factor, because honest parties
 	// make its c1 uniform after witnesses are fixed; alpha·a is the exception.
@@ -344,7 +347,7 @@ func (st *study) matrices(p pattern) {
 	alpha := s.Left(mac.ct)
 	for _, i := range slices.Compact([]int{0, 1 % d, d / 2, d - 1}) {
 		c := st.known(out.C[i], st.entry(x, y, i))
-		st.note("tensor", p, norm(st.k.PhaseError(bare.C[i], c.coeffs)))
+		st.note("tensor", p, norm(st.k.phaseError(bare.C[i], c.coeffs)))
 		st.note("ks.matmul", p, norm(st.difference(c.ct, bare.C[i])))
 		st.note("product", p, norm(st.errorOf(c)))
 		st.switched(p, st.last("mac.c", p, alpha, mac, c))
@@ -389,8 +392,8 @@ func (st *study) entry(x, y []encrypted, i int) field.Vec {
 
 // inPhase returns the error of size bound in every embedding for which the values of v·error are
 // real and positive.
-func inPhase(bound float64, v gbfvtest.Embedding) gbfvtest.Embedding {
-	out := make(gbfvtest.Embedding, len(v))
+func inPhase(bound float64, v embedding) embedding {
+	out := make(embedding, len(v))
 	for j, x := range v {
 		out[j] = complex(bound, 0)
 		if r := cmplx.Abs(x); r > 0 {
@@ -401,8 +404,8 @@ func inPhase(bound float64, v gbfvtest.Embedding) gbfvtest.Embedding {
 }
 
 // randomPhases returns an error of size bound in every embedding, with random phases.
-func (st *study) randomPhases(label string, bound float64) gbfvtest.Embedding {
-	return gbfvtest.RandomPhases(st.s.N(), bound, st.source.Stream("phases "+label))
+func (st *study) randomPhases(label string, bound float64) embedding {
+	return randomPhases(st.s.N(), bound, st.source.Stream("phases "+label))
 }
 
 // A subject is one instance that is studied.

@@ -24,7 +24,7 @@ func TestRealSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := gbfvtest.New(s, parties, 1, seed)
+	k := measured{gbfvtest.New(s, parties, 1, seed), s}
 	e := gbfv.NewEvaluator(s, k.Eval)
 	x, y, z := k.Random(0), k.Random(1), k.Random(2)
 	cx, cy, cz := k.Encrypt(x, 0), k.Encrypt(y, 1), k.Encrypt(z, 2)
@@ -32,7 +32,7 @@ func TestRealSize(t *testing.T) {
 		t.Helper()
 		wantSlots(t, s.Field, term, k.Decrypt(ct), slots)
 		bound, _ := inst.Term(term)
-		noise := k.Noise(ct, slots)
+		noise := k.noise(ct, slots)
 		t.Logf("%s: noise of %d bits, bound of %d bits", term, noise.BitLen(), bound.Bound.BitLen())
 		if new(big.Int).Lsh(noise, uint(margin)).Cmp(bound.Bound) > 0 {
 			t.Errorf("%s: noise of %d bits is not %d under its bound", term, noise.BitLen(), margin)
@@ -56,7 +56,7 @@ func TestRealSize(t *testing.T) {
 	start = time.Now()
 	switched := s.SwitchModulus(ac, inst.DDecPrimes)
 	t.Logf("modulus switch to %d primes: %v", inst.DDecPrimes, time.Since(start))
-	if noise := k.Noise(switched, xyz); noise.Cmp(inst.PhaseBound) > 0 {
+	if noise := k.noise(switched, xyz); noise.Cmp(inst.PhaseBound) > 0 {
 		t.Errorf("noise %v after the switch, bound %v", noise, inst.PhaseBound)
 	}
 	phase := s.Prefix(inst.DDecPrimes).NewPoly()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
-	"github.com/lodge-mpc/lodge/engine/gbfv/gbfvtest"
 	"github.com/lodge-mpc/lodge/engine/intpoly"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -65,13 +64,13 @@ func (st *study) witness(p pattern, proof params.Proof, index uint64) witness {
 	// multiples of D, and so has mu. The error is -e_rd·mu + e·r0 + r1 + s·r2.
 	mu := inPhase(-mu2*(1-1e-9), st.roundingOfDelta())
 	if proof.Diag {
-		mu = gbfvtest.Embed(only(mu.Coefficients(), every))
+		mu = embed(only(mu.coefficients(), every))
 	}
 	st.place(w.mu, mu, mu2, every, index)
 	r2 -= float64(s.N()) // leaves a margin for rounding
-	key := gbfvtest.Embed(gbfvtest.Floats(st.k.PublicError()))
-	for i, with := range []gbfvtest.Embedding{key, constant(s.N()), st.secret} {
-		setFloats(w.r[i], inPhase(r2, with).Coefficients())
+	key := embed(floats(st.k.publicError()))
+	for i, with := range []embedding{key, constant(s.N()), st.secret} {
+		setFloats(w.r[i], inPhase(r2, with).coefficients())
 	}
 	return w
 }
@@ -122,7 +121,7 @@ func (st *study) signs(dst intpoly.Poly, bound float64, every int, label string,
 	for k := 0; k < len(c); k += every {
 		c[k] = float64(int(stream.Uint64()&1)*2 - 1)
 	}
-	size := math.Floor(bound * (1 - 1e-9) / gbfvtest.Embed(c).Norm())
+	size := math.Floor(bound * (1 - 1e-9) / embed(c).norm())
 	for k := range c {
 		c[k] *= size
 	}
@@ -131,11 +130,11 @@ func (st *study) signs(dst intpoly.Poly, bound float64, every int, label string,
 
 // place rounds a message to integers, with random low bits below the precision of doubles, and
 // checks its norm.
-func (st *study) place(dst intpoly.Poly, v gbfvtest.Embedding, bound float64, every int, index uint64) {
-	if n := v.Norm(); n > bound {
+func (st *study) place(dst intpoly.Poly, v embedding, bound float64, every int, index uint64) {
+	if n := v.norm(); n > bound {
 		st.t.Fatalf("the witness has norm %g, above its bound %g", n, bound)
 	}
-	setFloats(dst, v.Coefficients())
+	setFloats(dst, v.coefficients())
 	low := new(big.Int).SetUint64(uint64(min(math.MaxInt64, bound*1e-10/float64(st.s.N()))))
 	if low.Sign() == 0 {
 		return
@@ -148,7 +147,7 @@ func (st *study) place(dst intpoly.Poly, v gbfvtest.Embedding, bound float64, ev
 }
 
 // roundingOfDelta is q/P - Delta: coefficient iD is the rounding of -q·b^(M-1-i)/p.
-func (st *study) roundingOfDelta() gbfvtest.Embedding {
+func (st *study) roundingOfDelta() embedding {
 	s := st.s
 	p, q := s.Field.Modulus(), s.Q.Modulus()
 	delta := s.Q.ToBig(s.Delta())
@@ -164,7 +163,7 @@ func (st *study) roundingOfDelta() gbfvtest.Embedding {
 		f, _ := new(big.Rat).SetFrac(num, p).Float64()
 		e[i*s.Slots()] = f
 	}
-	return gbfvtest.Embed(e)
+	return embed(e)
 }
 
 // only keeps every nth coefficient.
@@ -177,8 +176,8 @@ func only(c []float64, every int) []float64 {
 	return c
 }
 
-func constant(n int) gbfvtest.Embedding {
-	v := make(gbfvtest.Embedding, n)
+func constant(n int) embedding {
+	v := make(embedding, n)
 	for j := range v {
 		v[j] = 1
 	}
@@ -226,8 +225,8 @@ func TestWitnessesAreAtTheirBounds(t *testing.T) {
 		// The error of aligned witnesses equals the sum of the maxima of its parts, in every
 		// embedding.
 		w := st.witness(aligned, proof, 0)
-		got := gbfvtest.Embed(gbfvtest.Floats(st.errorOf(st.encrypt(w))))
-		key, rounding := gbfvtest.Embed(gbfvtest.Floats(st.k.PublicError())), st.roundingOfDelta()
+		got := embed(floats(st.errorOf(st.encrypt(w))))
+		key, rounding := embed(floats(st.k.publicError())), st.roundingOfDelta()
 		for j := range got {
 			want := mu2*cmplx.Abs(rounding[j]) + r2*(cmplx.Abs(key[j])+1+cmplx.Abs(st.secret[j]))
 			if d := cmplx.Abs(got[j] - complex(want, 0)); d > 1e-3*want {

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/lwe"
-	"github.com/lodge-mpc/lodge/engine/lwe/lwetest"
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
@@ -97,7 +96,7 @@ func TestEncodings(t *testing.T) {
 	})
 }
 
-func newSecret(s *lwe.Scheme) *lwetest.Secret { return lwetest.NewSecret(s, source.Sub("secret")) }
+func newSecret(s *lwe.Scheme) *secretKey { return drawSecret(s, source.Sub("secret")) }
 
 // Messages in every coefficient decrypt correctly, and extracting a coefficient into a separate
 // ciphertext keeps its phase.

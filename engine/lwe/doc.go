@@ -3,8 +3,7 @@
 // follows Ajax ("Fast Threshold Fully Homomorphic Encryption without Noise Flooding", Section 4 and
 // Appendix B) and, for the bootstrap, TFHE (Chillotti, Gama, Georgieva, Izabachene, 2020). The
 // package has the public side: public keys ([Keys]), ciphertexts ([LWE], [Ring]), evaluation
-// ([Evaluator]). Secrets are shared between parties from the beginning, and only tests (package
-// lwetest) hold one.
+// ([Evaluator]). Secrets are shared between parties from the beginning, and only tests hold one.
 //
 // # Secrets and keys
 //

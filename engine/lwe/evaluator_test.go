@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/lwe"
-	"github.com/lodge-mpc/lodge/engine/lwe/lwetest"
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
 // subject is a set with keys and an evaluator.
 type subject struct {
 	*lwe.Scheme
-	secret *lwetest.Secret
+	secret *secretKey
 	keys   *lwe.Keys
 	noise  lwe.Noise
 	e      *lwe.Evaluator
@@ -32,7 +31,7 @@ func newSubject(t testing.TB, name string) *subject {
 		t.Fatal(err)
 	}
 	source := sample.NewSource([]byte("the source of the tests of lwe, " + name))
-	secret, noise := lwetest.NewSecret(s, source.Sub("secret")), set.NoiseOf(3, 1)
+	secret, noise := drawSecret(s, source.Sub("secret")), set.NoiseOf(3, 1)
 	keys := secret.Keys(noise, source.Sub("keys"))
 	e, err := lwe.NewEvaluator(s, keys, 2)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/lodge-mpc/lodge/engine/lwe"
-	"github.com/lodge-mpc/lodge/engine/lwe/lwetest"
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
@@ -15,7 +14,7 @@ func Example() {
 	s, err := lwe.New(set)
 	check(err)
 	source := sample.NewSource(make([]byte, 32))
-	secret := lwetest.NewSecret(s, source.Sub("secret"))
+	secret := drawSecret(s, source.Sub("secret"))
 	evaluator, err := lwe.NewEvaluator(s, secret.Keys(set.NoiseOf(3, 1), source.Sub("keys")), 1)
 	check(err)
 

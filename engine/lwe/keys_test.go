@@ -9,7 +9,6 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/codec"
 	"github.com/lodge-mpc/lodge/engine/lwe"
-	"github.com/lodge-mpc/lodge/engine/lwe/lwetest"
 )
 
 func newKeys(t testing.TB, name string) *lwe.Keys {
@@ -33,7 +32,7 @@ func TestKeysAreSamples(t *testing.T) {
 			s.Inverse(p, p)
 			mod.SubVec(p, p, message)
 			for _, x := range p {
-				ring = append(ring, lwetest.Centred(x, s.Q))
+				ring = append(ring, centred(x, s.Q))
 			}
 		}
 		a := make([]uint64, s.RotationRows()*n)
@@ -59,11 +58,11 @@ func TestKeysAreSamples(t *testing.T) {
 			for j := range s.Switch.Digits {
 				e := mod.Sub(keys.Switch[i*s.Switch.Digits+j], s.Dot(a[j*s.Dim:(j+1)*s.Dim], secret.S))
 				e = mod.Sub(e, mod.Mul(secret.Z[i], s.Switch.Factor(s.Q, j)))
-				switches = append(switches, lwetest.Centred(e, s.Q))
+				switches = append(switches, centred(e, s.Q))
 			}
 		}
-		within(t, "errors of ring samples", lwetest.MeanSquare(ring), noise.Ring, 0.9, 1.1)
-		within(t, "errors of the switching key", lwetest.MeanSquare(switches), noise.Switch, 0.8, 1.2)
+		within(t, "errors of ring samples", meanSquare(ring), noise.Ring, 0.9, 1.1)
+		within(t, "errors of the switching key", meanSquare(switches), noise.Switch, 0.8, 1.2)
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/lodge-mpc/lodge/engine/lwe"
-	"github.com/lodge-mpc/lodge/engine/lwe/lwetest"
 )
 
 // The noise of every operation has the variance of the model. Given a key, terms depend on the
@@ -30,10 +29,10 @@ func TestNoiseOnEverySet(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, x := range s.secret.RingPhase(c) {
-				fresh = append(fresh, lwetest.Centred(x, s.Q))
+				fresh = append(fresh, centred(x, s.Q))
 			}
 		}
-		within(t, "encryption", lwetest.MeanSquare(fresh), s.noise.Fresh(), low, high)
+		within(t, "encryption", meanSquare(fresh), s.noise.Fresh(), low, high)
 
 		// The phase under s after key switching, and after rounding to exponents, for ciphertexts
 		// of uniform residues.
@@ -49,7 +48,7 @@ func TestNoiseOnEverySet(t *testing.T) {
 			a, b := s.e.KeySwitch(c)
 			want := s.secret.Phase(c)
 			phase := mod.Sub(b, s.Dot(a, s.secret.S))
-			switching = append(switching, lwetest.Centred(mod.Sub(phase, want), s.Q))
+			switching = append(switching, centred(mod.Sub(phase, want), s.Q))
 
 			turns, exponent := s.Turns(a, b)
 			for i, x := range turns {
@@ -61,9 +60,9 @@ func TestNoiseOnEverySet(t *testing.T) {
 		}
 		const least, most = 0.6, 1.4 // of a hundred samples
 		if s.Switch.LogBase == 1 {   // half of it is a constant of the key, which may be small or large
-			within(t, "key switching", lwetest.MeanSquare(switching), s.noise.Switching(), 0.4, 4)
+			within(t, "key switching", meanSquare(switching), s.noise.Switching(), 0.4, 4)
 		} else {
-			within(t, "key switching", lwetest.MeanSquare(switching), s.noise.Switching(), least, most)
+			within(t, "key switching", meanSquare(switching), s.noise.Switching(), least, most)
 		}
 		sum := 0.0
 		for _, x := range decision {
@@ -82,7 +81,7 @@ func TestNoiseOnEverySet(t *testing.T) {
 		if !s.Insecure {
 			low, high = 0.3, 2.2 // of 12 samples
 		}
-		within(t, "bootstrap", lwetest.MeanSquare(bootstrapped), s.noise.Bootstrapped(), low, high)
+		within(t, "bootstrap", meanSquare(bootstrapped), s.noise.Bootstrapped(), low, high)
 	})
 }
 

@@ -225,7 +225,7 @@ func TestPostgresUnsafeSettings(t *testing.T) {
 	s := openPostgres(t, dsn)
 	must(t, put(s, "a", "1"))
 	for _, setting := range []string{"fsync", "full_page_writes"} {
-		server.Set(t, setting, "off")
+		set(t, server, setting, "off")
 		refuseOpen(t, server.DSN(), store.ErrUnsafe, setting+" is off")
 		refused(t, put(s, "a", "2"), store.ErrUnsafe, setting+" is off")
 		_, err := s.Create("b")
@@ -234,14 +234,14 @@ func TestPostgresUnsafeSettings(t *testing.T) {
 		if v := get(t, s, "a"); v != "1" {
 			t.Errorf("a refused update wrote %q", v)
 		}
-		server.Set(t, setting, "on")
+		set(t, server, setting, "on")
 		must(t, put(s, "a", "1"))
 		becomes(t, s, nil)
 	}
 	// The background notices by itself.
-	server.Set(t, "fsync", "off")
+	set(t, server, "fsync", "off")
 	becomes(t, s, store.ErrUnsafe)
-	server.Set(t, "fsync", "on")
+	set(t, server, "fsync", "on")
 	becomes(t, s, nil)
 	// This one is of the session, and the store sets it.
 	server.Exec(t, "ALTER ROLE lodge SET synchronous_commit = off")
@@ -282,7 +282,7 @@ func TestPostgresStandby(t *testing.T) {
 	refused(t, put(alone, "a", "2"), store.ErrUnsafe, "second is async")
 	becomes(t, alone, store.ErrUnsafe)
 	refuseOpen(t, primary.DSN(), store.ErrUnsafe, "second is async")
-	primary.Set(t, "synchronous_standby_names", "second")
+	set(t, primary, "synchronous_standby_names", "second")
 	primary.Await(t, "SELECT sync_state FROM pg_stat_replication", "sync")
 	must(t, put(alone, "a", "2"))
 	becomes(t, alone, nil)
@@ -306,12 +306,12 @@ func TestPostgresStandby(t *testing.T) {
 	refuseOpen(t, strings.Replace(dsn, primary.Host(), standby.Host(), 1), store.ErrUnsafe, "the server is a standby")
 
 	primary.Crash()
-	standby.Promote(t)
+	promote(t, standby)
 	becomes(t, s, store.ErrLineage)
 	refused(t, put(s, "a", "5"), store.ErrLineage, "")
 	refused(t, s.Erase("b"), store.ErrLineage, "")
 	must(t, s.Close())
-	standby.Set(t, "synchronous_standby_names", "")
+	set(t, standby, "synchronous_standby_names", "")
 	s = openPostgres(t, both)
 	if v := get(t, s, "a"); v != "4" {
 		t.Errorf("the promoted standby has a=%s, and 4 was acknowledged", v)
@@ -328,7 +328,7 @@ func TestPostgresStandby(t *testing.T) {
 func cancelledWait(t *testing.T, primary, standby *storetest.Server, s store.Store) {
 	t.Helper()
 	must(t, put(s, "waited", "before"))
-	thaw := standby.Freeze(t)
+	thaw := freeze(t, standby)
 	t.Cleanup(thaw)
 	result := make(chan error, 1)
 	go func() { result <- put(s, "waited", "for") }()
@@ -407,7 +407,7 @@ func TestPostgresBackup(t *testing.T) {
 	refused(t, put(s, "a", "3"), store.ErrUnsafe, "pg_basebackup is async")
 	// That a backup acknowledges WAL does not make it a standby.
 	standby.Stop()
-	server.Set(t, "synchronous_standby_names", "*")
+	set(t, server, "synchronous_standby_names", "*")
 	server.Await(t, replication, "backup streaming")
 	refused(t, put(s, "a", "3"), store.ErrUnsafe, "no such standby is attached")
 }

@@ -597,12 +597,12 @@ class Stocked(Programs):
         async def program(mpc: Session) -> Values:
             return await mpc.input([5], owner=1).open()
 
-        def again(stock: Stock, tuples: Class, count: int) -> str:
-            return ids[0] if tuples.kind == "input" else reserve(stock, tuples, count)
+        def again(stock: Stock, tuples: Class, count: int, ahead: bool) -> str:
+            return ids[0] if tuples.kind == "input" else reserve(stock, tuples, count, ahead)
 
-        def recorded(stock: Stock, tuples: Class, count: int) -> str:
-            id_ = reserve(stock, tuples, count)
-            if tuples.kind == "input":
+        def recorded(stock: Stock, tuples: Class, count: int, ahead: bool) -> str:
+            id_ = reserve(stock, tuples, count, ahead)
+            if tuples.kind == "input" and id_:
                 ids.append(id_)
             return id_
 

@@ -109,20 +109,3 @@ func Phase(s *bgv.Scheme, c *bgv.Ciphertext, secret []*big.Int) []*big.Int {
 	basis.Add(sum, sum, c.C0)
 	return basis.ToBig(sum)
 }
-
-// Noise returns the largest coefficient of the noise of a ciphertext: T times the phase, centred,
-// minus its remainder modulo T, divided by T.
-func Noise(s *bgv.Scheme, c *bgv.Ciphertext, secret []*big.Int) *big.Int {
-	t, q := new(big.Int).SetUint64(s.T), s.Level(c.Level).Modulus()
-	most := new(big.Int)
-	for _, v := range Phase(s, c, secret) {
-		v.Mod(v.Mul(v, t), q)
-		if new(big.Int).Lsh(v, 1).Cmp(q) > 0 {
-			v.Sub(v, q)
-		}
-		if v.Quo(v, t).CmpAbs(most) > 0 {
-			most.Abs(v)
-		}
-	}
-	return most
-}

@@ -3,8 +3,6 @@
 package gbfvtest
 
 import (
-	"math"
-
 	"github.com/lodge-mpc/lodge/engine/field"
 	"github.com/lodge-mpc/lodge/engine/gbfv"
 	"github.com/lodge-mpc/lodge/engine/intpoly"
@@ -22,17 +20,22 @@ type Key struct {
 
 	scheme *gbfv.Scheme
 	source *sample.Source
-	bounds *Bounds // nil for sums of the parties' random values
+	error  Errors
 }
 
-// Bounds are the canonical norms of a key's secret and errors.
-type Bounds struct{ Secret, Error, RelinError float64 }
+// Errors returns the error of one sample of a key. The label is that of the sample's key: Relin,
+// "public" or "rotation". For a joint key it can also be a round of the relinearisation key.
+type Errors func(label string, index ...uint64) ring.NTT
+
+// Relin is the label of the errors of a relinearisation key that WithErrors makes.
+const Relin = "relin"
 
 // New returns the joint key of n parties with rotation keys for dimension dim (1 for none),
 // generated as each party would: errors and secrets are sums of n samples of the set's
 // distributions. The seed has at least 32 bytes.
 func New(s *gbfv.Scheme, n, dim int, seed []byte) *Key {
 	k := &Key{scheme: s, source: sample.NewSource(seed), Secret: s.Q.NewNTT()}
+	k.error = k.sum
 	for party := range n {
 		share := k.small("secret", s.Set.Secret, s.Set.SecretWidth, uint64(party))
 		k.Shares = append(k.Shares, share)
@@ -42,28 +45,14 @@ func New(s *gbfv.Scheme, n, dim int, seed []byte) *Key {
 	return k
 }
 
-// AtBounds returns a key whose secret and errors have values of one size, with random phases: the
-// worst key that proofs of its shares accept. It has no shares.
-func AtBounds(s *gbfv.Scheme, b Bounds, dim int, seed []byte) *Key {
-	k := &Key{scheme: s, source: sample.NewSource(seed), bounds: &b}
-	k.Secret = k.ofNorm("secret", b.Secret)
+// WithErrors returns the key of a given secret whose samples have the given errors. It has no
+// shares. The seed, of at least 32 bytes, serves Encrypt and Random.
+func WithErrors(s *gbfv.Scheme, secret ring.NTT, errors Errors, dim int, seed []byte) *Key {
+	k := &Key{scheme: s, source: sample.NewSource(seed), Secret: secret, error: errors}
 	square := s.Q.NewNTT()
 	s.Q.MulNTT(square, k.Secret, k.Secret)
-	k.complete(dim, k.switchKey(square, relinAtBound, 0))
+	k.complete(dim, k.switchKey(square, Relin, 0))
 	return k
-}
-
-const relinAtBound = "relin"
-
-// ofNorm returns a polynomial with all values of this size, minus the amount that rounding to
-// integers may add.
-func (k *Key) ofNorm(label string, size float64, index ...uint64) ring.NTT {
-	v := make([]int64, k.scheme.N())
-	size -= 3 * math.Sqrt(float64(len(v)))
-	for i, c := range RandomPhases(len(v), size, k.source.Stream("phases "+label, index...)).Coefficients() {
-		v[i] = int64(math.Round(c))
-	}
-	return k.lift(v)
 }
 
 // complete computes the public key and the table of evaluation keys.
@@ -141,15 +130,8 @@ func (k *Key) switchKey(target ring.NTT, label string, index uint64) *gbfv.Switc
 	return key
 }
 
-// error returns the sum of one error per party, or an error at its bound.
-func (k *Key) error(label string, index ...uint64) ring.NTT {
-	if b := k.bounds; b != nil {
-		size := b.Error
-		if label == relinAtBound {
-			size = b.RelinError
-		}
-		return k.ofNorm("error "+label, size, index...)
-	}
+// sum returns the sum of one error per party.
+func (k *Key) sum(label string, index ...uint64) ring.NTT {
 	e := k.scheme.Q.NewNTT()
 	for party := range k.Shares {
 		own := append(append([]uint64(nil), index...), uint64(party))

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
 	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
+	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
@@ -76,6 +78,14 @@ func (s *Service) findEpochs(ctx context.Context, away error) error {
 	if s.said == nil {
 		s.said = make([][]*keygenv1.Epoch, len(s.parties))
 	}
+	s.listEpochs(ctx, s.said, errs)
+	s.epochs = activeEpochs(s.said)
+	return errs.or()
+}
+
+// listEpochs asks the parties without an error for their epochs, and changes their reports and
+// errors.
+func (s *Service) listEpochs(ctx context.Context, said [][]*keygenv1.Epoch, errs awayError) {
 	var wg sync.WaitGroup
 	for i, p := range s.parties {
 		if errs[i] != nil {
@@ -89,12 +99,36 @@ func (s *Service) findEpochs(ctx context.Context, away error) error {
 				errs[i] = fmt.Errorf("%s: %w", p, err)
 				return
 			}
-			s.said[i] = r.GetEpochs()
+			said[i] = r.GetEpochs()
 		})
 	}
 	wg.Wait()
-	s.epochs = activeEpochs(s.said)
-	return errs.or()
+}
+
+// noEpoch returns an error if no epoch is active for a request: then nothing makes more tuples. It
+// returns nil if one is, or if the parties do not tell.
+func (s *Service) noEpoch(ctx context.Context, q *stockv1.ReserveRequest, has uint64) error {
+	said, errs := make([][]*keygenv1.Epoch, len(s.parties)), make(awayError, len(s.parties))
+	if s.listEpochs(ctx, said, errs); errs.or() != nil {
+		return nil
+	}
+	for _, e := range activeEpochs(said) {
+		if s.serves(e, q.GetClass()) && (q.GetEpoch() == 0 || q.GetEpoch() == e.GetEpoch()) {
+			return nil
+		}
+	}
+	set, last, state := q.GetClass().GetParams(), uint64(0), "none was made"
+	for _, epochs := range said {
+		for _, e := range epochs {
+			if e.GetParams() == set && e.GetPurpose() == jobv1.Purpose_PURPOSE_TRIPLES && e.GetEpoch() >= last && (q.GetEpoch() == 0 || q.GetEpoch() == e.GetEpoch()) &&
+				e.GetState() != keygenv1.EpochState_EPOCH_STATE_ACTIVE {
+				last = e.GetEpoch()
+				state = fmt.Sprintf("epoch %d is %s", last, strings.ToLower(strings.TrimPrefix(e.GetState().String(), "EPOCH_STATE_")))
+			}
+		}
+	}
+	return rpc.Errorf(rpc.OutOfStock, "make new keys with `lodge jobs submit --kind keys --params "+set+" --wait`; policies then make tuples under them",
+		"%d tuples of this class are available, and the request is for %d; no more are made, because no epoch of %s is active at all parties (%s)", has, q.GetCount(), set, state)
 }
 
 // activeEpochs returns the active epochs in the parties' reports, newest first.

@@ -188,11 +188,17 @@ func (s *Service) reserve(ctx context.Context, caller rpc.Principal, q *stockv1.
 			s.Sync()
 			return nil, rpc.Errorf(rpc.OutOfStock, "reserve fewer tuples at a time", "%d tuples consist of %d ranges; a reservation has at most %d", q.GetCount(), len(ranges), maxRanges)
 		case len(ranges) == 0 && last != nil:
+			if err := s.noEpoch(ctx, q, has); err != nil {
+				return nil, err
+			}
 			return nil, last
 		case len(ranges) == 0 && !q.GetWait() && away != nil:
 			s.Sync() // for the next attempt
 			return nil, unknown(*away)
 		case len(ranges) == 0 && !q.GetWait():
+			if err := s.noEpoch(ctx, q, has); err != nil {
+				return nil, err
+			}
 			return nil, rpc.Errorf(rpc.OutOfStock, "reserve fewer tuples, wait, submit a job, or set a policy with higher marks",
 				"%d tuples of this class are available under one MAC key; the request is for %d", has, q.GetCount())
 		case len(ranges) == 0:

@@ -134,6 +134,19 @@ func (r *reader) founder(c *Ceremony) (int, error) {
 	return seat, nil
 }
 
+// parse decodes a message of one founder; rest decodes what follows the founder's index.
+func parse[T any](b []byte, line string, rest func(r *reader, c *Ceremony, seat int) *T) (*T, error) {
+	r, c, err := open(b, line)
+	if err != nil {
+		return nil, err
+	}
+	seat, err := r.founder(c)
+	if err != nil {
+		return nil, err
+	}
+	return rest(r, c, seat), r.done()
+}
+
 // Secret is the value that a founder keeps until it reveals it.
 type Secret struct {
 	*Ceremony
@@ -152,16 +165,9 @@ func (s *Secret) Wipe() { s.opening = opening{} }
 
 // ParseSecret decodes a founder's secret. The error wraps ErrFile or ErrCeremony.
 func ParseSecret(b []byte) (*Secret, error) {
-	r, c, err := open(b, secretLine)
-	if err != nil {
-		return nil, err
-	}
-	seat, err := r.founder(c)
-	if err != nil {
-		return nil, err
-	}
-	s := &Secret{c, seat, r.opening()}
-	return s, r.done()
+	return parse(b, secretLine, func(r *reader, c *Ceremony, seat int) *Secret {
+		return &Secret{c, seat, r.opening()}
+	})
 }
 
 // Commitment is a founder's first message.
@@ -190,16 +196,9 @@ func (m *Commitment) Founder() string { return m.Founders[m.seat].Name }
 // ParseCommitment decodes a commitment without verifying its signature. The error wraps ErrFile or
 // ErrCeremony.
 func ParseCommitment(b []byte) (*Commitment, error) {
-	r, c, err := open(b, commitLine)
-	if err != nil {
-		return nil, err
-	}
-	seat, err := r.founder(c)
-	if err != nil {
-		return nil, err
-	}
-	m := &Commitment{c, seat, r.signedCommitment()}
-	return m, r.done()
+	return parse(b, commitLine, func(r *reader, c *Ceremony, seat int) *Commitment {
+		return &Commitment{c, seat, r.signedCommitment()}
+	})
 }
 
 // Reveal is a founder's second message, with all commitments that it received in the first round.
@@ -225,16 +224,9 @@ func (m *Reveal) Founder() string { return m.Founders[m.seat].Name }
 // ParseReveal decodes a reveal without verifying signatures. The error wraps ErrFile or
 // ErrCeremony.
 func ParseReveal(b []byte) (*Reveal, error) {
-	r, c, err := open(b, revealLine)
-	if err != nil {
-		return nil, err
-	}
-	seat, err := r.founder(c)
-	if err != nil {
-		return nil, err
-	}
-	m := &Reveal{c, seat, r.list(len(c.Founders)), r.signedOpening()}
-	return m, r.done()
+	return parse(b, revealLine, func(r *reader, c *Ceremony, seat int) *Reveal {
+		return &Reveal{c, seat, r.list(len(c.Founders)), r.signedOpening()}
+	})
 }
 
 // Transcript contains all messages of a toss.

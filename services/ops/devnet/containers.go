@@ -30,11 +30,14 @@ type site struct {
 	hosts                   []string
 }
 
-func (o *Options) at(name, address, console string) site {
+// at returns where a process listens. Outside containers, everything else is as in further.
+func (o *Options) at(name, address string, further site) site {
 	if !o.Containers {
-		return site{listen: address, console: console, hosts: []string{o.Host}}
+		further.listen, further.hosts = address, []string{o.Host}
+		return further
 	}
 	_, port, _ := net.SplitHostPort(address)
+	console := further.console
 	if _, pages, err := net.SplitHostPort(console); err == nil {
 		console = ":" + pages // published at the same port of the host, which links name
 	}

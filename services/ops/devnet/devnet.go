@@ -40,8 +40,10 @@ type Options struct {
 	MaxMemory uint64 // of a party's sessions; 0 means 4 GiB
 	// NoSacrifice makes the parties allow products without a sacrifice.
 	NoSacrifice bool
-	// Metrics makes every party serve its metrics, on a free port.
+	// Metrics makes every process serve its metrics, on a free port.
 	Metrics bool
+	// Health makes every process serve its health check, on a free port.
+	Health bool
 	// Console makes every process serve a console: that of the coordinator at Port + Parties + 1,
 	// and that of party i at the i+1st port after it.
 	Console bool
@@ -63,9 +65,14 @@ type Cluster struct {
 	Coordinator string   // configuration file
 	Parties     []string // configuration files
 	Params      string   // the first of the pinned sets
+	Sets        []string // all pinned sets
 	Clients     []string // configuration files of clients: each party's in order, then Operator, App and, with Dev, Attested
-	Metrics     []string // addresses of the parties' metrics, with Options.Metrics
-	Consoles    []string // addresses of the coordinator's console and the parties', with Options.Console
+	// Metrics holds the addresses of metrics: each party's in order, then the coordinator's. It is
+	// empty without Options.Metrics.
+	Metrics []string
+	// Consoles holds the addresses of the coordinator's console and the parties', with
+	// Options.Console.
+	Consoles []string
 }
 
 // Tenant is the only tenant of a development cluster.
@@ -86,10 +93,21 @@ func Open(dir string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Params = f.Params[0].Name
+	c.setSets(f.Params)
+	metrics := f.MetricsListen
 	for i, m := range c.Roster.Parties {
 		c.Parties = append(c.Parties, filepath.Join(dir, m.Name, "party.yaml"))
 		names = append(names, ClientName(i))
+		p, err := config.LoadParty(c.Parties[i])
+		if err != nil {
+			return nil, err
+		}
+		if p.MetricsListen != "" {
+			c.Metrics = append(c.Metrics, p.MetricsListen)
+		}
+	}
+	if metrics != "" {
+		c.Metrics = append(c.Metrics, metrics)
 	}
 	for _, name := range append(names, Operator, App, Attested) {
 		file := filepath.Join(dir, "clients", name+".yaml")
@@ -99,6 +117,15 @@ func Open(dir string) (*Cluster, error) {
 		c.Clients = append(c.Clients, file)
 	}
 	return c, nil
+}
+
+func (c *Cluster) setSets(pins []config.ParamsPin) {
+	for _, p := range pins {
+		c.Sets = append(c.Sets, p.Name)
+	}
+	if len(pins) > 0 {
+		c.Params = c.Sets[0]
+	}
 }
 
 func identity(kind string, i int) string {
@@ -241,27 +268,47 @@ func Write(dir string, o Options) (*Cluster, error) {
 	if o.Postgres {
 		w.database(o.Parties)
 	}
-	if len(pins) > 0 {
-		c.Params = pins[0].Name
+	c.setSets(pins)
+	free := addresses[o.Parties+1:]
+	if o.Metrics {
+		c.Metrics, free = free[:o.Parties+1], free[o.Parties+1:]
 	}
-	if c.Metrics = addresses[o.Parties+1:]; o.Console {
-		cut := len(c.Metrics) - o.Parties - 1
-		c.Metrics, c.Consoles = c.Metrics[:cut], c.Metrics[cut:]
+	if o.Console {
+		cut := len(free) - o.Parties - 1
+		free, c.Consoles = free[:cut], free[cut:]
 	}
-	w.coordinator(c, o, pins)
+	w.coordinator(c, o, pins, o.further(c, free, -1))
 	w.clients(c, o)
 	for i := range o.Parties {
-		w.party(c, o, i, pins, fields)
+		w.party(c, o, i, pins, fields, o.further(c, free, i))
 	}
 	return c, w.err
 }
 
-// addresses returns the addresses of the coordinator, the parties, the parties' metrics, and the
-// consoles, in this order.
+// further returns the addresses of a party's metrics, health check and console, or with -1 of the
+// coordinator's. The coordinator's metrics and health check follow those of the parties.
+func (o *Options) further(c *Cluster, health []string, i int) site {
+	s := site{console: c.consoleOf(i)}
+	if i < 0 {
+		i = o.Parties
+	}
+	if o.Metrics {
+		s.metrics = c.Metrics[i]
+	}
+	if o.Health {
+		s.health = health[i]
+	}
+	return s
+}
+
+// addresses returns the addresses of the coordinator and the parties, then of metrics and of health
+// checks, of each party in order and then of the coordinator, and last those of the consoles.
 func addresses(o Options) ([]string, error) {
 	n := o.Parties + 1
-	if o.Metrics {
-		n += o.Parties
+	for _, on := range []bool{o.Metrics, o.Health} {
+		if on {
+			n += o.Parties + 1
+		}
 	}
 	consoles := n
 	if o.Console {
@@ -319,8 +366,8 @@ func (w *writer) tls() config.TLS {
 	return config.TLS{Certificate: "tls.pem", Key: "tls.key", CA: w.shared + "ca.pem"}
 }
 
-func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin) {
-	at := o.at(config.CoordinatorName, c.Roster.Coordinator.Address, c.consoleOf(-1))
+func (w *writer) coordinator(c *Cluster, o Options, pins []config.ParamsPin, further site) {
+	at := o.at(config.CoordinatorName, c.Roster.Coordinator.Address, further)
 	w.leaf("coordinator/tls", identity("coordinator", -1), at.hosts...)
 	clients := []config.Client{{Name: Operator, Identity: identity(Operator, -1), Permissions: []string{
 		config.PermStatus, config.PermSubmit, config.PermReserve, config.PermPolicy, config.PermOperate,
@@ -365,14 +412,11 @@ func (w *writer) clients(c *Cluster, o Options) {
 	}
 }
 
-func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fields []string) {
+func (w *writer) party(c *Cluster, o Options, i int, pins []config.ParamsPin, fields []string, further site) {
 	m := c.Roster.Parties[i]
-	at := o.at(m.Name, m.Address, c.consoleOf(i))
+	at := o.at(m.Name, m.Address, further)
 	w.leaf(m.Name+"/tls", m.Identity, at.hosts...)
 	w.do(func() error { return seal.WriteNewKey(filepath.Join(w.dir, m.Name, "vault.key")) })
-	if o.Metrics {
-		at.metrics = c.Metrics[i]
-	}
 	place := config.Vault{Dir: "vault", KeyFile: "vault.key"}
 	if o.Postgres {
 		place = config.Vault{PostgresDSNFile: dsnFile, KeyFile: "vault.key"}

@@ -233,7 +233,7 @@ func (g *Gate) Fits(memory uint64) error {
 	//lodge:check job/gate/memory-alone [run=TestAdmit|TestCalls] one session uses more memory than
 	//  the policy allows for all
 	if most := uint64(g.terms.Policy.MaxMemory); memory > most {
-		return rpc.Errorf(rpc.PolicyRefused, "ask for less, or raise policy.max_memory",
+		return rpc.Errorf(rpc.PolicyRefused, "ask for less or a smaller shape, use keys with larger blocks, or raise policy.max_memory",
 			"this would hold about %d bytes, above %d", memory, most)
 	}
 	return nil

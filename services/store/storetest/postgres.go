@@ -282,14 +282,6 @@ func (s *Server) Query(t testing.TB, sql string) string {
 	return value
 }
 
-// Set changes a setting, and waits until sessions see it.
-func (s *Server) Set(t testing.TB, name, value string) {
-	t.Helper()
-	s.Exec(t, fmt.Sprintf("ALTER SYSTEM SET %s = '%s'", name, value))
-	s.Exec(t, "SELECT pg_reload_conf()")
-	s.Await(t, fmt.Sprintf("SELECT (current_setting('%s') = '%s')::text", name, value), "true")
-}
-
 // Await waits until a query gives the value.
 func (s *Server) Await(t testing.TB, sql, value string) {
 	t.Helper()
@@ -341,33 +333,6 @@ func (s *Server) Backup(t testing.TB, args ...string) (end func()) {
 			t.Errorf("pg_basebackup: %s", &log)
 		}
 	})
-}
-
-// Promote makes a standby a primary.
-func (s *Server) Promote(t testing.TB) {
-	t.Helper()
-	s.Exec(t, "SELECT pg_promote()")
-	s.Await(t, "SELECT pg_is_in_recovery()::text", "false")
-}
-
-// Freeze stops the server's processes as they are, until thaw.
-func (s *Server) Freeze(t testing.TB) (thaw func()) {
-	t.Helper()
-	pids := []int{s.process.Process.Pid}
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pids[0], pids[0]))
-	check(t, err)
-	for _, field := range bytes.Fields(children) {
-		pid, err := strconv.Atoi(string(field))
-		check(t, err)
-		pids = append(pids, pid)
-	}
-	signal := func(to syscall.Signal) {
-		for _, pid := range pids {
-			_ = syscall.Kill(pid, to) // a process that ended meanwhile
-		}
-	}
-	signal(syscall.SIGSTOP)
-	return sync.OnceFunc(func() { signal(syscall.SIGCONT) })
 }
 
 func check(t testing.TB, err error) {

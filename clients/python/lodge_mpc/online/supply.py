@@ -90,7 +90,7 @@ class Stock:
         store.left -= count
         store.taken += count
         if store.left < self._next(tuples, store) // 2 and store.coming is None:
-            store.coming = self._order(tuples, self._next(tuples, store))
+            store.coming = self._order(tuples, self._next(tuples, store), ahead=True)
         return out
 
     async def _fill(self, tuples: Class, count: int) -> _Store:
@@ -99,6 +99,8 @@ class Stock:
             coming = store.coming or self._order(tuples, max(count - store.left, self._next(tuples, store)))
             store.coming = None
             more = await coming
+            if not more:
+                continue  # nothing could be reserved ahead
             store.tuples = {k: np.concatenate([store.tuples[k], v]) if store.left else v for k, v in more.items()}
             store.left += len(next(iter(more.values())))
         return store
@@ -109,28 +111,32 @@ class Stock:
         """
         return 0 if TABLE[tuples.kind].form else min(self._ahead, max(FEW, store.taken))
 
-    def _order(self, tuples: Class, count: int) -> asyncio.Task[dict[str, Values]]:
-        """Reserves and fetches in the background, after all earlier orders."""
+    def _order(self, tuples: Class, count: int, *, ahead: bool = False) -> asyncio.Task[dict[str, Values]]:
+        """Reserves and fetches in the background, after all earlier orders. An order ahead of the need does not wait
+        for stock, because other orders follow it: it returns nothing if there are not enough tuples.
+        """
         number, self._number = self._number, self._number + 1
-        self._ordered = asyncio.create_task(self._draw(number, tuples, count, self._ordered))
+        self._ordered = asyncio.create_task(self._draw(number, tuples, count, self._ordered, ahead))
         self._ordered.add_done_callback(lambda task: task.cancelled() or task.exception())  # raised where it is awaited
         return self._ordered
 
     async def _draw(
-        self, number: int, tuples: Class, count: int, before: asyncio.Task[Any] | None
+        self, number: int, tuples: Class, count: int, before: asyncio.Task[Any] | None, ahead: bool
     ) -> dict[str, Values]:
         if before is not None:
             await asyncio.wait({before})
         if self.own == LEADER:
-            id_ = await asyncio.to_thread(self._reserve, tuples, count)
+            id_ = await asyncio.to_thread(self._reserve, tuples, count, ahead)
             note = json.dumps([number, id_]).encode()
             await asyncio.gather(*(link.note(number, note) for link in self._mesh.links.values()))
         else:
             note = await self._mesh.links[LEADER].noted(3 * self._limit)
             id_ = self._read(note, number)
+        if ahead and not id_:
+            return {}
         return await asyncio.to_thread(self._fetch, id_, tuples, count)
 
-    def _reserve(self, tuples: Class, count: int) -> str:
+    def _reserve(self, tuples: Class, count: int, ahead: bool) -> str:
         def reserve(wait: bool) -> str:
             return self._client.reserve(
                 tuples.kind,
@@ -149,6 +155,8 @@ class Stock:
         except LodgeError as error:
             if error.code != "out_of_stock":
                 raise
+            if ahead:
+                return ""
             why = error
         try:
             return reserve(True)

@@ -139,9 +139,7 @@ class Shared:
     def __mul__(self, other: Shared | npt.ArrayLike) -> Shared:
         if not isinstance(other, Shared):
             return self._times(other, lambda v, c: v * c, np.broadcast_shapes)
-        shape = np.broadcast_shapes(self.shape, other.shape)
-        a, b = self._mapped(shape, _spread(shape)), other._mapped(shape, _spread(shape))
-        return self._product(Product((a, b)), other, shape)
+        return self.session.rounded(self._unrounded(other), max(self.scale, other.scale))
 
     def __matmul__(self, other: Shared | npt.ArrayLike) -> Shared:
         matmul = self.session.field.matmul
@@ -150,7 +148,8 @@ class Shared:
         shape = _inner(self.shape, other.shape)
         rows, columns = math.prod(self.shape[:-1]), math.prod(other.shape[1:])
         if rows == columns == 1:
-            return (self.reshape(-1) * other.reshape(-1)).sum().reshape(*shape)
+            products = self.reshape(-1)._unrounded(other.reshape(-1))
+            return self.session.rounded(products.sum().reshape(*shape), max(self.scale, other.scale))
         a, b = self.reshape(rows, self.shape[-1]), other.reshape(other.shape[0], columns)
         return a._product(MatrixProduct((a, b)), other, (rows, columns)).reshape(*shape)
 
@@ -223,6 +222,12 @@ class Shared:
         )
         return self.session.rounded(out, max(self.scale, scale))
 
+    def _unrounded(self, other: Shared) -> Shared:
+        """Return the products of elements, with the bits behind the binary point of both factors."""
+        shape = np.broadcast_shapes(self.shape, other.shape)
+        a, b = self._mapped(shape, _spread(shape)), other._mapped(shape, _spread(shape))
+        return Shared(self.session, shape, self.scale + other.scale, Product((a, b)))
+
     def _product(self, step: Step, other: Shared, shape: Shape) -> Shared:
         out = Shared(self.session, shape, self.scale + other.scale, step)
         return self.session.rounded(out, max(self.scale, other.scale))
@@ -284,18 +289,17 @@ class Bilinear(Step):
     def result(self, session: Computation, args: list[Share], tuples: Tuples, opened: list[Values]) -> Share:
         p, (d, e) = session.field.p, opened
         a, b, c = (self.triple(tuples, i) for i in range(3))
-        de = self.multiply(session, d, e)
-
-        def part(a: Values, b: Values, c: Values) -> Values:
-            a, b = a.reshape(d.shape), b.reshape(e.shape)
-            return np.asarray(
-                c.reshape(de.shape) + self.multiply(session, d, b) + self.multiply(session, a, e), dtype=object
-            )
-
-        value, mac = part(a.value, b.value, c.value), part(a.mac, b.mac, c.mac)
+        a, b = a.map(lambda v: v.reshape(d.shape)), b.map(lambda v: v.reshape(e.shape))
+        de, rest = self.products(session, d, e, a, b)
+        value, mac = c.value.reshape(de.shape) + rest.value, c.mac.reshape(de.shape) + rest.mac
         if session.own == 0:
             value = value + de
         return Share(value % p, (mac + session.key * de) % p)
+
+    def products(self, session: Computation, d: Values, e: Values, a: Share, b: Share) -> tuple[Values, Share]:
+        """Return d e, and d b + a e for the shares of values and of MACs."""
+        db, ae = b.map(lambda v: self.multiply(session, d, v)), a.map(lambda v: self.multiply(session, v, e))
+        return self.multiply(session, d, e), Share(db.value + ae.value, db.mac + ae.mac)
 
 
 class Product(Bilinear):
@@ -319,6 +323,13 @@ class MatrixProduct(Bilinear):
 
     def multiply(self, session: Computation, a: Values, b: Values) -> Values:
         return session.field.matmul(a, b)
+
+    def products(self, session: Computation, d: Values, e: Values, a: Share, b: Share) -> tuple[Values, Share]:
+        """Products with one factor in common are one product of stacked matrices, which is faster."""
+        field, rows, columns = session.field, len(d), e.shape[1]
+        dx = field.matmul(d, np.concatenate([b.value, b.mac, e], axis=1))
+        ae = field.matmul(np.concatenate([a.value, a.mac]), e)
+        return dx[:, 2 * columns :], Share(dx[:, :columns] + ae[:rows], dx[:, columns : 2 * columns] + ae[rows:])
 
 
 class ConvolutionProduct(Bilinear):

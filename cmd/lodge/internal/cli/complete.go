@@ -63,26 +63,21 @@ func (o *Operator) CompleteParties() (names []string) {
 
 // CoordinatorWords returns the completions that the coordinator sends within completeTime.
 func (o *Operator) CoordinatorWords(f func(context.Context, *Coordinator) []string) []string {
-	c, err := o.Dial()
-	if err != nil {
-		return nil
-	}
-	defer c.Conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
-	defer cancel()
-	return f(ctx, c)
+	return words(o.Dial, f)
 }
 
 // PartyWords returns the completions that the selected party sends within completeTime.
 func (o *Operator) PartyWords(f func(context.Context, *Party) []string) []string {
-	c, err := o.DialParty()
-	if err != nil {
+	return words(o.DialParty, f)
+}
+
+// words returns no completions if the call fails: a shell cannot show an error.
+func words[C connection](dial func() (C, error), f func(context.Context, C) []string) (list []string) {
+	_ = call(context.Background(), completeTime, dial, func(ctx context.Context, c C) error {
+		list = f(ctx, c)
 		return nil
-	}
-	defer c.Conn.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
-	defer cancel()
-	return f(ctx, c)
+	})
+	return list
 }
 
 func (o *Operator) CompleteMACKeys() []string {

@@ -216,24 +216,30 @@ func (s *server) wants() string {
 
 // Call connects to the coordinator, runs f with a deadline of CallTime, and explains its error.
 func (o *Operator) Call(cmd *cobra.Command, f func(context.Context, *Coordinator) error) error {
-	c, err := o.Dial()
-	if err != nil {
-		return err
-	}
-	defer c.Conn.Close()
-	ctx, cancel := context.WithTimeout(cmd.Context(), CallTime)
-	defer cancel()
-	return c.Explain(f(ctx, c))
+	return call(cmd.Context(), CallTime, o.Dial, f)
 }
 
 // CallParty is like Call for the selected party.
 func (o *Operator) CallParty(cmd *cobra.Command, f func(context.Context, *Party) error) error {
-	c, err := o.DialParty()
+	return call(cmd.Context(), CallTime, o.DialParty, f)
+}
+
+// connection is a *Coordinator or a *Party.
+type connection interface {
+	Explain(err error) error
+	close()
+}
+
+func (s *server) close() { _ = s.Conn.Close() }
+
+// call connects with dial, runs f with a time limit, and explains its error.
+func call[C connection](ctx context.Context, limit time.Duration, dial func() (C, error), f func(context.Context, C) error) error {
+	c, err := dial()
 	if err != nil {
 		return err
 	}
-	defer c.Conn.Close()
-	ctx, cancel := context.WithTimeout(cmd.Context(), CallTime)
+	defer c.close()
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return c.Explain(f(ctx, c))
 }

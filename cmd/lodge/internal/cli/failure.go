@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/lodge-mpc/lodge/clients/go/mpspdz"
 	"github.com/lodge-mpc/lodge/clients/go/tuplefile"
@@ -155,7 +156,7 @@ func Strict(cmd *cobra.Command) {
 		Strict(sub)
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return Invalid("see `"+cmd.CommandPath()+" --help`", "%v", err)
+		return flagError(cmd, err)
 	})
 	check := cmd.Args
 	switch {
@@ -187,6 +188,29 @@ func Strict(cmd *cobra.Command) {
 		}
 		return nil
 	}
+}
+
+// flagError explains why the flags of a command are invalid. A flag after a misspelt command is
+// unknown because the command is.
+func flagError(cmd *cobra.Command, err error) error {
+	if words := cmd.Flags().Args(); len(words) > 0 && cmd.HasSubCommands() && cmd.Annotations[TakesArguments] == "" {
+		return unknownCommand(cmd, words)
+	}
+	next := "see `" + cmd.CommandPath() + " --help`"
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return Invalid(next, "%v", err)
+	}
+	flag := bad.GetFlag()
+	for prefix, wants := range map[string]string{
+		"uint": "a whole number that is not negative, such as 1000", "int": "a whole number, such as 3", "float": "a number, such as 0.5",
+		"duration": "a duration, such as 30s or 10m", "bool": "true or false, after an equals sign",
+	} {
+		if kind := strings.TrimRight(flag.Value.Type(), "0123456789"); kind == prefix {
+			return Invalid("write "+wants+"; "+next, "--%s %s", flag.Name, OneLine(bad.GetValue()))
+		}
+	}
+	return Invalid(next, "--%s %s: %v", flag.Name, OneLine(bad.GetValue()), errors.Unwrap(err))
 }
 
 // OnlyHelp annotates commands that print their help if they have no subcommand. TakesArguments

@@ -23,7 +23,7 @@ type ShapeFlags struct {
 
 func (q *ShapeFlags) Flags(f *pflag.FlagSet, name, value string) {
 	q.name = name
-	f.StringVar(&q.Shape, name, value, "matrices: N, or rows x inner x columns such as 200x100x50; convolutions: the image, channels x height x width")
+	f.StringVar(&q.Shape, name, value, "matrices: N, or rows x inner x columns such as 64x30x1; convolutions: the image, channels x height x width")
 	f.StringVar(&q.kernel, "kernel", "", "convolutions: outputs x height x width, such as 16x3x3")
 	f.StringVar(&q.stride, "stride", "1", "convolutions: step of the kernel, N or height x width")
 	f.StringVar(&q.padding, "padding", "0", "convolutions: zeros on each side of the image, N or height x width")
@@ -49,7 +49,7 @@ func (q *ShapeFlags) Of(k jobv1.Kind, changed func(string) bool) (*jobv1.Shape, 
 	case form == kind.Matrices:
 		shape, err := parseShape(q.Shape)
 		if err != nil {
-			return wrong("write 128, or rows x inner x columns such as 200x100x50", "--%s %q: %v", q.name, q.Shape, err)
+			return wrong("write 128, or rows x inner x columns such as 64x30x1", "--%s %q: %v", q.name, q.Shape, err)
 		}
 		return shape, nil
 	}

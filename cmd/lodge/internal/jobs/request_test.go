@@ -79,7 +79,6 @@ func TestJobRequest(t *testing.T) {
 		"--kind keys --tenant a":                  "--tenant with --kind keys",
 		"--kind keys --shape 3":                   "--shape with --kind keys",
 		"--kind keys --timeout -3s":               "--timeout -3s",
-		"--kind scalar":                           "no --epoch",
 		"--kind scalar --epoch 1 --input-party 0": "--input-party with --kind scalar",
 		"--kind input --epoch 1":                  "no --input-party",
 		"--kind random --epoch 1 --no-sacrifice":  "--no-sacrifice with --kind random",

@@ -71,7 +71,8 @@ func TestDestroyingCommands(t *testing.T) {
 	l.Refuses(rpc.NotFound, "no batch", "revoke", "nope", "--party", "p0", "--dry-run")
 	l.Refuses(rpc.NotFound, "no epoch 9", "epochs", "retire", "9", "--party", "p0")
 	l.Refuses(rpc.NotFound, "no MAC key", "mac-keys", "report-failed", "nope", "--party", "p0")
-	l.Refuses(rpc.Invalid, "neither or both", "revoke", "--party", "p0")
+	l.Refuses(rpc.Invalid, "no BATCH and no --mac-key (name batches, which `lodge batches list` lists", "revoke", "--party", "p0")
+	l.Refuses(rpc.Invalid, "both batches and --mac-key (remove", "revoke", "x", "--mac-key", "y", "--party", "p0")
 	l.Refuses(rpc.Invalid, "no --party", "epochs", "list")
 	l.Completes([]string{"revoke", "--party", "p0", ""}, batches[0].ID)
 	l.Completes([]string{"revoke", "--party", "p0", "--mac-key", ""}, key)
@@ -147,4 +148,29 @@ func (l *lockedText) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// After all parties have retired the keys, the stock shows none of their tuples at once. Commands
+// that need keys say so, and how to make some; afterwards they choose the new epoch.
+func TestStockAfterRetirement(t *testing.T) {
+	l := lodgetest.Start(t)
+	retire := func(epoch string) {
+		for _, party := range []string{"p0", "p1"} {
+			l.OK("keys", "retire", epoch, "--party", party, "--reason", "test", "--yes")
+		}
+	}
+	retire("1")
+	l.Refuses(rpc.OutOfStock, "no epoch of insecure-8 is active at all parties (epoch 1 is retired) (make new keys with `lodge jobs submit --kind keys --params insecure-8 --wait`",
+		append([]string{"reserve", "--count", "10"}, lodgetest.Class()...)...)
+	submit := append([]string{"jobs", "submit", "--count", "100", "--wait"}, lodgetest.Class()...)
+	l.Refuses(rpc.NotFound, "no epoch of insecure-8 is active at all parties for triples: epoch 1 is retired (make keys with `lodge jobs submit --kind keys", submit...)
+	l.OK("jobs", "submit", "--kind", "keys", "--params", "insecure-8", "--wait")
+	l.Shows(submit, "epoch           2")
+	l.Refuses(rpc.OutOfStock, "reserve fewer tuples", append([]string{"reserve", "--count", "1000000"}, lodgetest.Class()...)...)
+	retire("2")
+	for _, s := range lodgetest.Read[jobs.StockList](l, "stock").Stock {
+		if s.Available > 0 {
+			t.Errorf("%d tuples of retired keys are available", s.Available)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/lodge-mpc/lodge/engine/params"
 	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
 	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
+	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
 	"github.com/lodge-mpc/lodge/services/host/config"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
@@ -36,6 +38,9 @@ func submitCommand(o *cli.Operator) *cobra.Command {
 	q := &cli.JobOptions{}
 	cmd := cli.Command("submit", func(cmd *cobra.Command, _ []string) error {
 		r, err := request(q, cmd.Flags().Changed)
+		if err == nil && r.GetEpoch() == 0 && r.GetKind() != jobv1.Kind_KIND_KEYS {
+			r.Epoch, err = newestEpoch(o, cmd, r)
+		}
 		if err != nil {
 			return err
 		}
@@ -63,7 +68,7 @@ func flags(q *cli.JobOptions, cmd *cobra.Command) {
 	f.Uint32Var(&q.InputParty, "input-party", 0, "for input masks: the party that knows the values")
 	f.BoolVar(&q.NoSacrifice, "no-sacrifice", false, "for products: skip the check that detects malformed evaluation keys; parties must allow it")
 	f.Uint64Var(&q.Count, "count", 1, "least number of tuples to make; not for keys")
-	f.Uint64Var(&q.Epoch, "epoch", 0, "epoch to use; for keys the epoch to make (default: the next)")
+	f.Uint64Var(&q.Epoch, "epoch", 0, "epoch to use (default: the newest active one); for keys the epoch to make (default: the next)")
 	f.StringVar(&q.Purpose, "purpose", "triples", "use of the keys: triples or decryption")
 	f.StringVar(&q.Tenant, "tenant", devnet.Tenant, "tenant that owns the tuples; not for keys")
 	q.RunFlags(cmd)
@@ -123,13 +128,46 @@ func request(q *cli.JobOptions, changed func(string) bool) (*coordinatorv1.JobRe
 	if err := cli.CheckNames(q.Params, q.Field); err != nil {
 		return nil, err
 	}
-	if r.Epoch == 0 {
-		return wrong("`lodge jobs submit --kind keys` makes one, `lodge jobs show` of that job names it", "no --epoch")
-	}
 	if r.Dim == 0 && !job.Shaped(r.Kind) {
 		r.Dim = 1
 	}
 	return r, nil
+}
+
+// newestEpoch returns the newest epoch of keys for a job that is active at all parties.
+func newestEpoch(o *cli.Operator, cmd *cobra.Command, q *coordinatorv1.JobRequest) (epoch uint64, err error) {
+	err = o.Call(cmd, func(ctx context.Context, c *cli.Coordinator) error {
+		r, err := c.ListEpochs(ctx, &coordinatorv1.ListEpochsRequest{})
+		if err != nil {
+			return err
+		}
+		last := ""
+		for _, e := range r.GetEpochs() {
+			state, everywhere := keygenv1.EpochState(0), true
+			for _, p := range e.GetParties() {
+				x := p.GetEpoch()
+				everywhere = everywhere && x.GetState() == keygenv1.EpochState_EPOCH_STATE_ACTIVE && x.GetParams() == q.GetParams() && x.GetPurpose() == q.GetPurpose()
+				if x.GetParams() == q.GetParams() && x.GetPurpose() == q.GetPurpose() {
+					state = max(state, x.GetState())
+				}
+			}
+			if everywhere && len(e.GetParties()) > 0 {
+				epoch = max(epoch, e.GetEpoch())
+			}
+			if state != 0 {
+				last = fmt.Sprintf(": epoch %d is %s", e.GetEpoch(), cli.Word(state))
+			}
+		}
+		switch {
+		case epoch != 0:
+			return nil
+		case len(r.GetAway()) > 0:
+			return rpc.Errorf(rpc.Unavailable, "start them, or name an epoch with --epoch", "the epochs are unknown: %s could not be reached", strings.Join(r.GetAway(), ", "))
+		}
+		return rpc.Errorf(rpc.NotFound, "make keys with `lodge jobs submit --kind keys --params "+q.GetParams()+" --wait`",
+			"no epoch of %s is active at all parties for %s%s", q.GetParams(), job.PurposeName(q.GetPurpose()), last)
+	})
+	return epoch, err
 }
 
 // ofThreshold returns an error if a job is for threshold keys, which names the command that submits

@@ -30,8 +30,10 @@ func keysMasksCommand(o *cli.Operator) *cobra.Command {
 			return cli.Invalid("write "+strings.Join(cli.MaskForms, " or "), "--form %q", q.form)
 		case q.Count == 0:
 			return cli.Invalid("write the number of masks to make", "--count 0")
-		case q.every == (len(q.quorum) > 0):
-			return cli.Invalid("name the parties of a quorum with --quorum, or use --every-quorum", "neither or both of --quorum and --every-quorum")
+		case q.every && len(q.quorum) > 0:
+			return cli.Invalid("remove one of the two flags", "both --quorum and --every-quorum")
+		case !q.every && len(q.quorum) == 0:
+			return cli.Invalid("name the parties of a quorum with --quorum, or use --every-quorum", "no quorum to make masks for")
 		}
 		return makeMasks(o, cmd, q, epoch)
 	}, o.CompleteThreshold)

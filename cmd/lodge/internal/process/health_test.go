@@ -122,3 +122,28 @@ func TestHealth(t *testing.T) {
 	})
 	becomes("--config", net.Coordinator)
 }
+
+// Without an address, all processes of the cluster in one directory are called. The error names a
+// process that does not respond.
+func TestHealthOfCluster(t *testing.T) {
+	l := lodgetest.StartBare(t, devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true, Health: true, Metrics: true})
+	l.Shows([]string{"health"}, "coordinator: ready\np0: ready\np1: ready\n")
+	t.Chdir(l.Net.Dir)
+	if out, err := lodgetest.Run(t, "health"); err != nil || !strings.Contains(out, "p1: ready") {
+		t.Errorf("in its directory: %v: %s", err, out)
+	}
+	l.Stop[2]()
+	l.Refuses(rpc.Unavailable, "p1: ", "health")
+	l.Stop[1]()
+	l.Refuses(rpc.Unavailable, "2 of 3 processes are not well: p0: ", "health")
+	without, err := devnet.Write(filepath.Join(t.TempDir(), "cluster"), devnet.Options{Parties: 2, Params: []string{"insecure-8"}, Dev: true, Insecure: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lodgetest.Run(t, "health", "--cluster", without.Dir); !errors.Is(err, &rpc.Error{Code: rpc.Invalid}) || !strings.Contains(err.Error(), "write health_listen") {
+		t.Errorf("without addresses: %v", err)
+	}
+	if _, err := lodgetest.Run(t, "health", "--cluster", filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "lodge init") {
+		t.Errorf("without a cluster: %v", err)
+	}
+}

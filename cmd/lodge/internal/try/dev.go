@@ -9,7 +9,9 @@ import (
 	gonet "net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,38 +19,47 @@ import (
 	"github.com/lodge-mpc/lodge/cmd/internal/cluster"
 	"github.com/lodge-mpc/lodge/cmd/internal/terminal"
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
+	"github.com/lodge-mpc/lodge/engine/bgv"
+	"github.com/lodge-mpc/lodge/engine/catalogue"
 	"github.com/lodge-mpc/lodge/engine/kind"
+	"github.com/lodge-mpc/lodge/engine/lwe"
+	"github.com/lodge-mpc/lodge/engine/multikey"
 	"github.com/lodge-mpc/lodge/engine/params"
 	"github.com/lodge-mpc/lodge/engine/protocol/triple"
-	coordinatorv1 "github.com/lodge-mpc/lodge/proto/lodge/coordinator/v1"
-	jobv1 "github.com/lodge-mpc/lodge/proto/lodge/job/v1"
-	keygenv1 "github.com/lodge-mpc/lodge/proto/lodge/keygen/v1"
-	stockv1 "github.com/lodge-mpc/lodge/proto/lodge/stock/v1"
-	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
 	"github.com/lodge-mpc/lodge/services/host/config"
+	"github.com/lodge-mpc/lodge/services/host/plan"
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 	"github.com/lodge-mpc/lodge/services/ops/devnet"
-	"github.com/lodge-mpc/lodge/services/session/job"
 )
 
 // devOptions are the flags of `lodge dev`.
 type devOptions struct {
-	dir, params, field string
-	parties, port      int
-	dim                uint32
-	stock              uint64
-	given              func(flag string) bool
+	dir, field, multikey string
+	params               []string
+	parties, port        int
+	dim                  uint32
+	stock                uint64
+	minimal              bool
+	given                func(flag string) bool
 }
 
 // DevReport is printed when the cluster of `lodge dev` is ready.
 type DevReport struct {
-	Dir       string   `json:"dir"`
-	Clients   []string `json:"clients"` // configurations
-	Epoch     uint64   `json:"epoch"`
-	Available uint64   `json:"available"` // tuples
-	Seconds   float64  `json:"seconds"`
+	Dir       string     `json:"dir"`
+	Clients   []string   `json:"clients"` // configurations
+	Epoch     uint64     `json:"epoch"`
+	Available uint64     `json:"available"`           // tuples
+	Keys      []DevEpoch `json:"threshold,omitempty"` // threshold keys and the group for multi-key ciphertexts
+	Metrics   []string   `json:"metrics,omitempty"`   // addresses
+	Seconds   float64    `json:"seconds"`
 
 	parties int // for the text
+}
+
+// DevEpoch is an epoch of threshold keys.
+type DevEpoch struct {
+	Epoch  uint64 `json:"epoch"`
+	Params string `json:"params"`
 }
 
 func devCommand() *cobra.Command {
@@ -57,20 +68,52 @@ func devCommand() *cobra.Command {
 		o.given = cmd.Flags().Changed
 		return o.run(cmd)
 	})
-	f := cmd.Flags()
-	f.StringVar(&o.dir, "dir", cli.DevDir, "directory of the cluster")
-	f.IntVar(&o.parties, "parties", 3, "number of parties, of a new cluster")
-	f.StringVar(&o.params, "params", params.Default, "parameter set, of a new cluster")
-	f.IntVar(&o.port, "port", 0, "port of the coordinator of a new cluster; party i has this port + 1 + i, and the consoles the ports after these; 0 selects free ports")
-	f.Uint32Var(&o.dim, "dim", 0, "largest block dimension of matrices that new keys serve, a power of two; 0: none")
-	f.StringVar(&o.field, "field", "p128", "field of the triples that are kept in stock")
-	f.Uint64Var(&o.stock, "stock", 8000, "triples to keep in stock; 0 sets no policy")
-	f.Bool("json", false, "say as JSON when the cluster can be used")
+	o.flags(cmd)
+	cmd.Flags().Bool("json", false, "say as JSON when the cluster can be used")
 	return cmd
 }
 
-func (o *devOptions) run(cmd *cobra.Command) (err error) {
+func (o *devOptions) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.dir, "dir", cli.DevDir, "directory of the cluster")
+	f.IntVar(&o.parties, "parties", 3, "number of parties, of a new cluster")
+	f.StringSliceVar(&o.params, "params", []string{params.Default, bgv.Default, lwe.Default}, "parameter sets of a new cluster: for triples, and for threshold keys")
+	f.StringVar(&o.multikey, "multikey", multikey.Default, "parameter set of multi-key ciphertexts, of a new cluster")
+	f.IntVar(&o.port, "port", 0, "port of the coordinator of a new cluster; party i has this port + 1 + i; 0 selects free ports")
+	f.Uint32Var(&o.dim, "dim", devDim, "largest block dimension of matrices that new keys serve, a power of two; 0: none")
+	f.StringVar(&o.field, "field", "p128", "field of the tuples that are kept in stock")
+	f.Uint64Var(&o.stock, "stock", 8000, "triples to keep in stock; 0 sets no policies")
+	f.BoolVar(&o.minimal, "minimal", false, "make only keys and stock of scalar triples, and serve no metrics")
+}
+
+// reduce removes from the flags what --minimal leaves out.
+func (o *devOptions) reduce() {
+	if !o.minimal {
+		return
+	}
+	if !o.given("params") {
+		o.params = o.params[:1]
+	}
+	if !o.given("multikey") {
+		o.multikey = ""
+	}
+	if !o.given("dim") {
+		o.dim = 0
+	}
+}
+
+func (o *devOptions) run(cmd *cobra.Command) error {
+	first := func(r *DevReport) error { return o.printFirst(cmd, r) }
+	return o.with(cmd, first, func(r *DevReport) error { return o.print(cmd, r) }, false)
+}
+
+// with runs the cluster. It calls first when scalar triples are in stock, and use when everything
+// is ready. Then it stops the cluster, if stop is set, or else waits for an interrupt.
+func (o *devOptions) with(cmd *cobra.Command, first, use func(*DevReport) error, stop bool) (err error) {
 	start, ctx := time.Now(), cmd.Context()
+	if o.reduce(); len(o.params) == 0 {
+		return cli.Invalid("name a set for triples", "--params is empty")
+	}
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -104,35 +147,18 @@ func (o *devOptions) run(cmd *cobra.Command) (err error) {
 		end()
 		<-tended // before the processes are stopped
 	}()
-	r := DevReport{Dir: o.dir, Clients: net.Clients, parties: len(net.Parties)}
-	if err := o.fill(ctx, c, &r); err != nil {
+	r := DevReport{Dir: o.dir, Clients: net.Clients, Metrics: net.Metrics, parties: len(net.Parties)}
+	if err := o.fill(ctx, c, &r, first); err != nil {
 		return o.interrupted(ctx, err)
 	}
 	r.Seconds = time.Since(start).Seconds()
 	c.Progress.Say("ready")
 	c.Progress.Done()
-	if err := o.print(cmd, &r); err != nil {
+	if err := use(&r); err != nil || stop {
 		return err
 	}
 	<-tended
 	return down
-}
-
-// fill makes keys and stock if there are none.
-func (o *devOptions) fill(ctx context.Context, c *cluster.Cluster, r *DevReport) (err error) {
-	set := c.Net.Params
-	made := false
-	if r.Epoch, made, err = keyEpoch(ctx, c, set, o.dim); err != nil {
-		return err
-	}
-	if o.dim > 0 && !made {
-		c.Progress.Note("--dim %d applies to new keys, but epoch %d exists: lodge jobs submit --kind keys --dim %[1]d --cluster %[3]s", o.dim, r.Epoch, o.dir)
-	}
-	r.Available, err = stockUp(ctx, c, &stockv1.Policy{
-		Class: &tuplesv1.Class{Tenant: devnet.Tenant, Kind: jobv1.Kind_KIND_SCALAR, Params: set, Field: o.field},
-		Low:   o.stock / 2, High: o.stock, Batch: min(o.stock, 1<<20),
-	})
-	return err
 }
 
 // interrupted returns no error after an interrupt, which is the normal end.
@@ -153,10 +179,26 @@ func (o *devOptions) check() error {
 	case o.dim&(o.dim-1) != 0 || o.dim > demoMaxDim:
 		return cli.Invalid(fmt.Sprintf("write a power of two up to %d", demoMaxDim), "--dim %d", o.dim)
 	}
-	set, err := params.Lookup(o.params)
-	if err == nil && !cli.Exists(filepath.Join(o.dir, cli.RosterFile)) {
-		_, err = o.plan(set, o.parties)
+	set, err := params.Lookup(o.params[0])
+	if err != nil {
+		return err
 	}
+	sets := o.params
+	if o.multikey != "" {
+		sets = append(slices.Clone(sets), o.multikey)
+		if _, err := catalogue.Multikey(o.multikey); err != nil {
+			return err
+		}
+	}
+	for _, name := range sets {
+		if _, err := plan.Lookup(name); err != nil {
+			return err
+		}
+	}
+	if err := cli.RefuseLegacy(sets...); err != nil || cli.Exists(filepath.Join(o.dir, cli.RosterFile)) {
+		return err
+	}
+	_, err = o.plan(set, o.parties)
 	return err
 }
 
@@ -179,11 +221,14 @@ func (o *devOptions) open() (*devnet.Cluster, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	s, err := params.Lookup(o.params)
+	s, err := params.Lookup(o.params[0])
 	if err != nil {
 		return nil, err
 	}
-	return devnet.Write(o.dir, devnet.Options{Parties: o.parties, Port: o.port, Params: []string{o.params}, Dev: true, Insecure: s.Insecure, MaxMemory: cluster.DefaultMemory, Console: true})
+	return devnet.Write(o.dir, devnet.Options{
+		Parties: o.parties, Port: o.port, Params: o.params, Multikey: o.multikey, Dev: true, Insecure: s.Insecure, MaxMemory: cluster.DefaultMemory,
+		Console: true, Metrics: !o.minimal, Health: !o.minimal,
+	})
 }
 
 // fits rejects flags that contradict the existing cluster.
@@ -194,8 +239,17 @@ func (o *devOptions) fits(net *devnet.Cluster) error {
 	if o.given("parties") && o.parties != len(net.Parties) {
 		return differs("parties", o.parties, len(net.Parties))
 	}
-	if o.given("params") && o.params != net.Params {
-		return differs("params", o.params, net.Params)
+	of := func(sets []string) string { return strings.Join(sets, ",") }
+	pinned := slices.DeleteFunc(slices.Clone(net.Sets), func(s string) bool { return s == o.multikey && !slices.Contains(o.params, s) })
+	if o.given("params") && of(o.params) != of(pinned) {
+		return differs("params", of(o.params), of(pinned))
+	}
+	var context config.Multikey
+	if net.Roster.Multikey != nil {
+		context = *net.Roster.Multikey
+	}
+	if o.given("multikey") && context.Set != o.multikey {
+		return differs("multikey", o.multikey, context.Set)
 	}
 	if _, port, err := gonet.SplitHostPort(net.Roster.Coordinator.Address); o.port != 0 && err == nil && port != strconv.Itoa(o.port) {
 		return differs("port", o.port, port)
@@ -208,75 +262,38 @@ func (o *devOptions) fits(net *devnet.Cluster) error {
 	return err
 }
 
-// keyEpoch returns the newest epoch of keys for triples. If there is none, the parties generate
-// keys.
-func keyEpoch(ctx context.Context, c *cluster.Cluster, set string, dim uint32) (newest uint64, made bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Hour)
-	defer cancel()
-	r, err := keygenv1.NewKeygenServiceClient(c.Clients[0]).ListEpochs(ctx, &keygenv1.ListEpochsRequest{})
-	if err != nil {
-		return 0, false, rpc.FromError(err)
-	}
-	for _, e := range r.GetEpochs() {
-		if e.GetState() == keygenv1.EpochState_EPOCH_STATE_ACTIVE && e.GetPurpose() == jobv1.Purpose_PURPOSE_TRIPLES && e.GetParams() == set {
-			newest = max(newest, e.GetEpoch())
-		}
-	}
-	if newest > 0 {
-		return newest, false, nil
-	}
-	j, err := c.Job(ctx, &coordinatorv1.JobRequest{
-		Kind: jobv1.Kind_KIND_KEYS, Params: set, Dim: dim, Purpose: jobv1.Purpose_PURPOSE_TRIPLES,
-	})
-	return j.GetEpoch(), true, err
-}
-
-// stockUp sets a stock policy, waits until the stock is not empty, and returns the number of
-// available tuples.
-func stockUp(ctx context.Context, c *cluster.Cluster, p *stockv1.Policy) (available uint64, err error) {
-	if p.GetHigh() == 0 {
-		return 0, nil
-	}
-	p.Low = max(1, p.GetLow())
-	client := stockv1.NewStockServiceClient(c.Operator)
-	if _, err := client.SetPolicy(ctx, &stockv1.SetPolicyRequest{Policy: p}); err != nil {
-		return 0, rpc.FromError(err)
-	}
-	c.Progress.Say("the parties make %s triples over %s", job.KindName(p.GetClass().GetKind()), p.GetClass().GetField())
-	stream, err := client.WatchStock(ctx, &stockv1.WatchStockRequest{})
-	if err != nil {
-		return 0, rpc.FromError(err)
-	}
-	for {
-		r, err := stream.Recv()
-		if err != nil {
-			return 0, rpc.FromError(err)
-		}
-		for _, s := range r.GetStock() {
-			if x := s.GetClass(); x.GetKind() != p.GetClass().GetKind() || x.GetField() != p.GetClass().GetField() {
-				continue
-			}
-			if s.GetAvailable() > 0 {
-				return s.GetAvailable(), nil
-			}
-			if s.GetHeldBack() != "" {
-				c.Progress.Say("nothing is made: %s", s.GetHeldBack())
-			}
-		}
-	}
-}
-
-func (o *devOptions) print(cmd *cobra.Command, r *DevReport) error {
-	at := " --cluster " + o.dir
+// at returns the flag with which other commands find the cluster, if they need one.
+func (o *devOptions) at(flag string) string {
 	if cli.ClusterDir("") == o.dir {
-		at = ""
+		return ""
 	}
-	return cli.Print(cmd, r, `
+	return " --" + flag + " " + o.dir
+}
+
+// printFirst says that the cluster has triples.
+func (o *devOptions) printFirst(cmd *cobra.Command, r *DevReport) error {
+	if cli.JSON(cmd) {
+		return nil // the record is written when everything is ready
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), `
 A coordinator and %d parties run, with keys of epoch %d and %d triples over %s in stock. Ctrl-C stops them.
 
   what there is               lodge stock%[7]s
+  whether all are well        lodge health%[7]s, lodge status%[7]s
   in a browser                lodge console open%[7]s
-  other kinds                 lodge jobs submit --help
   shares in Python and Go     docs/start/quickstart.md, with %[5]s/clients/%[6]s.yaml for party 0
-`, r.parties, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0), at)
+`, r.parties, r.Epoch, r.Available, o.field, o.dir, devnet.ClientName(0), o.at("cluster"))
+	return err
+}
+
+// print says that everything is ready.
+func (o *devOptions) print(cmd *cobra.Command, r *DevReport) error {
+	var more strings.Builder
+	for _, k := range r.Keys {
+		fmt.Fprintf(&more, "  %-27s epoch %d\n", "keys of "+k.Params, k.Epoch)
+	}
+	if len(r.Metrics) > 0 {
+		fmt.Fprintf(&more, "  %-27s http://%s/metrics\n", "metrics of party 0", r.Metrics[0])
+	}
+	return cli.Print(cmd, r, "\nAll keys are made, and tuples of every kind come into stock.\n\n%s  other kinds                 lodge jobs submit --help\n", more.String())
 }

@@ -10,6 +10,6 @@ import (
 
 // Register adds the commands of this package to root.
 func Register(root *cobra.Command) {
-	cli.AddCommands(root, cli.GroupTry, DemoCommand(), devCommand())
+	cli.AddCommands(root, cli.GroupTry, DemoCommand(), devCommand(), quickstartCommand())
 	cli.AddCommands(root, cli.GroupFurther, benchCommand())
 }

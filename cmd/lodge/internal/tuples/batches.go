@@ -12,7 +12,6 @@ import (
 
 	"github.com/lodge-mpc/lodge/cmd/lodge/internal/cli"
 	tuplesv1 "github.com/lodge-mpc/lodge/proto/lodge/tuples/v1"
-	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
 // batchesCommand returns `lodge batches`.
@@ -127,8 +126,11 @@ func revokeCommand() *cobra.Command {
 	o, ok := &cli.Operator{}, &cli.Confirmation{}
 	q := &tuplesv1.RevokeRequest{}
 	cmd := cli.Command("revoke", func(cmd *cobra.Command, args []string) error {
-		if (len(args) > 0) == (q.GetMacKeyId() != "") {
-			return rpc.Errorf(rpc.Invalid, "name batches, or a MAC key with --mac-key", "neither or both of them")
+		switch {
+		case len(args) == 0 && q.GetMacKeyId() == "":
+			return cli.Invalid("name batches, which `lodge batches list` lists, or a MAC key with --mac-key, which `lodge mac-keys list` lists", "nothing to revoke: no BATCH and no --mac-key")
+		case len(args) > 0 && q.GetMacKeyId() != "":
+			return cli.Invalid("remove the batches: --mac-key erases all of its tuples, or remove --mac-key", "both batches and --mac-key")
 		}
 		q.BatchIds = args
 		return o.CallParty(cmd, func(ctx context.Context, c *cli.Party) error {

@@ -39,8 +39,11 @@ func exportMPSPDZCommand() *cobra.Command {
 	var out string
 	cmd := cli.Command("mp-spdz", func(cmd *cobra.Command, args []string) error {
 		from := append(from, args...)
-		if len(from)+len(reservations) == 0 || len(from) > 0 && len(reservations) > 0 {
-			return cli.Invalid("name directories of shares with --from, or reservations of a party with --reservation, but not both", "neither or both of --from and --reservation")
+		switch {
+		case len(from) > 0 && len(reservations) > 0:
+			return cli.Invalid("remove one of the two flags", "both --from and --reservation")
+		case len(from)+len(reservations) == 0:
+			return cli.Invalid("name directories of shares with --from, or reservations of a party with --reservation", "nothing to export")
 		}
 		p, start := cli.ProgressOf(cmd), time.Now()
 		var t *terminal.Transfer

@@ -183,7 +183,7 @@ func TestExportReservations(t *testing.T) {
 		t.Error("other bytes through the pipe")
 	}
 	l.Refuses(rpc.NotFound, "no reservation", "export", "mp-spdz", "--reservation", "nope", "--party", "p0", "--out", t.TempDir())
-	if _, err := l.Try("export", "mp-spdz", "--reservation", ids[0], "--from", out, "--out", out); err == nil || !strings.Contains(err.Error(), "not both") {
+	if _, err := l.Try("export", "mp-spdz", "--reservation", ids[0], "--from", out, "--out", out); err == nil || !strings.Contains(err.Error(), "both --from and --reservation") {
 		t.Error(err)
 	}
 }

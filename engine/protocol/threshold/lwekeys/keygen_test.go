@@ -9,7 +9,6 @@ import (
 
 	"github.com/lodge-mpc/lodge/engine/longtest"
 	"github.com/lodge-mpc/lodge/engine/lwe"
-	"github.com/lodge-mpc/lodge/engine/lwe/lwetest"
 	"github.com/lodge-mpc/lodge/engine/protocol/round"
 	"github.com/lodge-mpc/lodge/engine/protocol/round/roundtest"
 	"github.com/lodge-mpc/lodge/engine/sample"
@@ -240,8 +239,7 @@ func TestKeysEvaluate(t *testing.T) {
 
 func evaluates(t *testing.T, s *lwe.Scheme, n, threshold int) {
 	out := run(s, n, threshold).OK(t)
-	z, bits := secrets(testPlan(t, s, n, threshold), out.Results, []int{0, 2})
-	secret := &lwetest.Secret{Scheme: s, Z: z, S: bits}
+	z, _ := secrets(testPlan(t, s, n, threshold), out.Results, []int{0, 2})
 	public, err := s.PublicKey(out.Results[0].Keys)
 	if err != nil {
 		t.Fatal(err)
@@ -256,14 +254,15 @@ func evaluates(t *testing.T, s *lwe.Scheme, n, threshold int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, y, nand := s.NewLWE(), s.NewLWE(), s.NewLWE()
+	x, y, nand, mod := s.NewLWE(), s.NewLWE(), s.NewLWE(), s.Modulus()
 	for i := range 5 {
 		s.Extract(x, c, i)
 		s.Extract(y, c, i+1)
 		if err := e.Gate(nand, lwe.Nand, x, y); err != nil {
 			t.Fatal(err)
 		}
-		if got := secret.Decrypt(nand, lwe.Boolean); got != 1-messages[i]*messages[i+1] {
+		phase := mod.Sub(nand.B, s.Dot(nand.A, z))
+		if got := s.Decode(phase, lwe.Boolean); got != 1-messages[i]*messages[i+1] {
 			t.Errorf("NAND of %d and %d is %d", messages[i], messages[i+1], got)
 		}
 	}

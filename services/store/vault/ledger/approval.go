@@ -176,21 +176,6 @@ func (v *Ledger) Approval(tx store.Tx, digest [32]byte) (*Approval, error) {
 	return a, nil
 }
 
-// Approved says who has approved a request, and whether that is enough to use it now.
-func (v *Ledger) Approved(digest [32]byte) (names []string, ok bool, err error) {
-	err = v.Backend.View(func(tx store.Tx) error {
-		a, err := v.Approval(tx, digest)
-		if err == nil {
-			names, ok = a.By, a.approved() && a.Waits(v.Clock())
-		}
-		return err
-	})
-	if errors.Is(err, vaulterr.ErrNotFound) {
-		err = nil
-	}
-	return names, ok, err
-}
-
 // Approvals lists the requests that wait, have approval, or were used, until they expire.
 func (v *Ledger) Approvals() ([]Approval, error) {
 	return seal.Records[Approval](v.Store, ApprovalPrefix)

@@ -1,7 +1,4 @@
-// Package lwetest makes keys of package lwe from one secret that is held in one place, and decrypts
-// with it. It is for tests: production keys come from a distributed protocol, and nobody has their
-// secret.
-package lwetest
+package lwe_test
 
 import (
 	"math/big"
@@ -11,16 +8,17 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// Secret is the pair of secrets: the coefficients of z, in {-1, 0, 1}, and the bits of s, both as
+// secretKey is the pair of secrets: the coefficients of z, in {-1, 0, 1}, and the bits of s, both as
 // residues, with z in evaluation form too.
-type Secret struct {
+type secretKey struct {
 	Scheme    *lwe.Scheme
 	Z, S, NTT []uint64
 }
 
-// NewSecret draws a secret.
-func NewSecret(s *lwe.Scheme, source *sample.Source) *Secret {
-	k := &Secret{s, make([]uint64, s.N()), make([]uint64, s.Dim), make([]uint64, s.N())}
+// drawSecret draws a secret. Test keys come from one secret that is held in one place; production
+// keys come from a distributed protocol, and nobody has their secret.
+func drawSecret(s *lwe.Scheme, source *sample.Source) *secretKey {
+	k := &secretKey{s, make([]uint64, s.N()), make([]uint64, s.Dim), make([]uint64, s.N())}
 	z := make([]int64, s.N())
 	lwe.Differences(z, source.Stream("z"))
 	s.FromSigned(k.Z, z)
@@ -30,7 +28,7 @@ func NewSecret(s *lwe.Scheme, source *sample.Source) *Secret {
 }
 
 // Keys makes public keys whose errors have the variances of the noise model n.
-func (k *Secret) Keys(n lwe.Noise, source *sample.Source) *lwe.Keys {
+func (k *secretKey) Keys(n lwe.Noise, source *sample.Source) *lwe.Keys {
 	s, mod := k.Scheme, k.Scheme.Modulus()
 	var seed [lwe.SeedSize]byte
 	source.Stream("seed").Read(seed[:])
@@ -50,7 +48,7 @@ func (k *Secret) Keys(n lwe.Noise, source *sample.Source) *lwe.Keys {
 }
 
 // rotation makes the rows of coordinate i.
-func (k *Secret) rotation(keys *lwe.Keys, i int, errors *lwe.Errors, source *sample.Source) {
+func (k *secretKey) rotation(keys *lwe.Keys, i int, errors *lwe.Errors, source *sample.Source) {
 	s, mod, n := k.Scheme, k.Scheme.Modulus(), k.Scheme.N()
 	uniform, message := make([]uint64, s.RotationRows()*n), make([]uint64, n)
 	s.UniformRotation(uniform, &keys.Seed, i)
@@ -73,7 +71,7 @@ func (k *Secret) rotation(keys *lwe.Keys, i int, errors *lwe.Errors, source *sam
 }
 
 // switching makes the samples of z_i.
-func (k *Secret) switching(keys *lwe.Keys, i int, errors *lwe.Errors, source *sample.Source) {
+func (k *secretKey) switching(keys *lwe.Keys, i int, errors *lwe.Errors, source *sample.Source) {
 	s, mod := k.Scheme, k.Scheme.Modulus()
 	digits := s.Switch.Digits
 	uniform := make([]uint64, digits*s.Dim)
@@ -94,20 +92,20 @@ func newErrors(variance float64) *lwe.Errors {
 	return e
 }
 
-func (k *Secret) errors(dst []uint64, e *lwe.Errors, stream *sample.Stream) {
+func (k *secretKey) errors(dst []uint64, e *lwe.Errors, stream *sample.Stream) {
 	v := make([]int64, len(dst))
 	e.Sample(v, stream)
 	k.Scheme.FromSigned(dst, v)
 }
 
 // Phase is B - <A, z>.
-func (k *Secret) Phase(c *lwe.LWE) uint64 {
+func (k *secretKey) Phase(c *lwe.LWE) uint64 {
 	mod := k.Scheme.Modulus()
 	return mod.Sub(c.B, k.Scheme.Dot(c.A, k.Z))
 }
 
 // RingPhase is B - A z.
-func (k *Secret) RingPhase(c *lwe.Ring) []uint64 {
+func (k *secretKey) RingPhase(c *lwe.Ring) []uint64 {
 	s, mod := k.Scheme, k.Scheme.Modulus()
 	p := make([]uint64, s.N())
 	s.Forward(p, c.A)
@@ -118,10 +116,10 @@ func (k *Secret) RingPhase(c *lwe.Ring) []uint64 {
 }
 
 // Decrypt is the message of c.
-func (k *Secret) Decrypt(c *lwe.LWE, e lwe.Encoding) uint64 { return k.Scheme.Decode(k.Phase(c), e) }
+func (k *secretKey) Decrypt(c *lwe.LWE, e lwe.Encoding) uint64 { return k.Scheme.Decode(k.Phase(c), e) }
 
 // Encrypt encrypts a message under the secret itself, with the errors of the set.
-func (k *Secret) Encrypt(m uint64, e lwe.Encoding, source *sample.Source) (*lwe.LWE, error) {
+func (k *secretKey) Encrypt(m uint64, e lwe.Encoding, source *sample.Source) (*lwe.LWE, error) {
 	s, mod := k.Scheme, k.Scheme.Modulus()
 	phase, err := s.Encode(m, e)
 	if err != nil {
@@ -135,8 +133,8 @@ func (k *Secret) Encrypt(m uint64, e lwe.Encoding, source *sample.Source) (*lwe.
 	return c, nil
 }
 
-// Centred is x mod Q in (-Q/2, Q/2).
-func Centred(x, q uint64) int64 {
+// centred is x mod Q in (-Q/2, Q/2).
+func centred(x, q uint64) int64 {
 	if x > q/2 {
 		return int64(x) - int64(q)
 	}
@@ -144,17 +142,17 @@ func Centred(x, q uint64) int64 {
 }
 
 // Error is the noise of c, whose message is m.
-func (k *Secret) Error(c *lwe.LWE, m uint64, e lwe.Encoding) int64 {
+func (k *secretKey) Error(c *lwe.LWE, m uint64, e lwe.Encoding) int64 {
 	phase, err := k.Scheme.Encode(m, e)
 	if err != nil {
 		panic(err)
 	}
 	mod := k.Scheme.Modulus()
-	return Centred(mod.Sub(k.Phase(c), phase), k.Scheme.Q)
+	return centred(mod.Sub(k.Phase(c), phase), k.Scheme.Q)
 }
 
-// MeanSquare is the mean of the squares of v.
-func MeanSquare(v []int64) float64 {
+// meanSquare is the mean of the squares of v.
+func meanSquare(v []int64) float64 {
 	sum := new(big.Int)
 	for _, x := range v {
 		y := big.NewInt(x)

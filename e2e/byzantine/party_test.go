@@ -1,15 +1,12 @@
-// Command byzantine is a party for tests: a whole Lodge party, as `lodge party` runs it, that
-// cheats in one named way. The product does not include it.
+// Package byzantine tests whole parties, as `lodge party` runs them, against parties that cheat in
+// one named way and against a coordinator that lies. A process of the test binary runs a cheating
+// party if it has the flag -cheat; the product does not include it.
 //
-//	byzantine --list
-//	byzantine --cheat NAME --config FILE
-//	byzantine --cheat - --config FILE
-//
-// The last form reads one command per session from standard input: "cheat NAME", "record KIND" (be
-// honest and record the messages, for replays of that kind of session), or "honest". It responds
-// with a line that begins with ok and names the hooks of the previous cheat that were never
-// reached.
-package main
+// With the name -, the party reads one command per session from standard input: "cheat NAME",
+// "record KIND" (be honest and record the messages, for replays of that kind of session), or
+// "honest". It responds with a line that begins with ok and names the hooks of the previous cheat
+// that were never reached.
+package byzantine
 
 import (
 	"bufio"
@@ -23,6 +20,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"testing"
 	"text/tabwriter"
 
 	"github.com/lodge-mpc/lodge/engine/protocol/cheattest"
@@ -30,29 +28,37 @@ import (
 	"github.com/lodge-mpc/lodge/services/party"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "byzantine:", err)
-		os.Exit(1)
+var (
+	cheatName  = flag.String("cheat", "", "run a party with this cheat, or - to read names from standard input")
+	configFile = flag.String("config", "party.yaml", "configuration of the party for -cheat")
+	claims     = flag.String("version", "byzantine", "version that the party of -cheat claims to be")
+	listCheats = flag.Bool("cheats", false, "write the table of cheats")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	var err error
+	status := 0
+	switch {
+	case *listCheats:
+		err = writeTable(os.Stdout)
+	case *cheatName != "":
+		err = runParty(*cheatName, *configFile)
+	default:
+		status, err = runTests(m)
 	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "byzantine:", err)
+		status = 1
+	}
+	os.Exit(status)
 }
 
-func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) error {
-	flags := flag.NewFlagSet("byzantine", flag.ContinueOnError)
-	flags.SetOutput(errs)
-	name := flags.String("cheat", "", "name of the cheat, or - to read names from standard input")
-	file := flags.String("config", "party.yaml", "configuration of the party")
-	version := flags.String("version", "byzantine", "version that the party claims to be")
-	list := flags.Bool("list", false, "write the table of cheats")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if *list {
-		return writeTable(out)
-	}
-	f, err := config.LoadParty(*file)
+// runParty runs a cheating party until the process is interrupted.
+func runParty(name, file string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	f, err := config.LoadParty(file)
 	if err != nil {
 		return err
 	}
@@ -60,12 +66,13 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	if err != nil {
 		return err
 	}
-	if *name == "-" {
-		go c.obey(in, out)
-	} else if err := c.order("cheat", *name); err != nil {
+	if name == "-" {
+		go c.obey(os.Stdin, os.Stdout)
+	} else if err := c.order("cheat", name); err != nil {
 		return err
 	}
-	return party.RunWith(ctx, f, *version, slog.New(slog.NewTextHandler(errs, nil)), party.Seam{Cheat: c.begin, Streams: c.sends}, c.inner())
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	return party.RunWith(ctx, f, *claims, log, party.Seam{Cheat: c.begin, Streams: c.sends}, c.inner())
 }
 
 // obey takes orders until its input ends.
@@ -94,7 +101,7 @@ func (c *cheater) order(verb, argument string) error {
 	case "cheat":
 		cheat := cheattest.Find(argument)
 		if cheat == nil {
-			return fmt.Errorf("no cheat is called %q; --list has them", argument)
+			return fmt.Errorf("no cheat is called %q; -cheats lists them", argument)
 		}
 		c.cheat, c.recording = cheat, ""
 	default:
