@@ -1,6 +1,6 @@
 // Command gen writes the Grafana dashboards as JSON. Each YAML file of this directory describes one
-// dashboard in a few lines per panel. Targets need the label process: see docs/reference/metrics.md.
-// Run it from the root of this module:
+// dashboard in a few lines per panel. Targets need the label process: see
+// docs/reference/metrics.md. Run it from the root of this module:
 //
 //	go run ./dashboards/gen dashboards
 package main

@@ -8,8 +8,8 @@ import (
 	"github.com/lodge-mpc/lodge/engine/sample"
 )
 
-// secretKey is the pair of secrets: the coefficients of z, in {-1, 0, 1}, and the bits of s, both as
-// residues, with z in evaluation form too.
+// secretKey is the pair of secrets: the coefficients of z, in {-1, 0, 1}, and the bits of s, both
+// as residues, with z in evaluation form too.
 type secretKey struct {
 	Scheme    *lwe.Scheme
 	Z, S, NTT []uint64

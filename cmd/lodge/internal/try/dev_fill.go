@@ -236,8 +236,9 @@ func addMasks(list *[]*stockv1.Policy, c *cluster.Cluster, name string) error {
 	return nil
 }
 
-// stockUp sets the policies that are missing, or with replace all of them. It waits until the stock has some of every class, except matrices and convolutions, which take
-// longer, and returns how many of the first class are available.
+// stockUp sets the policies that are missing, or with replace all of them. It waits until the stock
+// has some of every class, except matrices and convolutions, which take longer, and returns how
+// many of the first class are available.
 func stockUp(ctx context.Context, c *cluster.Cluster, wanted []*stockv1.Policy, replace bool) (available uint64, err error) {
 	client := stockv1.NewStockServiceClient(c.Operator)
 	have, err := client.ListPolicies(ctx, &stockv1.ListPoliciesRequest{})
