@@ -259,9 +259,6 @@ func (b *browser) signInBy(link string) {
 	b.until(patience, "the console is shown", "location.pathname === '/cluster' && document.querySelector('nav.pages')")
 }
 
-// reason returns what the sign-in page says of a refusal.
-func (b *browser) reason() string { return strings.TrimSpace(b.text(".trouble")) }
-
 // describe returns the text of a value of the page.
 func describe(o *runtime.RemoteObject) string {
 	if o == nil {

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -223,17 +222,4 @@ func (c *cluster) work() {
 		c.operator.Run("fetch", id, "--party", p, "--out", filepath.Join(c.dir, "shares", p))
 	}
 	c.operator.Run("reserve", "--kind", "scalar", "--params", set, "--count", "50", "--wait", "--timeout", "60s")
-}
-
-// jobs returns the ids of jobs in one of these states.
-func (c *cluster) jobs(states ...string) (ids []string) {
-	c.Helper()
-	var list struct{ Jobs []outside.Job }
-	c.must(json.Unmarshal([]byte(c.operator.Run("jobs", "list", "--json")), &list))
-	for _, j := range list.Jobs {
-		if slices.Contains(states, j.State) {
-			ids = append(ids, j.ID)
-		}
-	}
-	return ids
 }
