@@ -28,11 +28,14 @@ console-look: ## take screenshots of the console's pages with Chromium, and chec
 	cd services/console/web && npm ci --ignore-scripts --no-audit --no-fund && PATH="$(CURDIR)/bin/tools:$$PATH" npm run build && \
 		npm run look -- $(or $(OUT),/tmp/lodge-console)
 
-console-soak: ## test for 70 minutes that a console keeps exactly an hour of history; or ARGS="-ring 1m -soak 5m"
-	e2e/console/run -test.run '^TestSoak$$' -test.timeout 3h $(or $(ARGS),-ring 1h -soak 70m)
-
 browser: ## test the console in Chromium on a cluster; ARGS="-pictures DIR" keeps screenshots, ARGS=-write accepts a new layout
 	e2e/console/run $(ARGS)
+
+console-soak: ## test that the console keeps exactly an hour of history, in 70 minutes; ARGS="-ring 1m -for 5m"
+	e2e/pages/run -test.run History $(ARGS)
+
+console-load: ## measure how much a thousand open pages slow a batch; ARGS="-pages 100 -rounds 5"
+	e2e/pages/run -test.run Load $(ARGS)
 
 demo: ## make triples with three parties on this machine and check them
 	go run ./cmd/lodge demo $(ARGS)

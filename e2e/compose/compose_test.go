@@ -160,6 +160,7 @@ func TestCompose(t *testing.T) {
 	each("outside", func(c cluster) { c.outside(hostUser) })
 	each("commands", cluster.commands)
 	each("verified", cluster.verified)
+	each("console", cluster.console)
 	each("monitored", cluster.monitored)
 	var stock stock
 	each("stock", func(c cluster) { stock = c.stock() })
@@ -247,7 +248,7 @@ func (c cluster) confinement() {
 			"{{json .HostConfig.SecurityOpt}}": `["no-new-privileges:true"]`, "{{.HostConfig.RestartPolicy.Name}}": "unless-stopped",
 			"{{.Config.User}}": "65532:65532", "{{.HostConfig.Privileged}}": "false", "{{len .Mounts}}": "1",
 			"{{(index .Mounts 0).Type}} {{(index .Mounts 0).Destination}}":                        "volume /var/lib/lodge",
-			"{{range .NetworkSettings.Ports}}{{range .}}{{.HostIp}}:{{.HostPort}} {{end}}{{end}}": fmt.Sprintf("127.0.0.1:%d", 7100+i),
+			"{{range .NetworkSettings.Ports}}{{range .}}{{.HostIp}}:{{.HostPort}} {{end}}{{end}}": fmt.Sprintf("127.0.0.1:%d 127.0.0.1:%d", 7100+i, 7104+i),
 			"{{.State.Health.Status}}": "healthy",
 		} {
 			if got := inspect(format); got != want {

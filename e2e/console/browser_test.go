@@ -80,6 +80,7 @@ func (c *cluster) browse(t *testing.T, client string) *browser {
 	call(b, network.Enable, network.EnableParams{})
 	call(b, log.Enable, cdp.Empty{})
 	b.theme("light")
+	b.size(views[0].width, views[0].height, views[0].scale)
 	return b
 }
 

@@ -70,6 +70,7 @@ func testBusy(t *testing.T, c *cluster) {
 	b.page("/jobs")
 	b.shows("main", "Making", "scalar triples", "p0", "p1", "p2")
 	changing(b, "the progress of a job", "document.querySelector('main .running')?.innerText ?? ''")
+	b.picture("jobs")
 	b.page("/stock")
 	b.shows("main", "scalar", "dev")
 	b.page("/cluster")
@@ -87,12 +88,17 @@ func testBusy(t *testing.T, c *cluster) {
 	p.page("/network")
 	p.shows("main", "triple", "p1", "p2")
 	changing(p, "the bytes of a round", "document.querySelector('main table')?.innerText ?? ''")
+	p.theme("dark")
+	p.picture("network")
+	p.theme("light")
 	p.page("/audit")
 	p.shows("main", "delivered")
 	p.page("/process")
 	changing(p, "the memory of the process", "document.querySelector('main').innerText")
 	b.look("coordinator", "busy", pages...)
 	p.look("p0", "busy", pages...)
+	b.page("/stock")
+	b.picture("stock")
 	stop()
 }
 
@@ -196,6 +202,7 @@ func testKill(t *testing.T, c *cluster) {
 		x.until(max(0, seen-time.Since(gone)), name+" shows that p1 is down", row("p1", "down")+" && document.querySelector('.verdict').innerText.startsWith('p1 has been down')")
 		t.Logf("%s showed after %s that p1 was killed", name, time.Since(gone).Round(10*time.Millisecond))
 	}
+	b.picture("cluster")
 	b.look("coordinator", "down", "/cluster", "/stock", "/keys", "/network")
 	c.launch("p1")
 	back := time.Now()
@@ -221,7 +228,8 @@ func testCheat(t *testing.T, c *cluster) {
 	b.shows(".verdict", cheater+" cheated")
 	p.page("/conduct")
 	p.shows("main .accused", cheater, "cheated", "Evidence")
-	p.shows("main", "burnt")
+	p.shows("main", "1 of 64") // failed checks of the MAC key
+	p.picture("conduct")
 	b.look("coordinator", "broken", "/cluster", "/jobs", "/conduct")
 	p.look("p0", "broken", "/keys", "/conduct", "/audit")
 }

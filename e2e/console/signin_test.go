@@ -17,6 +17,7 @@ func testCertificate(t *testing.T, c *cluster) {
 	b := c.browse(t, devnet.Operator)
 	b.open(origin + "/jobs")
 	b.shows("main.signin", "Sign in to the coordinator", "lodge console open")
+	b.picture("signin")
 	b.do(chromedp.Click("//button[contains(., 'Use my certificate')]"))
 	b.settled("/jobs")
 	b.shows(".who", devnet.Operator, "certificate")

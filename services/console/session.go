@@ -196,7 +196,8 @@ func (ss *sessions) begin(s *session) (done func(), refused *rpc.Error) {
 	if s.running >= callsOne {
 		return nil, errBusy("close other pages", "the session has %d requests running", s.running)
 	}
-	//lodge:check console/streams/all [run=TestTooManyStreams] open pages fill the memory
+	//lodge:check console/streams/all [run=TestTooManyStreams|TestThousandPages] open pages fill the
+	//  memory
 	if ss.running >= ss.calls {
 		return nil, errBusy("close other pages, or raise console.max_streams", "%d requests of the console run", ss.running)
 	}

@@ -14,10 +14,11 @@ import (
 	"github.com/lodge-mpc/lodge/services/host/rpc"
 )
 
-// Interval of the health checks of each peer, and their timeout.
+// Interval of the health checks of each peer, and their timeout. Their sum is how late a peer that
+// hangs is seen to be down; a connection that breaks is seen at once.
 const (
-	reachEvery = 5 * time.Second
-	reachWait  = 5 * time.Second
+	reachEvery = 2 * time.Second
+	reachWait  = 2 * time.Second
 	// reachPause is the shortest time between two checks of a peer whose connection changes.
 	reachPause = 250 * time.Millisecond
 )
@@ -27,8 +28,9 @@ const reportEvery = 30 * time.Second
 
 // Reports holds the last state of each peer. Methods are safe for concurrent use.
 type Reports struct {
-	mu sync.Mutex
-	of map[string]report
+	mu      sync.Mutex
+	of      map[string]report
+	changed chan struct{} // closed and replaced when a peer goes, comes back or sends its status
 }
 
 // report is the last state of one peer.
@@ -41,7 +43,25 @@ type report struct {
 }
 
 // NewReports returns empty reports.
-func NewReports() *Reports { return &Reports{of: map[string]report{}} }
+func NewReports() *Reports {
+	return &Reports{of: map[string]report{}, changed: make(chan struct{})}
+}
+
+// change returns a channel that is closed at the next change; nil without reports.
+func (r *Reports) change() <-chan struct{} {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
+}
+
+// wake announces a change. The caller holds the lock.
+func (r *Reports) wake() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
 
 // polled records the result of a poll, and reports whether the peer should be asked for its status.
 func (r *Reports) polled(name string, up bool, trip time.Duration) (ask bool) {
@@ -51,6 +71,7 @@ func (r *Reports) polled(name string, up bool, trip time.Duration) (ask bool) {
 	now := time.Now()
 	if p.since.IsZero() || p.up != up {
 		p.up, p.since, p.asked = up, now, time.Time{}
+		defer r.wake()
 	}
 	if trip > 0 {
 		p.trip = trip
@@ -69,6 +90,7 @@ func (r *Reports) said(name string, self *statusv1.GetStatusResponse) {
 	p := r.of[name]
 	p.self = self
 	r.of[name] = p
+	r.wake()
 }
 
 // add adds the last state of the peer to a link.
