@@ -152,6 +152,8 @@ func (s *Service) stock(caller rpc.Principal, epoch uint64) ([]*stockv1.Stock, s
 // GetStock implements the service.
 func (s *Service) GetStock(ctx context.Context, q *stockv1.GetStockRequest) (*stockv1.GetStockResponse, error) {
 	caller, _ := rpc.Caller(ctx)
+	//lodge:check stock/fresh [tests=./cmd/lodge/internal/jobs] [run=TestStockAfterRetirement] tuples
+	//  of an epoch that was just retired are shown as available
 	s.update(ctx)
 	list, of := s.stock(caller, q.GetEpoch())
 	return &stockv1.GetStockResponse{Stock: list, AsOf: of.at(), Away: of.away}, nil
@@ -163,19 +165,18 @@ func (s *Service) update(ctx context.Context) {
 	s.view.mu.Lock()
 	known := !s.view.asOf.IsZero() && len(s.view.away) == 0
 	s.view.mu.Unlock()
-	//lodge:check stock/fresh [tests=./cmd/lodge/internal/jobs] run=TestStockAfterRetirement tuples of an
-	//  epoch that was just retired are shown as available
 	if !known {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, listTime)
 	done := make(chan struct{})
 	go func() {
+		defer cancel()
 		defer close(done)
-		s.Refresh(context.WithoutCancel(ctx))
+		s.Refresh(ctx)
 	}()
 	select {
 	case <-done:
-	case <-after(listTime):
 	case <-ctx.Done():
 	}
 }
