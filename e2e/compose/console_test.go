@@ -54,7 +54,8 @@ func (c cluster) console() {
 			return string(b)
 		}
 		origin, _, _ := strings.Cut(link, "/signin/")
-		if page := send(http.MethodGet, link, ""); !strings.Contains(page, "/assets/") {
+		send(http.MethodGet, link, "") // signs in, and leads to the pages
+		if page := send(http.MethodGet, origin+"/cluster", ""); !strings.Contains(page, "/assets/") {
 			c.t.Errorf("%s: the page is %s", service, page)
 		}
 		status := send(http.MethodPost, origin+"/api/rpc/lodge.status.v1.StatusService/GetStatus", "{}")

@@ -96,12 +96,29 @@ func (c *cluster) configure(name string) {
 			f["limits"] = map[string]any{"idle": "5s", "compute": "10s"}
 			return
 		}
-		c.issuer = oidctest.New(c.T, oidctest.Client{ID: "lodge-coordinator", Redirect: origin + "/signin/oidc/callback"})
+		for c.issuer == nil || c.reserved(strings.TrimPrefix(c.issuer.URL, "https://")) {
+			c.issuer = oidctest.New(c.T, oidctest.Client{ID: "lodge-coordinator", Redirect: origin + "/signin/oidc/callback"})
+		}
 		console["url"] = origin
 		f["oidc"] = map[string]any{"issuer": c.issuer.URL, "audience": "lodge-coordinator", "ca": c.issuer.CA}
 		f["clients"] = append(f["clients"].([]any),
 			map[string]any{"name": "olga", "oidc_subject": oidctest.Subject, "permissions": []string{"status"}, "tenants": []string{"dev"}})
 	})
+}
+
+// reserved reports whether a process that has not started yet will listen at the address.
+func (c *cluster) reserved(address string) bool {
+	c.Helper()
+	files, err := filepath.Glob(filepath.Join(c.dir, "*", "*.yaml"))
+	c.must(err)
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		c.must(err)
+		if bytes.Contains(b, []byte(address)) {
+			return true
+		}
+	}
+	return false
 }
 
 // edit changes the configuration of a process.
