@@ -40,8 +40,9 @@ console-load: ## measure how much a thousand open pages slow a batch; ARGS="-pag
 demo: ## make triples with three parties on this machine and check them
 	go run ./cmd/lodge demo $(ARGS)
 
+# The packages whose tests wait most come first, beside those that compute.
 test: ## run all tests
-	go test -timeout 20m ./...
+	go test -p 3 -timeout 20m ./e2e ./services/party ./services/threshold ./...
 
 # A tag excludes kernels from a build, and e2e builds lodge with its own tags. The first line of the output shows the
 # instruction sets of the processor: without AVX-512, test-avx512 uses AVX2.
