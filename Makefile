@@ -26,7 +26,7 @@ console: ## build the pages of the console into services/console/web/dist
 # and a broken cluster, each checked with axe. OUT is a directory for the screenshots.
 console-look: ## take screenshots of the console's pages with Chromium, and check them with axe
 	cd services/console/web && npm ci --ignore-scripts --no-audit --no-fund && PATH="$(CURDIR)/bin/tools:$$PATH" npm run build && \
-		npm run look -- $(or $(OUT),/tmp/lodge-console)
+		npm run look -- $(abspath $(or $(OUT),bin/console))
 
 browser: ## test the console in Chromium on a cluster; ARGS="-pictures DIR" keeps screenshots, ARGS=-write accepts a new layout
 	e2e/console/run $(ARGS)

@@ -19,6 +19,9 @@ func startPrometheus(w *world) string {
 	t := w.t
 	for _, tool := range []string{"prometheus", "promtool"} {
 		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("LODGE_REQUIRE_PROMETHEUS") != "" {
+				t.Fatal(err)
+			}
 			t.Skipf("%s is not installed", tool)
 		}
 	}

@@ -6,7 +6,7 @@ import { chromium } from "playwright-core";
 import { serve } from "./fixture/server.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const [out = "/tmp/lodge-console", filter = ""] = process.argv.slice(2);
+const [out = "../../../bin/console", filter = ""] = process.argv.slice(2);
 mkdirSync(out, { recursive: true });
 
 const widths = { wide: [1440, 900], middle: [900, 1000], phone: [390, 844] };
