@@ -109,7 +109,7 @@ func (c *Console) history(w http.ResponseWriter, r *http.Request) {
 	if old {
 		most = maxOlder
 	}
-	//lodge:check console/charts/bound [run=TestCharts] a request takes any amount of memory
+	//lodge:check console/charts/bound [run=TestHistory] a request takes any amount of memory
 	if len(names) == 0 || len(names) > most {
 		fail(w, rpc.Errorf(rpc.Invalid, "", "%d series; write 1 to %d", len(names), most))
 		return
@@ -118,7 +118,7 @@ func (c *Console) history(w http.ResponseWriter, r *http.Request) {
 	for _, name := range names {
 		s, ok := c.ring.Get(name)
 		// The error for a hidden series equals that for an unknown one.
-		//lodge:check console/charts/seen [swap=!maySee(who.Principal, s)=>false] [run=TestCharts] a
+		//lodge:check console/charts/seen [swap=!maySee(who.Principal, s)=>false] [run=TestHistory] a
 		//  client reads the metrics of other tenants by name
 		if !ok || !maySee(who.Principal, s) {
 			fail(w, rpc.Errorf(rpc.NotFound, "/api/series lists them", "there is no series %.200q", name))

@@ -106,7 +106,8 @@ func TestFlow(t *testing.T) {
 		refuses("no state", "", otherCode, otherTicket, "begun elsewhere")
 		refuses("another browser's code", state, otherCode, ticket, "refused the sign-in") // its PKCE verifier is another one
 		refuses("no ticket", otherState, otherCode, "", "has not begun")
-		refuses("a changed ticket", otherState, otherCode, otherTicket[:len(otherTicket)-1]+"A", "has not begun")
+		changed := strings.Map(func(r rune) rune { return r ^ 1 }, otherTicket[:1]) + otherTicket[1:]
+		refuses("a changed ticket", otherState, otherCode, changed, "has not begun")
 		state, code, ticket = signIn(t, f, browser)
 		clock.add(FlowTime)
 		refuses("late", state, code, ticket, "has not begun")
