@@ -96,14 +96,22 @@ func (f *Flow) Begin(ctx context.Context) (address, ticketText string, refused *
 		return "", "", refused
 	}
 	t := ticket{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Expires: f.verifier.opts.Now().Add(FlowTime)}
-	b, err := json.Marshal(t)
+	sealed, err := f.seal(t)
 	if err != nil {
 		return "", "", rpc.Errorf(rpc.Internal, "", "%v", err)
 	}
+	return c.AuthCodeURL(t.State, gooidc.Nonce(t.Nonce), oauth2.S256ChallengeOption(t.Verifier)), sealed, nil
+}
+
+// seal encrypts a ticket.
+func (f *Flow) seal(t ticket) (string, error) {
+	b, err := json.Marshal(t)
+	if err != nil {
+		return "", err
+	}
 	nonce := make([]byte, f.tickets.NonceSize())
 	rand.Read(nonce)
-	sealed := base64.RawURLEncoding.EncodeToString(f.tickets.Seal(nonce, nonce, b, nil))
-	return c.AuthCodeURL(t.State, gooidc.Nonce(t.Nonce), oauth2.S256ChallengeOption(t.Verifier)), sealed, nil
+	return base64.RawURLEncoding.EncodeToString(f.tickets.Seal(nonce, nonce, b, nil)), nil
 }
 
 // open decrypts a ticket.

@@ -106,7 +106,10 @@ func TestFlow(t *testing.T) {
 		refuses("no state", "", otherCode, otherTicket, "begun elsewhere")
 		refuses("another browser's code", state, otherCode, ticket, "refused the sign-in") // its PKCE verifier is another one
 		refuses("no ticket", otherState, otherCode, "", "has not begun")
-		changed := strings.Map(func(r rune) rune { return r ^ 1 }, otherTicket[:1]) + otherTicket[1:]
+		changed := "A" + otherTicket[1:]
+		if changed == otherTicket {
+			changed = "B" + otherTicket[1:]
+		}
 		refuses("a changed ticket", otherState, otherCode, changed, "has not begun")
 		state, code, ticket = signIn(t, f, browser)
 		clock.add(FlowTime)
@@ -132,6 +135,16 @@ func TestFlowNonce(t *testing.T) {
 	}
 	if _, refused := f.read(t.Context(), answer, "another", ""); refused == nil || !strings.Contains(refused.What, "not for this sign-in") {
 		t.Errorf("a token of another sign-in: %v", refused)
+	}
+	state, code, ticket = signIn(t, f, browser)
+	if opened, ok = f.open(ticket); !ok {
+		t.Fatal("the ticket does not open")
+	}
+	opened.Nonce = "another"
+	if ticket, err := f.seal(opened); err != nil {
+		t.Fatal(err)
+	} else if _, refused := f.Finish(t.Context(), state, code, ticket); refused == nil || !strings.Contains(refused.What, "not for this sign-in") {
+		t.Errorf("a sign-in ends with the token of another one: %v", refused)
 	}
 	if _, refused := f.read(t.Context(), answer, "", "someone-else"); refused == nil || !strings.Contains(refused.What, "another subject") {
 		t.Errorf("a token of another subject: %v", refused)
